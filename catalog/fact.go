@@ -1,0 +1,228 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// Secret is a named secret. Value is sealed at rest and never shown.
+type Secret struct {
+	Name string
+	// Source is "literal", "env:NAME" or "file:PATH". For a literal, Sealed holds the
+	// encrypted value.
+	Source    string
+	Sealed    []byte
+	CreatedAt time.Time
+}
+
+// Connection is a named way to reach an external system.
+type Connection struct {
+	Name string
+	Kind string // "postgres", "generator"
+	// Options by upper-case name (HOST, PORT, DATABASE, USER, SSLMODE, …), without
+	// secret values.
+	Options map[string]string
+	// Secrets maps an option (PASSWORD) to the name of a secret.
+	Secrets map[string]string
+	// Sealed holds options given as literals that are secret (a password inside a
+	// URL), encrypted like Secret.Sealed, by option name.
+	Sealed    map[string][]byte
+	CreatedAt time.Time
+	// Implicit says that it was made inline by CREATE PIPELINE and goes with it.
+	Implicit bool
+}
+
+// PipelineState is what a pipeline is meant to do and does.
+type PipelineState string
+
+// The states of a pipeline. A reason goes with error and paused.
+const (
+	PipelineDisabled PipelineState = "disabled" // by DISABLE or start = false
+	PipelineStarting PipelineState = "starting" // connecting, making slot and publication
+	PipelineBackfill PipelineState = "backfill" // initial copies, while the stream goes on
+	PipelineRunning  PipelineState = "running"
+	PipelinePaused   PipelineState = "paused" // by PAUSE: the source is not read, the slot is kept
+	PipelineError    PipelineState = "error"  // retrying with back-off; Reason says why
+)
+
+// TableSelection is one FOR clause.
+type TableSelection struct {
+	AllTables bool
+	Schemas   []string
+	Except    []string // "schema.table"
+	Tables    []SelectedTable
+}
+
+// SelectedTable is one table of FOR TABLE.
+type SelectedTable struct {
+	Schema, Name string
+	Columns      []string // empty: all
+}
+
+// Pipeline is a named source, its settings and its progress.
+type Pipeline struct {
+	ID         change.PipelineID
+	Name       string
+	Connection string
+	// TargetSchema is where tables land; "%s" stands for the source schema.
+	TargetSchema string
+	Selection    TableSelection
+	Options      map[string]string // WITH options, validated, lower-case names
+	// Enabled and Paused are what the user asked for; State and Reason are what is.
+	Enabled, Paused bool
+	State           PipelineState
+	Reason          string
+	// SourceState is the source's own durable state (slot, publication, system id),
+	// opaque.
+	SourceState []byte
+	CreatedAt   time.Time
+	Owner       string
+}
+
+// TableState is the state of one table of a pipeline.
+type TableState string
+
+// The states of a table.
+const (
+	TablePending  TableState = "pending"  // known, backfill not begun
+	TableBackfill TableState = "backfill" // initial copy under way
+	// TableCatchup: copied, the stream has not yet reached the copy's horizon, so
+	// rows may be from different moments.
+	TableCatchup TableState = "catchup"
+	TableReady   TableState = "ready"   // consistent, follows the stream
+	TableStopped TableState = "stopped" // cannot go on; Reason says why and Hint what helps
+)
+
+// Table is a table of a pipeline.
+type Table struct {
+	ID       change.TableID
+	Pipeline change.PipelineID
+	Schema   string // where it lands
+	Name     string
+	// SourceSchema, SourceName and SourceOID name it at the source.
+	SourceSchema, SourceName string
+	SourceOID                uint32
+	// Current is the schema version in force; Versions has all, oldest first.
+	Current  *schema.Table
+	Versions []*schema.Table
+	State    TableState
+	Reason   string
+	Hint     string
+	// StoppedAt is where the table stopped: the pipeline acknowledges nothing past
+	// it while the table is stopped.
+	StoppedAt change.Position
+	// Backfill is the progress of the initial copy.
+	Backfill BackfillProgress
+	// Generation counts RESET/RESYNC: slices of an older generation are ignored.
+	Generation uint32
+	CreatedAt  time.Time
+}
+
+// BackfillProgress is the durable progress of an initial copy.
+type BackfillProgress struct {
+	// Token is the order token of all its rows.
+	Token int64
+	// Chunks done of all; Plan is the source's opaque plan.
+	Plan         []string
+	Done         []bool
+	RowsDone     int64
+	BytesDone    int64
+	RowsEstimate int64
+	// Horizon is the source position that the stream must reach before the copy is
+	// consistent.
+	Horizon    change.Position
+	StartedAt  time.Time
+	FinishedAt time.Time
+}
+
+// LakeState is the lake side of a table that readers may use: written in the same
+// Txn that marks its slices compacted.
+type LakeState struct {
+	// Snapshot is the Iceberg snapshot id, 0 when the lake table has none yet.
+	Snapshot int64
+	// Metadata is the location of the metadata file that has Snapshot.
+	Metadata string
+	// MaxToken is the greatest order token of any row or delete in the lake.
+	MaxToken int64
+	Rows     int64 // rows minus deleted positions
+	Files    int
+	Bytes    int64
+	At       time.Time
+}
+
+// Slice is a published slice.
+type Slice struct {
+	wal.Slice
+	Pipeline    change.PipelineID
+	Generation  uint32
+	PublishedAt time.Time
+	CommittedAt time.Time // the source's commit time of its group
+	// Compacted is the id of the compaction that put it into the lake, "" while live.
+	Compacted string
+}
+
+// Segment is a segment with at least one published group.
+type Segment struct {
+	Pipeline change.PipelineID
+	Seq      segment.Seq
+	End      uint32 // end of the last published group
+	Slices   int
+	Live     int // slices not yet compacted
+}
+
+// Offset is the durable progress of a pipeline.
+type Offset struct {
+	Pipeline change.PipelineID
+	Position change.Position
+	// Seq and End are the log's published watermark.
+	Seq         segment.Seq
+	End         uint32
+	CommittedAt time.Time // source commit time at Position
+	PublishedAt time.Time
+}
+
+// CompactionState is where a compaction stands.
+type CompactionState string
+
+// The states of a compaction. Acked is terminal (C2).
+const (
+	CompactionPlanned CompactionState = "planned"
+	CompactionAcked   CompactionState = "acked"
+)
+
+// Compaction turns slices of one table into lake files.
+type Compaction struct {
+	ID         string // a function of table, generation and slice refs (C1)
+	Table      change.TableID
+	Slices     []segment.SliceRef
+	State      CompactionState
+	Snapshot   int64
+	Rows       int64
+	Deletes    int64
+	Bytes      int64
+	PlannedAt  time.Time
+	FinishedAt time.Time
+}
+
+// Role is a database role.
+type Role struct {
+	OID       uint32
+	Name      string
+	Superuser bool
+	CanLogin  bool
+	Verifier  string // SCRAM-SHA-256 verifier
+}
+
+// Event is a line of history a user can read in skippr.events.
+type Event struct {
+	At       time.Time
+	Level    string // info, warning, error
+	Pipeline string
+	Table    string
+	Kind     string // constant words: "pipeline created", "table stopped", …
+	Detail   string
+}

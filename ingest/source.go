@@ -1,0 +1,138 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Source is one external system as one pipeline reads it. Methods but Ack and
+// Compare are called by one goroutine at a time, except that Backfill's methods run
+// beside Stream.
+type Source interface {
+	// Discover lists the tables that the selection names, with their columns.
+	// A table that cannot be taken in is listed with Unsupported set.
+	Discover(ctx context.Context, sel catalog.TableSelection) ([]SourceTable, error)
+	// Setup makes what the source needs to stream the tables (publication, slot), or
+	// finds what is there. It is idempotent: after a crash at any point it is called
+	// again with the state it returned last (or nil). created says that the stream
+	// begins now, at start; otherwise it resumes where it was acknowledged.
+	// It fails, and never starts "from now", when state names a slot that is gone.
+	Setup(ctx context.Context, state []byte, tables []SourceTable) (SetupResult, error)
+	// Backfill opens a consistent reading session. After Setup with Created it reads
+	// the very snapshot at which the stream begins; else a later one.
+	Backfill(ctx context.Context) (Backfill, error)
+	// Stream delivers changes committed after from, in commit order, until ctx ends or
+	// an error. tables are those to deliver, by source OID, with their schema versions;
+	// the source stops a single table through sink.StopTable.
+	Stream(ctx context.Context, from change.Position, tables []StreamTable, sink Sink) error
+	// Ack tells the source that everything up to p is durable here. It never
+	// acknowledges beyond p. Safe for concurrent use; takes effect soon after.
+	Ack(p change.Position)
+	// Compare orders two positions; empty is lowest. Pure.
+	Compare(a, b change.Position) int
+	// Status reports what the source keeps for us; called from any goroutine.
+	Status(ctx context.Context) (SourceStatus, error)
+	// Teardown removes what Setup made. left says in sentences what could not be
+	// removed and how to do so by hand.
+	Teardown(ctx context.Context, state []byte) (left []string, err error)
+	// Close ends all connections. Safe to call twice.
+	Close() error
+}
+
+// SourceTable is a table as the source describes it.
+type SourceTable struct {
+	Schema, Name string
+	OID          uint32
+	Columns      []SourceColumn
+	// Key are names of the row key's columns, in key order; empty: append only.
+	Key             []string
+	EstimatedRows   int64 // -1 unknown
+	EstimatedBytes  int64
+	ReplicaIdentity string // default, full, index, nothing
+	// Unsupported says why the table cannot be taken in, "" when it can; Hint what to
+	// do about it.
+	Unsupported, Hint string
+}
+
+// SourceColumn is a column as the source describes it.
+type SourceColumn struct {
+	Name     string
+	OID      uint32
+	TypMod   int32
+	TypeName string
+	NotNull  bool
+	AttNum   int16
+	Type     schema.Type // the lake type it becomes
+	Note     string      // for DISCOVER: "exact text", …
+}
+
+// SetupResult is what Setup found or made.
+type SetupResult struct {
+	State   []byte // to be made durable before anything is streamed or acknowledged
+	Created bool
+	Start   change.Position // where the stream begins when Created
+	// Token is an order token lower than that of every change streamed after Start.
+	Token int64
+	// Warnings are sentences for the user (settings that will hurt).
+	Warnings []string
+}
+
+// Backfill reads initial copies at one moment of the source.
+type Backfill interface {
+	// Horizon is the position that the stream must pass before what this session
+	// reads is consistent with it.
+	Horizon() change.Position
+	// Exact says that rows read are exactly those at the stream's start.
+	Exact() bool
+	// Plan cuts a table into chunks: opaque strings, readable by any later session.
+	Plan(ctx context.Context, t SourceTable) (chunks []string, err error)
+	// Read delivers the rows of one chunk, in batches of at most a few MiB, all
+	// change.Insert with token. Several Reads may run at once (at most Parallel).
+	Read(ctx context.Context, t SourceTable, s *schema.Table, chunk string, token int64, emit func(*change.Batch) error) error
+	// Parallel is how many Reads may run at once.
+	Parallel() int
+	Close() error
+}
+
+// StreamTable is a table that a stream delivers.
+type StreamTable struct {
+	ID     change.TableID
+	Source SourceTable
+	Schema *schema.Table
+	// After: changes of transactions committed at or before this position are already
+	// durable for this table and are skipped. Empty: none.
+	After change.Position
+}
+
+// Sink takes what a stream delivers. Calls come from the streaming goroutine in
+// source order. An error ends the stream.
+type Sink interface {
+	// Begin opens a transaction.
+	Begin(token int64, committedAt time.Time) error
+	// Builder returns the builder of a table's open batch, to which the source appends
+	// rows of the open transaction.
+	Builder(t change.TableID) (*change.Builder, error)
+	// Truncate records a TRUNCATE at this point of the open transaction.
+	Truncate(t change.TableID) error
+	// Commit closes the transaction: the source resumes after at.
+	Commit(at change.Position) error
+	// Idle says that the source has sent everything up to at and nothing is pending.
+	Idle(at change.Position) error
+	// StopTable stops one table at the open transaction: its changes from this
+	// transaction on are discarded here and stay at the source. reason is a clause,
+	// hint a sentence naming what helps.
+	StopTable(t change.TableID, reason, hint string) error
+}
+
+// SourceStatus is what a source says of itself.
+type SourceStatus struct {
+	Current   change.Position // newest position at the source
+	Confirmed change.Position // what it has as acknowledged
+	// LagBytes from Confirmed to Current; RetainedBytes the source keeps for us.
+	LagBytes, RetainedBytes int64
+	SlotState               string // wal_status of the slot
+}

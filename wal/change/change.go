@@ -1,0 +1,105 @@
+// Package change is a row change as it travels from a source to the lake.
+//
+// A Batch holds changes of one table as an Arrow record: the system columns
+// first, then the table's columns in the order of its schema version. A Group is
+// the unit of an append: everything in it becomes visible together or not at all,
+// so it never splits a source transaction (T1).
+//
+// Reading order: Op, Batch, Group. No I/O, no clock, no logging here.
+package change
+
+import (
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// TableID names a table of our catalog. It is never reused. Zero is invalid.
+type TableID uint32
+
+// PipelineID names a pipeline of our catalog. It is never reused. Zero is invalid.
+type PipelineID uint32
+
+// Op is what a change does to its row key.
+type Op uint8
+
+// The operations. Zero is invalid. The values are durable.
+const (
+	Insert Op = 1
+	Update Op = 2
+	Delete Op = 3
+)
+
+// The system columns, first in every batch, in this order.
+const (
+	ColOp      = "_skippr_op"      // uint8, an Op
+	ColToken   = "_skippr_token"   // int64, the order token; also a hidden column of every lake row
+	ColOrdinal = "_skippr_ordinal" // int32, index of the change inside its source transaction
+
+	// SystemColumns is how many columns precede the table's own.
+	SystemColumns = 3
+)
+
+// Position is a place in a source to resume from. Only its source can compare
+// two positions or read one. Empty means "from the beginning".
+type Position string
+
+// Batch is changes of one table at one schema version.
+//
+// A delete carries its key columns; its other columns are null. An update carries
+// the whole new row. An update that changes the key travels as Delete of the old
+// key and Insert of the new one, in the same group.
+type Batch struct {
+	Table         TableID
+	SchemaVersion uint32
+	// Record holds the system columns, then the table's columns. The batch owns
+	// one reference, released by Release.
+	Record arrow.RecordBatch
+	// Truncate says that every change and lake row of the table that is older
+	// than this batch vanishes before the batch applies. A batch with Truncate may
+	// have no rows.
+	Truncate bool
+	// Backfill says that the rows are an initial copy: all Insert, all with the
+	// same order token, lower than that of any streamed change of the table.
+	Backfill bool
+	Counts   Counts
+}
+
+// Counts sums up a batch without reading it.
+type Counts struct {
+	Inserts, Updates, Deletes uint32
+	MinToken, MaxToken        int64
+}
+
+// Rows is the number of changes in the batch.
+func (b *Batch) Rows() int64 {
+	if b.Record == nil {
+		return 0
+	}
+	return b.Record.NumRows()
+}
+
+// Release drops the batch's reference to its record.
+func (b *Batch) Release() {
+	if b.Record != nil {
+		b.Record.Release()
+		b.Record = nil
+	}
+}
+
+// Group is the unit of an append.
+type Group struct {
+	// Batches in the order in which they apply. Several batches of one table are
+	// allowed (a truncate in the middle of a transaction starts a new one).
+	Batches []*Batch
+	// Position is where the source resumes once this group is durable; empty
+	// leaves the pipeline's position as it is (backfill chunks).
+	Position Position
+	// CommittedAt is the source's commit time of the newest transaction in the
+	// group, for lag; zero when unknown.
+	CommittedAt time.Time
+	// State is the pipeline's own resume state that becomes durable with the rows
+	// (a finished backfill chunk, say), opaque to the log. It is handed to the
+	// publisher with the group, also when the group is recovered.
+	State []byte
+}
