@@ -1,0 +1,263 @@
+// Package pgtest runs a private PostgreSQL server for tests.
+//
+// One server serves a whole test binary; it is started by the first Start and ends,
+// with its files, when the test process ends in whatever way. SKIPPRD_TEST_PG_DSN
+// names a server to use instead; SKIPPRD_TEST_PG_BIN a directory of server binaries.
+// Where neither a server nor binaries are found, Start skips the test and says so.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Server is a running PostgreSQL with wal_level = logical, trust authentication for
+// everybody, and the superuser postgres.
+type Server struct {
+	// DSN reaches the database postgres as its superuser, in keyword form.
+	DSN  string
+	Host string
+	Port int
+
+	errNone error // why there is no server; nil when there is one
+	skip    bool
+}
+
+var (
+	once      sync.Once
+	shared    *Server
+	databases atomic.Uint32
+)
+
+// Start returns the server of this test binary, starting it if need be. Safe for
+// concurrent use. Tests that need room to themselves use CreateDatabase; slots are
+// server-wide, so a test drops its own.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	once.Do(func() { shared = start() })
+	if shared.skip {
+		t.Skipf("SKIPPED, NO POSTGRESQL: %v", shared.errNone)
+	}
+	if shared.errNone != nil {
+		t.Fatalf("start postgresql: %v", shared.errNone)
+	}
+	return shared
+}
+
+// CreateDatabase makes an empty database for one test and returns a DSN that reaches
+// it. The database is dropped, with its slots and sessions, when the test ends.
+func (s *Server) CreateDatabase(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("t_%d_%d", os.Getpid(), databases.Add(1))
+	s.Exec(t, s.DSN, "CREATE DATABASE "+name)
+	t.Cleanup(func() { s.dropDatabase(t, name) })
+	return s.WithDatabase(name)
+}
+
+// WithDatabase is the server's DSN with another database.
+func (s *Server) WithDatabase(name string) string {
+	cfg, err := pgx.ParseConfig(s.DSN)
+	if err != nil {
+		return s.DSN
+	}
+	dsn := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable", cfg.Host, cfg.Port, cfg.User, name)
+	if cfg.Password != "" {
+		dsn += " password=" + cfg.Password
+	}
+	return dsn
+}
+
+// Exec runs statements on a connection of its own and fails the test on an error.
+func (s *Server) Exec(t testing.TB, dsn string, statements ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, sql := range statements {
+		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatalf("exec %.200s: %v", sql, err)
+		}
+	}
+}
+
+// dropDatabase ends what still uses the database, then drops it.
+func (s *Server) dropDatabase(t testing.TB, name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN)
+	if err != nil {
+		t.Logf("drop database: connect: %v", err)
+		return
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	const dropSlots = `SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = $1 AND NOT active`
+	const endSessions = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
+	for _, sql := range []string{endSessions, dropSlots} {
+		if _, err := conn.Exec(ctx, sql, name); err != nil {
+			t.Logf("drop database %s: %v", name, err)
+		}
+	}
+	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		t.Logf("drop database %s: %v", name, err)
+	}
+}
+
+// start finds or starts a server.
+func start() *Server {
+	if dsn := os.Getenv("SKIPPRD_TEST_PG_DSN"); dsn != "" {
+		cfg, err := pgx.ParseConfig(dsn)
+		if err != nil {
+			return &Server{errNone: fmt.Errorf("SKIPPRD_TEST_PG_DSN: %w", err)}
+		}
+		return &Server{DSN: dsn, Host: cfg.Host, Port: int(cfg.Port)}
+	}
+	bin, err := binaries()
+	if err != nil {
+		return &Server{errNone: err, skip: true}
+	}
+	s, err := run(bin)
+	if err != nil {
+		return &Server{errNone: err}
+	}
+	return s
+}
+
+// binaries is the directory of the newest server found.
+func binaries() (string, error) {
+	if dir := os.Getenv("SKIPPRD_TEST_PG_BIN"); dir != "" {
+		return dir, nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	sort.Slice(found, func(i, j int) bool { return version(found[i]) < version(found[j]) })
+	if len(found) > 0 {
+		return filepath.Dir(found[len(found)-1]), nil
+	}
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	return "", fmt.Errorf("no initdb under /usr/lib/postgresql or in PATH; set SKIPPRD_TEST_PG_DSN or SKIPPRD_TEST_PG_BIN")
+}
+
+func version(initdb string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(initdb))))
+	return n
+}
+
+// script makes the cluster, says READY, waits for the end of its standard input,
+// which is the end of the test process, and clears up.
+const script = `
+set -e
+dir=$(mktemp -d "${TMPDIR:-/tmp}/pgtest.XXXXXX")
+trap 'PATH="$1:$PATH" pg_ctl -D "$dir/data" -m immediate -w stop >/dev/null 2>&1; rm -rf "$dir"' EXIT
+"$1/initdb" -D "$dir/data" -A trust -U postgres -E UTF8 --no-locale --no-sync >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+cat >>"$dir/data/postgresql.conf" <<CONF
+listen_addresses = '127.0.0.1'
+port = $2
+unix_socket_directories = '$dir'
+wal_level = logical
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+max_replication_slots = 20
+max_wal_senders = 20
+max_connections = 100
+max_prepared_transactions = 8
+shared_buffers = 256MB
+max_wal_size = 4GB
+timezone = 'UTC'
+CONF
+"$1/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >/dev/null 2>&1 || { cat "$dir/log"; exit 1; }
+echo READY
+cat >/dev/null || true
+`
+
+// run starts a private cluster under a shell that outlives us just long enough to
+// stop it. A server refuses to run as root, so root steps down to postgres.
+func run(bin string) (*Server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"/bin/sh", "-c", script, "pgtest", bin, strconv.Itoa(port)}
+	if os.Geteuid() == 0 {
+		if _, err := user.Lookup("postgres"); err != nil {
+			return nil, fmt.Errorf("running as root and there is no user postgres: %w", err)
+		}
+		args = append([]string{"runuser", "-u", "postgres", "--"}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = "/"
+	// The write end stays open, unused, until the process ends.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	var output lockedBuffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); {
+		if strings.Contains(output.String(), "READY") {
+			return &Server{
+				DSN:  fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable", port),
+				Host: "127.0.0.1", Port: port,
+			}, nil
+		}
+		select {
+		case err := <-exited:
+			return nil, fmt.Errorf("server start: %w: %s", err, output.String())
+		case <-tick.C:
+		}
+	}
+	return nil, fmt.Errorf("server start took too long: %s", output.String())
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// lockedBuffer is a buffer that a process writes while we look.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
