@@ -1,0 +1,33 @@
+package env
+
+// The attribute keys of log lines. A key means the same on every line.
+const (
+	KeyPipeline   = "pipeline"
+	KeyTable      = "table"
+	KeySegment    = "segment"
+	KeySlice      = "slice"
+	KeySeq        = "seq"
+	KeyLSN        = "lsn"
+	KeySnapshot   = "snapshot"
+	KeyCompaction = "compaction"
+	KeyEpoch      = "epoch"
+	KeyRows       = "rows"
+	KeyBytes      = "bytes"
+	KeyCount      = "count"
+	KeyElapsed    = "elapsed"
+	KeyError      = "error"
+	KeyReason     = "reason"
+	KeyPath       = "path"
+	KeyAddress    = "address"
+	KeyUser       = "user"
+	KeySession    = "session"
+	KeyConnection = "connection"
+	KeySource     = "source"
+	KeySlot       = "slot"
+	KeyPosition   = "position"
+	KeyWorker     = "worker"
+	KeyLoop       = "loop"
+	KeyStatement  = "statement"
+	KeyVersion    = "version"
+	KeyAttempt    = "attempt"
+)

@@ -1,0 +1,94 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// LoopConfig says what a loop does and when.
+type LoopConfig struct {
+	// Name appears in the error of a loop that is set up wrongly.
+	Name  string
+	Clock Clock
+	// Step is one bounded unit of work. more asks for the next one at once. After
+	// an error it is called again, following a back-off.
+	Step func(ctx context.Context) (more bool, err error)
+	// Wake ends the pause between steps early; nil when nothing does. It does not
+	// end a back-off.
+	Wake <-chan struct{}
+	// Interval is the longest pause between steps that found nothing to do. Zero
+	// waits for Wake alone.
+	Interval time.Duration
+	// BackoffMin is the pause after a first error (default 100 ms); it doubles
+	// with every further one up to BackoffMax (default 30 s) and starts anew
+	// after a step without error.
+	BackoffMin, BackoffMax time.Duration
+	// OnError is told each error of Step; nil ignores them.
+	OnError func(error)
+}
+
+// The pauses after errors unless the configuration names others.
+const (
+	loopBackoffMin = 100 * time.Millisecond
+	loopBackoffMax = 30 * time.Second
+)
+
+// RunLoop calls Step until ctx ends, whose cause it returns. The first step runs
+// at once. It is the only loop around background work in the module.
+func RunLoop(ctx context.Context, cfg LoopConfig) error {
+	if cfg.Step == nil || cfg.Clock == nil {
+		return fmt.Errorf("loop %q: step and clock are required", cfg.Name)
+	}
+	if cfg.BackoffMin <= 0 {
+		cfg.BackoffMin = loopBackoffMin
+	}
+	if cfg.BackoffMax < cfg.BackoffMin {
+		cfg.BackoffMax = max(loopBackoffMax, cfg.BackoffMin)
+	}
+	backoff := cfg.BackoffMin
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		more, err := cfg.Step(ctx)
+		switch {
+		case err != nil:
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			if cfg.OnError != nil {
+				cfg.OnError(err)
+			}
+			if err := cfg.Clock.Sleep(ctx, backoff); err != nil {
+				return err
+			}
+			backoff = min(2*backoff, cfg.BackoffMax)
+		case more:
+			backoff = cfg.BackoffMin
+		default:
+			backoff = cfg.BackoffMin
+			if err := pause(ctx, cfg); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pause waits for Wake, the interval, or the end of ctx.
+func pause(ctx context.Context, cfg LoopConfig) error {
+	var fired <-chan time.Time
+	if cfg.Interval > 0 {
+		t, stop := cfg.Clock.Timer(cfg.Interval)
+		defer stop()
+		fired = t
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-cfg.Wake:
+		return nil
+	case <-fired:
+		return nil
+	}
+}
