@@ -27,7 +27,9 @@ type Source interface {
 	Backfill(ctx context.Context) (Backfill, error)
 	// Stream delivers changes committed after from, in commit order, until ctx ends or
 	// an error. tables are those to deliver, by source OID, with their schema versions;
-	// the source stops a single table through sink.StopTable.
+	// the source stops a single table through sink.StopTable. from may be lower than
+	// what was acknowledged (idle positions are made durable lazily), and then nothing
+	// lies between for us; it may be higher while a table is stopped.
 	Stream(ctx context.Context, from change.Position, tables []StreamTable, sink Sink) error
 	// Ack tells the source that everything up to p is durable here. It never
 	// acknowledges beyond p. Safe for concurrent use; takes effect soon after.
@@ -89,9 +91,11 @@ type Backfill interface {
 	// Exact says that rows read are exactly those at the stream's start.
 	Exact() bool
 	// Plan cuts a table into chunks: opaque strings, readable by any later session.
+	// An error that wraps *TableError, here and from Read, stops that table alone.
 	Plan(ctx context.Context, t SourceTable) (chunks []string, err error)
 	// Read delivers the rows of one chunk, in batches of at most a few MiB, all
 	// change.Insert with token. Several Reads may run at once (at most Parallel).
+	// emit takes the batch over, error or not, and may block.
 	Read(ctx context.Context, t SourceTable, s *schema.Table, chunk string, token int64, emit func(*change.Batch) error) error
 	// Parallel is how many Reads may run at once.
 	Parallel() int
@@ -123,8 +127,10 @@ type Sink interface {
 	// Idle says that the source has sent everything up to at and nothing is pending.
 	Idle(at change.Position) error
 	// StopTable stops one table at the open transaction: its changes from this
-	// transaction on are discarded here and stay at the source. reason is a clause,
-	// hint a sentence naming what helps.
+	// transaction on are discarded here and stay at the source, also those already
+	// added in it. The source asks for no Builder of the table afterwards (it gets
+	// ErrTableStopped). Outside a transaction it stops after the last commit. reason
+	// is a clause, hint a sentence naming what helps.
 	StopTable(t change.TableID, reason, hint string) error
 }
 

@@ -1,0 +1,128 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// Config tunes the supervisor. The zero value of a field means its default.
+type Config struct {
+	// DataDir holds the logs, one directory per pipeline: DataDir/wal/<id>.
+	DataDir string
+	// GroupBytes closes a group of stream changes early, and bounds what a stream
+	// holds in memory beside one transaction (BUFFER_THRESHOLD_BYTES). Default 8 MiB.
+	GroupBytes int64
+	// Freshness is how long a committed transaction may wait for company before its
+	// group is appended (BUFFER_THRESHOLD_SECONDS); the pipeline option "freshness"
+	// overrides it. Default 0: as soon as the previous append has returned.
+	Freshness time.Duration
+	// IdleInterval is the least time between two groups that only move the position
+	// of an idle stream. Default 5 s.
+	IdleInterval time.Duration
+	// BackoffMin and BackoffMax bound the wait after an error of the source, which
+	// doubles each time, with jitter. Defaults 200 ms and 30 s.
+	BackoffMin, BackoffMax time.Duration
+	// SegmentBytes and QuotaBytes go to the log of each pipeline. Zero: its defaults.
+	SegmentBytes, QuotaBytes int64
+}
+
+// withDefaults returns a filled copy.
+func (c Config) withDefaults() Config {
+	if c.GroupBytes == 0 {
+		c.GroupBytes = 8 << 20
+	}
+	if c.IdleInterval == 0 {
+		c.IdleInterval = 5 * time.Second
+	}
+	if c.BackoffMin == 0 {
+		c.BackoffMin = 200 * time.Millisecond
+	}
+	if c.BackoffMax == 0 {
+		c.BackoffMax = 30 * time.Second
+	}
+	return c
+}
+
+// Validate reports everything that is wrong with c.
+func (c Config) Validate() error {
+	var errs []error
+	if c.DataDir == "" {
+		errs = append(errs, errors.New("ingest: data directory is empty"))
+	}
+	if c.GroupBytes < 0 || c.GroupBytes > 1<<30 {
+		errs = append(errs, fmt.Errorf("ingest: group bytes %d are outside 0..1 GiB", c.GroupBytes))
+	}
+	if c.Freshness < 0 || c.Freshness > time.Hour {
+		errs = append(errs, fmt.Errorf("ingest: freshness %v is outside 0..1 h", c.Freshness))
+	}
+	if c.BackoffMin < 0 || c.BackoffMax < 0 || c.IdleInterval < 0 {
+		errs = append(errs, errors.New("ingest: an interval is negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// LogDir is where the log of a pipeline lives.
+func (c Config) LogDir(p change.PipelineID) string {
+	return filepath.Join(c.DataDir, "wal", fmt.Sprintf("%08x", uint32(p)))
+}
+
+// Deps are the supervisor's collaborators.
+type Deps struct {
+	Catalog *catalog.Catalog
+	// Sources makes sources, by connection kind.
+	Sources map[string]SourceFactory
+	// Lake drops lake tables for RESET, RESYNC and DROP.
+	Lake       LakeAdmin
+	Clock      env.Clock
+	IDs        env.IDs
+	Log        *slog.Logger
+	Failpoints env.Failpoints
+	// OpenLog opens a pipeline's log; nil means wal.Open. Tests replace it.
+	OpenLog func(ctx context.Context, p change.PipelineID) (Log, error)
+}
+
+// Log is what ingest needs of a pipeline's log; *wal.Log is one.
+type Log interface {
+	// Append makes g durable and published; it is safe for concurrent use and does
+	// not keep g.
+	Append(ctx context.Context, g *change.Group) (wal.CommittedGroup, error)
+	Close() error
+}
+
+// LakeAdmin removes lake tables.
+type LakeAdmin interface {
+	// DropTable removes the lake side of a table, its files included, when no query
+	// reads it any more. It is idempotent; a table without lake side is no error.
+	DropTable(ctx context.Context, table change.TableID) error
+}
+
+// ResolvedConnection is a connection with its secrets in the clear. It is never
+// logged; Options has upper-case names.
+type ResolvedConnection struct {
+	Name, Kind string
+	Options    map[string]string
+}
+
+// SourceDeps are a source's collaborators.
+type SourceDeps struct {
+	Clock env.Clock
+	IDs   env.IDs
+	Log   *slog.Logger
+	// Position is the durable position of the pipeline when the source is made,
+	// empty when there is none.
+	Position change.Position
+}
+
+// SourceFactory makes the source of one pipeline. It checks options; it may leave
+// connecting to the source's methods.
+type SourceFactory func(ctx context.Context, conn ResolvedConnection, p *catalog.Pipeline,
+	deps SourceDeps) (Source, error)

@@ -1,0 +1,40 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrTableStopped means that a builder was asked for a table that has stopped in
+// this stream.
+var ErrTableStopped = errors.New("table is stopped")
+
+// ErrUnknownTable means that a source delivered a change of a table that it was not
+// asked for.
+var ErrUnknownTable = errors.New("table is not part of the stream")
+
+// ErrNotRunning means that what was asked needs a running pipeline.
+var ErrNotRunning = errors.New("pipeline is not running")
+
+// ErrSourceUnavailable means that the external system did not answer or refused us:
+// the wrapped error says why.
+var ErrSourceUnavailable = errors.New("source is unavailable")
+
+// ErrBadSource means that a connection's kind has no source, or that an option of it
+// has a wrong value.
+var ErrBadSource = errors.New("connection cannot be used")
+
+// TableError says that one table cannot go on, while its source can. A source wraps
+// it in errors of Backfill.Plan and Backfill.Read; the table stops alone.
+type TableError struct {
+	Reason string // a clause: "column \"x\" is gone"
+	Hint   string // a sentence naming what helps, "" if nothing is known
+}
+
+// Error renders the reason.
+func (e *TableError) Error() string { return "table cannot go on: " + e.Reason }
+
+// sourceError marks err as coming from the external system.
+func sourceError(verb string, err error) error {
+	return fmt.Errorf("%s: %w: %w", verb, ErrSourceUnavailable, err)
+}
