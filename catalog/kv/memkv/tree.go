@@ -1,0 +1,108 @@
+package memkv
+
+import (
+	"bytes"
+	"hash/fnv"
+)
+
+// node is a node of an immutable treap: writes copy the path, so a root is a
+// snapshot. The priority is a function of the key, hence so is the shape.
+type node struct {
+	key, value  []byte
+	priority    uint64
+	left, right *node
+}
+
+func priority(key []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(key) // never fails
+	// fnv's high bits mix poorly for short keys.
+	x := h.Sum64()
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	return x ^ x>>32
+}
+
+func (n *node) get(key []byte) ([]byte, bool) {
+	for n != nil {
+		switch c := bytes.Compare(key, n.key); {
+		case c < 0:
+			n = n.left
+		case c > 0:
+			n = n.right
+		default:
+			return n.value, true
+		}
+	}
+	return nil, false
+}
+
+// split cuts n into the keys below key and the others.
+func split(n *node, key []byte) (below, rest *node) {
+	if n == nil {
+		return nil, nil
+	}
+	c := *n
+	if bytes.Compare(n.key, key) < 0 {
+		c.right, rest = split(n.right, key)
+		return &c, rest
+	}
+	below, c.left = split(n.left, key)
+	return below, &c
+}
+
+// join puts together two trees; all keys of a are below those of b.
+func join(a, b *node) *node {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	case a.priority >= b.priority:
+		c := *a
+		c.right = join(a.right, b)
+		return &c
+	default:
+		c := *b
+		c.left = join(a, b.left)
+		return &c
+	}
+}
+
+// successor is the least key greater than key.
+func successor(key []byte) []byte { return append(bytes.Clone(key), 0) }
+
+func set(n *node, key, value []byte) *node {
+	below, rest := split(n, key)
+	_, above := split(rest, successor(key))
+	return join(join(below, &node{key: key, value: value, priority: priority(key)}), above)
+}
+
+func remove(n *node, lower, upper []byte) *node {
+	below, rest := split(n, lower)
+	_, above := split(rest, upper)
+	return join(below, above)
+}
+
+// walk visits lower ≤ key < upper in order; nil is unbounded.
+func (n *node) walk(lower, upper []byte, fn func(key, value []byte) error) error {
+	if n == nil {
+		return nil
+	}
+	aboveLower := lower == nil || bytes.Compare(n.key, lower) >= 0
+	belowUpper := upper == nil || bytes.Compare(n.key, upper) < 0
+	if aboveLower {
+		if err := n.left.walk(lower, upper, fn); err != nil {
+			return err
+		}
+	}
+	if aboveLower && belowUpper {
+		if err := fn(n.key, n.value); err != nil {
+			return err
+		}
+	}
+	if belowUpper {
+		return n.right.walk(lower, upper, fn)
+	}
+	return nil
+}
