@@ -1,0 +1,9 @@
+package lake
+
+import "errors"
+
+// ErrNoSnapshot says that a snapshot is not, or no longer, in the table.
+var ErrNoSnapshot = errors.New("no such lake snapshot")
+
+// ErrConflict says that the table has moved on since the commit's base.
+var ErrConflict = errors.New("lake table has moved on")

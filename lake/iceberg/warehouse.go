@@ -1,0 +1,172 @@
+package iceberg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	icebergo "github.com/apache/iceberg-go"
+	icecat "github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// Deps are a warehouse's collaborators.
+type Deps struct {
+	Clock env.Clock
+	IDs   env.IDs
+	Log   *slog.Logger
+}
+
+// Warehouse is the directory with all lake tables, and their catalog. One process
+// opens it at a time. Safe for concurrent use.
+type Warehouse struct {
+	cfg       Config
+	dir       string
+	catalog   *Catalog
+	io        *fileIO
+	clock     env.Clock
+	ids       env.IDs
+	log       *slog.Logger
+	snapshots snapshotCache
+	graves    graveyard
+	// creating is held while a table's directory is not yet named by a pointer, and by
+	// the sweep that removes directories without one.
+	creating sync.Mutex
+}
+
+var _ lake.Warehouse = (*Warehouse)(nil)
+
+// Open opens the warehouse in dir, made when it is not there, with its pointers in
+// store under "iceberg/".
+func Open(store kv.Store, dir string, cfg Config, deps Deps) (*Warehouse, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open warehouse %s: %w", dir, err)
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open warehouse %s: %w", dir, err)
+	}
+	w := &Warehouse{
+		cfg: cfg.withDefaults(), dir: abs, io: newFileIO(),
+		clock: deps.Clock, ids: deps.IDs, log: deps.Log,
+	}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	if err := w.io.mkdirAll(abs); err != nil {
+		return nil, fmt.Errorf("open warehouse %s: %w", dir, err)
+	}
+	if err := w.io.syncDirs(); err != nil {
+		return nil, fmt.Errorf("open warehouse %s: %w", dir, err)
+	}
+	w.catalog = newCatalog(store, w.io, deps.IDs, w.locate)
+	return w, nil
+}
+
+// Catalog is the Iceberg catalog of the warehouse, for other engines' access.
+func (w *Warehouse) Catalog() *Catalog { return w.catalog }
+
+func identifier(i lake.Ident) table.Identifier { return table.Identifier{i.Namespace, i.Name} }
+
+// locate gives a new table a directory that no other ever had.
+func (w *Warehouse) locate(ident table.Identifier) (string, error) {
+	if len(ident) != 2 {
+		return "", fmt.Errorf("%v: want namespace and name", ident)
+	}
+	id := w.ids.UUID()
+	return filepath.Join(w.dir, pathWord(ident[0]), fmt.Sprintf("%s-%x", pathWord(ident[1]), id[:6])), nil
+}
+
+// pathWord makes a name safe in a path and a URI.
+func pathWord(s string) string {
+	word := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, s)
+	const longest = 64
+	return word[:min(len(word), longest)]
+}
+
+// Table implements lake.Warehouse.
+func (w *Warehouse) Table(ctx context.Context, spec lake.Spec) (lake.Table, error) {
+	t, err := w.table(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("open lake table %s: %w", spec.Ident, err)
+	}
+	return t, nil
+}
+
+func (w *Warehouse) table(ctx context.Context, spec lake.Spec) (*tableHandle, error) {
+	ident := identifier(spec.Ident)
+	if err := icecat.ValidateTableIdentifier(ident); err != nil {
+		return nil, err
+	}
+	meta, location, err := w.catalog.current(ident)
+	switch {
+	case errors.Is(err, icecat.ErrNoSuchTable):
+		return w.create(ctx, spec)
+	case err != nil:
+		return nil, err
+	case meta.Properties()[lake.KeyTableID] != strconv.FormatUint(uint64(spec.Table), 10):
+		if err := w.Drop(ctx, spec.Ident); err != nil {
+			return nil, err
+		}
+		return w.create(ctx, spec)
+	}
+	return w.open(ctx, spec.Ident, meta, location)
+}
+
+func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (*tableHandle, error) {
+	sc, err := icebergSchema(spec.Schema)
+	if err != nil {
+		return nil, err
+	}
+	w.creating.Lock()
+	defer w.creating.Unlock()
+	ident := identifier(spec.Ident)
+	ns := icecat.NamespaceFromIdent(ident)
+	if err := w.catalog.CreateNamespace(ctx, ns, nil); err != nil && !errors.Is(err, icecat.ErrNamespaceAlreadyExists) {
+		return nil, err
+	}
+	props := icebergo.Properties{
+		lake.KeyTableID:                           strconv.FormatUint(uint64(spec.Table), 10),
+		table.MetadataDeleteAfterCommitEnabledKey: "true",
+		table.MetadataPreviousVersionsMaxKey:      strconv.Itoa(w.cfg.MetadataVersions),
+		table.ParquetCompressionKey:               "zstd",
+	}
+	t, err := w.catalog.CreateTable(ctx, ident, sc, icecat.WithProperties(props))
+	if err != nil {
+		return nil, err
+	}
+	w.log.Info("lake table created", env.KeyTable, spec.Ident.String(), env.KeyPath, t.Metadata().Location())
+	return w.open(ctx, spec.Ident, t.Metadata(), t.MetadataLocation())
+}
+
+// Drop implements lake.Warehouse.
+func (w *Warehouse) Drop(ctx context.Context, ident lake.Ident) error {
+	meta, _, err := w.catalog.current(identifier(ident))
+	if errors.Is(err, icecat.ErrNoSuchTable) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.catalog.DropTable(ctx, identifier(ident)); err != nil && !errors.Is(err, icecat.ErrNoSuchTable) {
+		return err
+	}
+	w.graves.bury(w.clock.Now(), meta.Location())
+	w.log.Info("lake table dropped", env.KeyTable, ident.String())
+	return nil
+}

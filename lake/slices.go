@@ -1,0 +1,54 @@
+package lake
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// FormatSlices renders slice refs for a snapshot summary: "seq:start,start;seq:start".
+// Refs must be in log order.
+func FormatSlices(refs []segment.SliceRef) string {
+	var b strings.Builder
+	for i, r := range refs {
+		switch {
+		case i == 0:
+			b.WriteString(r.String())
+		case refs[i-1].Seq == r.Seq:
+			b.WriteByte(',')
+			b.WriteString(strconv.FormatUint(uint64(r.Start), 10))
+		default:
+			b.WriteByte(';')
+			b.WriteString(r.String())
+		}
+	}
+	return b.String()
+}
+
+// ParseSlices reads what FormatSlices wrote.
+func ParseSlices(s string) ([]segment.SliceRef, error) {
+	if s == "" {
+		return nil, nil
+	}
+	var refs []segment.SliceRef
+	for group := range strings.SplitSeq(s, ";") {
+		seqText, starts, ok := strings.Cut(group, ":")
+		if !ok {
+			return nil, fmt.Errorf("slice refs: group without a colon")
+		}
+		seq, err := strconv.ParseUint(seqText, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("slice refs: segment: %w", err)
+		}
+		for start := range strings.SplitSeq(starts, ",") {
+			n, err := strconv.ParseUint(start, 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("slice refs: start: %w", err)
+			}
+			refs = append(refs, segment.SliceRef{Seq: segment.Seq(seq), Start: uint32(n)})
+		}
+	}
+	return refs, nil
+}
