@@ -1,0 +1,72 @@
+// skippr_scan(id): Arrow batches as a DuckDB table function, in C so that no row and
+// no chunk crosses into Go.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The ABI-stable part of duckdb.h that the scan uses (C API v1.2 and later).
+typedef uint64_t idx_t;
+typedef struct _sk_handle *duckdb_connection;
+typedef struct _sk_handle *duckdb_table_function;
+typedef struct _sk_handle *duckdb_bind_info;
+typedef struct _sk_handle *duckdb_init_info;
+typedef struct _sk_handle *duckdb_function_info;
+typedef struct _sk_handle *duckdb_data_chunk;
+typedef struct _sk_handle *duckdb_vector;
+typedef struct _sk_handle *duckdb_logical_type;
+typedef struct _sk_handle *duckdb_value;
+
+// How the bytes of a column become a vector.
+enum sk_kind {
+	SK_FIXED = 0,   // width bytes a value, same on both sides
+	SK_BOOL = 1,    // bits to bytes
+	SK_BYTES = 2,   // int32 offsets to duckdb_string_t
+	SK_BYTES64 = 3, // int64 offsets to duckdb_string_t
+	SK_DECIMAL = 4, // 16 bytes to width bytes
+	SK_UUID = 5,    // 16 big-endian bytes to a hugeint with the top bit flipped
+	SK_LIST = 6,    // int32 offsets into child
+	SK_NULL = 7,    // every value is null
+};
+
+// sk_type is a column's type; child is set for a list.
+struct sk_type {
+	int kind;
+	int width;
+	int logical; // DUCKDB_TYPE_*
+	uint8_t precision, scale;
+	struct sk_type *child;
+};
+
+// sk_array is one Arrow array; its memory belongs to the owner of the block.
+struct sk_array {
+	const uint8_t *validity; // bitmap, NULL when no value is null
+	const uint8_t *data;     // values, or offsets
+	const uint8_t *bytes;    // of strings
+	int64_t offset;
+	struct sk_array *child;
+};
+
+// sk_piece is a run of rows of one record: rows[0..n) when rows is set, else
+// start..start+n.
+struct sk_piece {
+	struct sk_array *columns;
+	const int32_t *rows;
+	int64_t start, n;
+};
+
+struct sk_source {
+	int64_t column_count;
+	char **names;
+	struct sk_type *types;
+	int64_t piece_count;
+	struct sk_piece *pieces;
+	int64_t row_count;
+};
+
+// sk_register registers the function in the connection's database; 0 is success.
+int sk_register(duckdb_connection connection);
+// sk_publish gives a source an id that skippr_scan takes; 0 when memory is out. The
+// source must live until sk_withdraw(id) and the end of all queries that bound it.
+uint64_t sk_publish(struct sk_source *source);
+void sk_withdraw(uint64_t id);
