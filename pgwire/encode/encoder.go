@@ -1,0 +1,125 @@
+package encode
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/skipprd/skipprd/lake/vector"
+)
+
+// appendFunc appends the value of row i, without a length, to dst. It is never
+// called for NULL. A failure is latched in s.err and dst returned as it is.
+type appendFunc func(s *state, dst []byte, v *vector.Vector, i int) []byte
+
+// Encoder turns chunks into wire messages. Made per query; not safe for concurrent
+// use. After an error it must not be used again.
+type Encoder struct {
+	state
+	spec        Spec
+	cells       []appendFunc
+	escapeTable *escapeTable // COPY text, made at the first use
+}
+
+// New makes the encoder of a result whose engine types are types, one per
+// spec.Columns. An error is a *pgerr.Error: 0A000 where a type cannot be sent in
+// the wanted form, 22023 for a bad format.
+func New(spec Spec, types []vector.Type) (*Encoder, error) {
+	if len(types) != len(spec.Columns) {
+		return nil, fmt.Errorf("encode %d columns: engine returns %d", len(spec.Columns), len(types))
+	}
+	if len(types) > 65535>>1 {
+		return nil, fmt.Errorf("encode %d columns: too many", len(types))
+	}
+	e := &Encoder{spec: spec, cells: make([]appendFunc, len(types))}
+	switch spec.Kind {
+	case Rows, CopyBinary:
+	case CopyText, CopyCSV:
+		e.spec.Copy = spec.Copy.withDefaults(spec.Kind)
+	default:
+		return nil, fmt.Errorf("encode: unknown output kind %d", spec.Kind)
+	}
+	if err := e.init(spec.Format); err != nil {
+		return nil, err
+	}
+	for i, c := range spec.Columns {
+		binaryForm := spec.Kind == CopyBinary || spec.Kind == Rows && c.Format == 1
+		f, err := chooseCell(types[i], c.TypeOID, binaryForm)
+		if err != nil {
+			return nil, err
+		}
+		e.cells[i] = f
+	}
+	return e, nil
+}
+
+// Header appends what precedes the first row: a COPY header, or nothing.
+func (e *Encoder) Header(dst []byte) []byte {
+	switch {
+	case e.spec.Kind == CopyBinary:
+		dst = append(dst, 'd', 0, 0, 0, 4+19)
+		return append(dst, "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
+	case e.spec.Copy.Header && (e.spec.Kind == CopyText || e.spec.Kind == CopyCSV):
+		return e.copyHeader(dst)
+	}
+	return dst
+}
+
+// Chunk appends the chunk's rows, complete messages, to dst.
+func (e *Encoder) Chunk(dst []byte, c *vector.Chunk) ([]byte, error) {
+	if len(c.Columns) != len(e.cells) {
+		return dst, fmt.Errorf("encode chunk: %d columns, want %d", len(c.Columns), len(e.cells))
+	}
+	for i := 0; i < c.Rows; i++ {
+		switch e.spec.Kind {
+		case Rows:
+			dst = e.row(dst, 'D', c, i)
+		case CopyBinary:
+			dst = e.row(dst, 'd', c, i)
+		case CopyCSV:
+			dst = e.csvRow(dst, c, i)
+		default:
+			dst = e.textRow(dst, c, i)
+		}
+		if e.err != nil {
+			return dst, e.err
+		}
+	}
+	return dst, nil
+}
+
+// Trailer appends what follows the last row.
+func (e *Encoder) Trailer(dst []byte) []byte {
+	if e.spec.Kind == CopyBinary {
+		return append(dst, 'd', 0, 0, 0, 6, 0xff, 0xff)
+	}
+	return dst
+}
+
+// row appends a DataRow, or a CopyData with a row of COPY BINARY: their bodies are
+// the same.
+func (e *Encoder) row(dst []byte, kind byte, c *vector.Chunk, i int) []byte {
+	start := len(dst)
+	n := len(e.cells)
+	dst = append(dst, kind, 0, 0, 0, 0, byte(n>>8), byte(n))
+	for j, f := range e.cells {
+		v := &c.Columns[j]
+		if f == nil || !v.Valid(i) {
+			dst = append(dst, 0xff, 0xff, 0xff, 0xff)
+			continue
+		}
+		at := len(dst)
+		dst = f(&e.state, append(dst, 0, 0, 0, 0), v, i)
+		binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	}
+	return e.closeMessage(dst, start)
+}
+
+// closeMessage writes the length of the message that starts at start.
+func (s *state) closeMessage(dst []byte, start int) []byte {
+	n := len(dst) - start - 1
+	if n > maxMessage && s.err == nil {
+		s.err = errRowTooLong()
+	}
+	binary.BigEndian.PutUint32(dst[start+1:], uint32(n))
+	return dst
+}

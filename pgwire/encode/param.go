@@ -1,0 +1,333 @@
+package encode
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// DecodeParam validates a parameter value as the type's input (format 0) or receive
+// (format 1) function does, and returns the text that the engine's cast to the type
+// accepts: 't' is "true", bytea is the engine's escaped form, '{1,2}' is "[1, 2]".
+// Types that the engine keeps as exact text come back as that text. b is not kept.
+func DecodeParam(oid uint32, format int16, b []byte) (text string, err *pgerr.Error) {
+	switch format {
+	case 0:
+		if err := validText(b); err != nil {
+			return "", err
+		}
+		return decodeText(oid, string(b))
+	case 1:
+		return decodeBinary(oid, b)
+	}
+	return "", pgerr.New(codes.InvalidParameterValue, "unsupported format code: %d", format)
+}
+
+// validText checks for UTF-8 without NUL.
+func validText(b []byte) *pgerr.Error {
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == 0 || r == utf8.RuneError && n == 1 {
+			return pgerr.New(codes.CharacterNotInRepertoire,
+				"invalid byte sequence for encoding \"UTF8\": 0x%02x", b[i])
+		}
+		i += n
+	}
+	return nil
+}
+
+// decodeText is DecodeParam for text.
+func decodeText(oid uint32, text string) (string, *pgerr.Error) {
+	if elem := ElementOID(oid); elem != 0 {
+		a, err := parseArray(text, elem)
+		if err != nil {
+			return "", err
+		}
+		return a.engineText(func(s string) (string, *pgerr.Error) { return decodeText(elem, s) })
+	}
+	if isRegType(oid) {
+		return text, nil // names are resolved by whoever knows the catalog
+	}
+	if _, ok := integerRange(oid); ok {
+		n, err := parseInteger(text, oid)
+		if oid == oidXID8 {
+			return strconv.FormatUint(uint64(n), 10), err
+		}
+		return strconv.FormatInt(n, 10), err
+	}
+	switch oid {
+	case oidBool:
+		b, err := parseBool(text)
+		return strconv.FormatBool(b), err
+	case oidFloat4, oidFloat8:
+		bitSize := 64
+		if oid == oidFloat4 {
+			bitSize = 32
+		}
+		f, err := parseFloat(text, bitSize)
+		return string(appendFloat(nil, f, bitSize)), err
+	case oidNumeric:
+		n, err := parseNumeric(text)
+		if err != nil {
+			return "", err
+		}
+		return string(n.text(nil)), nil
+	case oidDate, oidTime, oidTimeTZ, oidTimestamp, oidTimestampTZ:
+		return decodeDateTime(oid, text)
+	case oidInterval:
+		iv, err := parseInterval(text)
+		return iv.engineText(), err
+	case oidUUID:
+		b, err := parseUUID(text)
+		return string(appendUUID(nil, b)), err
+	case oidBytea:
+		b, err := parseBytea(text)
+		return engineBlob(b), err
+	case oidJSON, oidJSONB:
+		if !json.Valid([]byte(text)) {
+			return "", errSyntax("json", text)
+		}
+	case oidBit, oidVarbit:
+		if _, err := bitsFromText(nil, text); err != nil {
+			return "", err
+		}
+	case oidInet, oidCIDR:
+		if _, err := inetFromText(nil, text, oid); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
+}
+
+// decodeDateTime gives dates and times in the engine's ISO form. A timestamptz
+// without a zone stays so: the engine reads it in the session's zone.
+func decodeDateTime(oid uint32, text string) (string, *pgerr.Error) {
+	name := typeName(oid)
+	d, err := parseDateTime(text, name)
+	if err != nil {
+		return "", err
+	}
+	if oid == oidTime || oid == oidTimeTZ {
+		if !d.hasTime {
+			return "", errDateSyntax(name, text)
+		}
+		dst := appendClock(nil, d.micros)
+		if oid == oidTimeTZ && d.hasZone {
+			dst = appendLongOffset(dst, d.offset)
+		}
+		return string(dst), nil
+	}
+	if !d.hasDate {
+		return "", errDateSyntax(name, text)
+	}
+	return engineDateTime(d, oid), nil
+}
+
+func engineDateTime(d dateTime, oid uint32) string {
+	switch d.infinity {
+	case 1:
+		return "infinity"
+	case -1:
+		return "-infinity"
+	}
+	carry := d.micros / dayMicros // 24:00:00
+	year, month, day := civil(d.days + carry)
+	bc := year <= 0
+	if bc {
+		year = 1 - year
+	}
+	dst := appendTwo(append(appendYear(nil, year), '-'), month)
+	dst = appendTwo(append(dst, '-'), day)
+	if bc {
+		dst = append(dst, " (BC)"...)
+	}
+	if oid == oidDate {
+		return string(dst)
+	}
+	dst = appendClock(append(dst, ' '), d.micros%dayMicros)
+	if oid == oidTimestampTZ && d.hasZone {
+		dst = appendLongOffset(dst, d.offset)
+	}
+	return string(dst)
+}
+
+// appendLongOffset writes +hh:mm[:ss].
+func appendLongOffset(dst []byte, offset int) []byte {
+	at := len(dst)
+	dst = appendOffset(dst, offset)
+	if len(dst)-at == 3 {
+		dst = append(dst, ":00"...)
+	}
+	return dst
+}
+
+func (iv engineInterval) engineText() string {
+	dst := append(strconv.AppendInt(nil, int64(iv.months), 10), " months "...)
+	dst = append(strconv.AppendInt(dst, int64(iv.days), 10), " days "...)
+	return string(append(strconv.AppendInt(dst, iv.micros, 10), " microseconds"...))
+}
+
+// parseUUID reads what uuid_in reads: hex digits with optional hyphens after each
+// group of four, and braces.
+func parseUUID(text string) (b [16]byte, err *pgerr.Error) {
+	s := text
+	if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") {
+		s = s[1 : len(s)-1]
+	}
+	n := 0
+	for i := 0; i < len(s); i++ {
+		d := hexDigit(s[i])
+		switch {
+		case s[i] == '-' && n > 0 && n%4 == 0 && n < 32 && s[i-1] != '-':
+		case d < 0 || n == 32:
+			return b, errSyntax("uuid", text)
+		default:
+			b[n/2] = b[n/2]<<4 | byte(d)
+			n++
+		}
+	}
+	if n != 32 {
+		return b, errSyntax("uuid", text)
+	}
+	return b, nil
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// parseBytea reads bytea's hex and escape forms.
+func parseBytea(text string) ([]byte, *pgerr.Error) {
+	if hexText, ok := strings.CutPrefix(text, `\x`); ok {
+		return parseHex(hexText)
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c != '\\':
+			out = append(out, c)
+		case strings.HasPrefix(text[i+1:], `\`):
+			out = append(out, c)
+			i++
+		case len(text) > i+3 && text[i+1] >= '0' && text[i+1] <= '3' && isOctal(text[i+2]) && isOctal(text[i+3]):
+			out = append(out, (text[i+1]-'0')<<6|(text[i+2]-'0')<<3|(text[i+3]-'0'))
+			i += 3
+		default:
+			return nil, pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type bytea")
+		}
+	}
+	return out, nil
+}
+
+func isOctal(c byte) bool { return c >= '0' && c <= '7' }
+
+func parseHex(text string) ([]byte, *pgerr.Error) {
+	out := make([]byte, 0, len(text)/2)
+	for i := 0; i < len(text); i++ {
+		if strings.IndexByte(spaces, text[i]) >= 0 {
+			continue
+		}
+		hi := hexDigit(text[i])
+		if hi < 0 {
+			return nil, pgerr.New(codes.InvalidParameterValue, "invalid hexadecimal digit: \"%c\"", text[i])
+		}
+		if i++; i == len(text) {
+			return nil, pgerr.New(codes.InvalidParameterValue, "invalid hexadecimal data: odd number of digits")
+		}
+		lo := hexDigit(text[i])
+		if lo < 0 {
+			return nil, pgerr.New(codes.InvalidParameterValue, "invalid hexadecimal digit: \"%c\"", text[i])
+		}
+		out = append(out, byte(hi<<4|lo))
+	}
+	return out, nil
+}
+
+// engineBlob writes bytes as the engine's cast to BLOB reads them.
+func engineBlob(b []byte) string {
+	const digits = "0123456789ABCDEF"
+	out := make([]byte, 0, len(b)*2)
+	for _, c := range b {
+		if c < 0x20 || c > 0x7e || c == '\\' || c == '"' || c == '\'' {
+			out = append(out, '\\', 'x', digits[c>>4], digits[c&15])
+			continue
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
+
+// engineText writes the array as the engine's cast to a list reads it, converting
+// each element by f.
+func (a array) engineText(f func(string) (string, *pgerr.Error)) (string, *pgerr.Error) {
+	var b strings.Builder
+	next := 0
+	var level func(d int) *pgerr.Error
+	level = func(d int) *pgerr.Error {
+		b.WriteByte('[')
+		for k := range a.dims[d] {
+			if k > 0 {
+				b.WriteString(", ")
+			}
+			if d+1 < len(a.dims) {
+				if err := level(d + 1); err != nil {
+					return err
+				}
+				continue
+			}
+			e := a.elems[next]
+			next++
+			if e == nil {
+				b.WriteString("NULL")
+				continue
+			}
+			s, err := f(*e)
+			if err != nil {
+				return err
+			}
+			writeListElement(&b, s)
+		}
+		b.WriteByte(']')
+		return nil
+	}
+	if len(a.dims) == 0 {
+		return "[]", nil
+	}
+	if err := level(0); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// writeListElement quotes an element where the engine's list syntax needs it.
+func writeListElement(b *strings.Builder, s string) {
+	if s != "" && !strings.EqualFold(s, "null") && strings.Trim(s, listPlain) == "" {
+		b.WriteString(s)
+		return
+	}
+	b.WriteByte('"')
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	b.WriteByte('"')
+}
+
+// listPlain are the characters that stand for themselves in a list element.
+const listPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._:"

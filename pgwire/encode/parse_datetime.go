@@ -1,0 +1,408 @@
+package encode
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// dateTime is a parsed date, time or timestamp in any of the forms that PostgreSQL
+// takes under DateStyle ISO, MDY.
+type dateTime struct {
+	infinity int // +1, -1, or 0 for finite values
+	days     int64
+	micros   int64 // of the day; one full day for 24:00:00
+	offset   int   // seconds east of UTC
+	hasDate  bool
+	hasTime  bool
+	hasZone  bool
+}
+
+func errDateSyntax(typeName, text string) *pgerr.Error {
+	return pgerr.New(codes.InvalidDatetimeFormat, "invalid input syntax for type %s: \"%s\"", typeName, text)
+}
+
+func errFieldRange(text string) *pgerr.Error {
+	return pgerr.New(codes.DatetimeFieldOverflow, "date/time field value out of range: \"%s\"", text)
+}
+
+// dateTimeParser collects the fields of one text.
+type dateTimeParser struct {
+	text, typeName string
+	out            dateTime
+	year           int64
+	month, day     int
+	hasYear        bool
+	bc, pm, am     bool
+	twoDigits      bool
+	zone           *time.Location
+}
+
+func parseDateTime(text, typeName string) (dateTime, *pgerr.Error) {
+	s := strings.ToLower(trimSpace(text))
+	switch s {
+	case "infinity", "+infinity":
+		return dateTime{infinity: 1, hasDate: true}, nil
+	case "-infinity":
+		return dateTime{infinity: -1, hasDate: true}, nil
+	case "epoch":
+		return dateTime{hasDate: true, hasTime: true, hasZone: true}, nil
+	case "":
+		return dateTime{}, errDateSyntax(typeName, text)
+	}
+	p := &dateTimeParser{text: text, typeName: typeName}
+	fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(spaces+",", r) })
+	for _, f := range fields {
+		if err := p.field(f); err != nil {
+			return dateTime{}, err
+		}
+	}
+	return p.finish()
+}
+
+func (p *dateTimeParser) syntax() *pgerr.Error { return errDateSyntax(p.typeName, p.text) }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// field reads one blank-separated field.
+func (p *dateTimeParser) field(f string) *pgerr.Error {
+	switch f {
+	case "bc":
+		p.bc = true
+		return nil
+	case "ad", "on", "at", "t":
+		return nil
+	case "am":
+		p.am = true
+		return nil
+	case "pm":
+		p.pm = true
+		return nil
+	}
+	if m := monthByName(f); m != 0 && p.month == 0 {
+		p.month = m
+		return nil
+	}
+	if isWeekday(f) {
+		return nil
+	}
+	if colon := strings.IndexByte(f, ':'); colon >= 0 && f[0] != '+' && f[0] != '-' && isDigit(f[0]) {
+		if t := strings.IndexByte(f[:colon], 't'); t > 0 {
+			if err := p.date(f[:t]); err != nil {
+				return err
+			}
+			f = f[t+1:]
+		}
+		return p.clock(f)
+	}
+	switch {
+	case (f[0] == '+' || f[0] == '-') && (p.out.hasTime || p.out.hasDate):
+		return p.zoneField(f)
+	case isDigit(f[0]):
+		return p.date(f)
+	case strings.Count(f, "-") == 2 && monthByName(f[:strings.IndexByte(f, '-')]) != 0:
+		return p.date(f)
+	}
+	return p.zoneField(f)
+}
+
+// date reads a field of digits with separators, or a bare number: a compact date, a
+// day or a year.
+func (p *dateTimeParser) date(f string) *pgerr.Error {
+	if p.out.hasDate {
+		return p.syntax()
+	}
+	if tz := strings.TrimRight(f, "z"); tz != f { // 2024-02-29Z
+		if err := p.zoneField("z"); err != nil {
+			return err
+		}
+		f = tz
+	}
+	sep := strings.IndexAny(f, "-/.")
+	if sep < 0 {
+		return p.bareNumber(f)
+	}
+	parts := strings.Split(f, f[sep:sep+1])
+	if len(parts) != 3 {
+		return p.syntax()
+	}
+	for i, part := range parts {
+		if m := monthByName(part); m != 0 {
+			p.month = m
+			parts = append(parts[:i:i], parts[i+1:]...)
+			break
+		}
+	}
+	numbers := make([]int64, len(parts))
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 31)
+		if err != nil {
+			return p.syntax()
+		}
+		numbers[i] = int64(n)
+	}
+	return p.order(parts, numbers)
+}
+
+// order decides which number is what: a first number of three or more digits is the
+// year; otherwise month, day, year, as DateStyle MDY says.
+func (p *dateTimeParser) order(parts []string, n []int64) *pgerr.Error {
+	yearFirst := len(parts[0]) >= 3
+	switch {
+	case len(n) == 2 && yearFirst:
+		p.setYear(parts[0], n[0])
+		p.day = int(n[1])
+	case len(n) == 2:
+		p.day = int(n[0])
+		p.setYear(parts[1], n[1])
+	case yearFirst:
+		p.setYear(parts[0], n[0])
+		p.month, p.day = int(min(n[1], 99)), int(min(n[2], 99))
+	default:
+		p.month, p.day = int(min(n[0], 99)), int(min(n[1], 99))
+		p.setYear(parts[2], n[2])
+	}
+	p.out.hasDate = true
+	return nil
+}
+
+func (p *dateTimeParser) setYear(text string, n int64) {
+	p.year, p.hasYear, p.twoDigits = n, true, len(text) <= 2
+}
+
+func (p *dateTimeParser) bareNumber(f string) *pgerr.Error {
+	n, err := strconv.ParseUint(f, 10, 31)
+	if err != nil {
+		return p.syntax()
+	}
+	switch {
+	case len(f) == 8:
+		p.year, p.month, p.day = int64(n/10000), int(n/100%100), int(n%100)
+		p.hasYear, p.out.hasDate = true, true
+	case len(f) == 6 && p.month == 0:
+		p.setYear(f[:2], int64(n/10000))
+		p.month, p.day = int(n/100%100), int(n%100)
+		p.out.hasDate = true
+	case p.month != 0 && p.day == 0 && len(f) <= 2:
+		p.day = int(n)
+	case p.month == 0 && p.day == 0 && len(f) <= 2:
+		p.day = int(n)
+	case !p.hasYear:
+		p.setYear(f, int64(n))
+	default:
+		return p.syntax()
+	}
+	if p.month != 0 && p.day != 0 && p.hasYear {
+		p.out.hasDate = true
+	}
+	return nil
+}
+
+// clock reads hh:mm[:ss[.f]] with an optional zone behind it.
+func (p *dateTimeParser) clock(f string) *pgerr.Error {
+	if p.out.hasTime {
+		return p.syntax()
+	}
+	end := 0
+	for end < len(f) && (isDigit(f[end]) || f[end] == ':' || f[end] == '.') {
+		end++
+	}
+	rest := f[end:]
+	parts := strings.Split(f[:end], ":")
+	if len(parts) < 2 || len(parts) > 3 {
+		return p.syntax()
+	}
+	h, err1 := strconv.ParseUint(parts[0], 10, 16)
+	m, err2 := strconv.ParseUint(parts[1], 10, 16)
+	if err1 != nil || err2 != nil {
+		return p.syntax()
+	}
+	var sec uint64
+	var fraction int64
+	if len(parts) == 3 {
+		whole, frac, _ := strings.Cut(parts[2], ".")
+		var err error
+		if sec, err = strconv.ParseUint(whole, 10, 16); err != nil {
+			return p.syntax()
+		}
+		var ok bool
+		if fraction, ok = parseFraction(frac); !ok {
+			return p.syntax()
+		}
+	}
+	p.out.micros = int64(h)*3600e6 + int64(m)*60e6 + int64(sec)*1e6 + fraction
+	if h > 24 || m > 59 || sec > 60 || p.out.micros > dayMicros {
+		return errFieldRange(p.text)
+	}
+	p.out.hasTime = true
+	switch rest {
+	case "":
+		return nil
+	case "am":
+		p.am = true
+		return nil
+	case "pm":
+		p.pm = true
+		return nil
+	}
+	return p.zoneField(rest)
+}
+
+// parseFraction reads the digits after a decimal point as microseconds, rounded.
+func parseFraction(digits string) (int64, bool) {
+	if strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	padded := (digits + "0000000")[:7]
+	n, _ := strconv.ParseInt(padded, 10, 64) // digits only
+	return (n + 5) / 10, true
+}
+
+func (p *dateTimeParser) zoneField(f string) *pgerr.Error {
+	if p.out.hasZone && p.zone == nil && f != "z" {
+		return p.syntax()
+	}
+	switch f {
+	case "z", "zulu", "utc", "gmt", "ut", "uct":
+		p.out.hasZone = true
+		return nil
+	}
+	if f[0] == '+' || f[0] == '-' {
+		offset, ok := parseOffset(f)
+		if !ok {
+			return p.syntax()
+		}
+		p.out.offset, p.out.hasZone = offset, true
+		return nil
+	}
+	if offset, ok := zoneAbbreviation(f); ok {
+		p.out.offset, p.out.hasZone = offset*900, true
+		return nil
+	}
+	if !strings.Contains(f, "/") {
+		return p.syntax()
+	}
+	loc, err := LoadZone(f)
+	if err != nil {
+		return pgerr.New(codes.InvalidParameterValue, "time zone \"%s\" not recognized", f)
+	}
+	p.zone, p.out.hasZone = loc, true
+	return nil
+}
+
+// zoneAbbreviation gives an abbreviation's offset in quarters of an hour.
+func zoneAbbreviation(f string) (int, bool) {
+	switch f {
+	case "edt":
+		return -16, true
+	case "est", "cdt":
+		return -20, true
+	case "cst", "mdt":
+		return -24, true
+	case "mst", "pdt":
+		return -28, true
+	case "pst":
+		return -32, true
+	case "cet", "bst", "met":
+		return 4, true
+	case "cest", "eet", "mest":
+		return 8, true
+	case "eest", "msk":
+		return 12, true
+	case "wet":
+		return 0, true
+	case "jst", "kst":
+		return 36, true
+	}
+	return 0, false
+}
+
+func (p *dateTimeParser) finish() (dateTime, *pgerr.Error) {
+	o := &p.out
+	if p.am || p.pm {
+		hour := o.micros / 3600e6
+		switch {
+		case !o.hasTime:
+			return *o, p.syntax()
+		case hour > 12:
+			return *o, errFieldRange(p.text)
+		case p.pm && hour < 12:
+			o.micros += dayMicros / 2
+		case p.am && hour == 12:
+			o.micros -= dayMicros / 2
+		}
+	}
+	if !o.hasDate {
+		if p.month != 0 || p.day != 0 || p.hasYear || p.bc {
+			return *o, p.syntax()
+		}
+		return *o, nil
+	}
+	switch {
+	case p.bc && p.year == 0, p.year == 0 && !p.twoDigits:
+		return *o, errFieldRange(p.text)
+	case p.bc:
+		p.year = 1 - p.year
+	case p.twoDigits && p.year < 70:
+		p.year += 2000
+	case p.twoDigits && p.year < 100:
+		p.year += 1900
+	}
+	if p.month < 1 || p.month > 12 || p.day < 1 || p.day > daysIn(p.year, p.month) {
+		e := errFieldRange(p.text)
+		if p.month > 12 {
+			return *o, e.WithHint("Perhaps you need a different \"datestyle\" setting.")
+		}
+		return *o, e
+	}
+	o.days = daysFromCivil(p.year, p.month, p.day)
+	if p.zone != nil {
+		o.offset = zoneOffset(p.zone, o.days*dayMicros+o.micros)
+	}
+	return *o, nil
+}
+
+// zoneOffset is the offset in force at a local time.
+func zoneOffset(loc *time.Location, local int64) int {
+	t := time.UnixMicro(local).UTC()
+	_, offset := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, loc).Zone()
+	return offset
+}
+
+func daysIn(year int64, month int) int {
+	switch month {
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	case 4, 6, 9, 11:
+		return 30
+	}
+	return 31
+}
+
+// monthByName takes the three-letter abbreviation or the full name.
+func monthByName(f string) int {
+	for m := time.January; m <= time.December; m++ {
+		name := strings.ToLower(m.String())
+		if f == name || f == name[:3] || m == time.September && f == "sept" {
+			return int(m)
+		}
+	}
+	return 0
+}
+
+func isWeekday(f string) bool {
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		name := strings.ToLower(d.String())
+		if f == name || f == name[:3] {
+			return true
+		}
+	}
+	return f == "tues" || f == "wednes" || f == "thur" || f == "thurs"
+}

@@ -1,0 +1,212 @@
+package encode
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// intervalSum adds up fields; fractions cascade to the next smaller field.
+type intervalSum struct{ months, days, micros float64 }
+
+// add adds n units; it reports false for an unknown unit.
+func (s *intervalSum) add(n float64, unit string) bool {
+	whole, fraction := math.Modf(n)
+	switch unit {
+	case "us", "usec", "usecs", "microsecond", "microseconds", "usecond", "useconds", "microsecon":
+		s.micros += math.RoundToEven(n)
+	case "ms", "msec", "msecs", "millisecond", "milliseconds", "mseconds", "millisecon":
+		s.micros += math.RoundToEven(n * 1e3)
+	case "s", "sec", "secs", "second", "seconds":
+		s.micros += whole*1e6 + math.RoundToEven(fraction*1e6)
+	case "m", "min", "mins", "minute", "minutes":
+		s.micros += whole*60e6 + math.RoundToEven(fraction*60e6)
+	case "h", "hr", "hrs", "hour", "hours":
+		s.micros += whole*3600e6 + math.RoundToEven(fraction*3600e6)
+	case "d", "day", "days":
+		s.addDays(n)
+	case "w", "week", "weeks":
+		s.addDays(n * 7)
+	case "mon", "mons", "month", "months":
+		s.months += whole
+		s.addDays(fraction * 30)
+	case "y", "yr", "yrs", "year", "years":
+		s.months += whole*12 + math.RoundToEven(fraction*12)
+	case "dec", "decs", "decade", "decades":
+		s.months += math.RoundToEven(n * 120)
+	case "c", "cent", "century", "centuries":
+		s.months += math.RoundToEven(n * 1200)
+	case "mil", "mils", "millennium", "millennia":
+		s.months += math.RoundToEven(n * 12000)
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *intervalSum) addDays(n float64) {
+	whole, fraction := math.Modf(n)
+	s.days += whole
+	s.micros += math.RoundToEven(fraction * 86400e6)
+}
+
+// parseInterval reads what interval_in reads: PostgreSQL's own styles, the SQL
+// standard's and ISO 8601 with designators.
+func parseInterval(text string) (engineInterval, *pgerr.Error) {
+	var sum intervalSum
+	s := strings.ToLower(trimSpace(text))
+	ok := s != ""
+	if strings.HasPrefix(s, "p") || strings.HasPrefix(s, "-p") {
+		ok = sum.parseISO(s)
+	} else if ok {
+		ok = sum.parseFields(s)
+	}
+	if !ok {
+		return engineInterval{}, errDateSyntax("interval", text)
+	}
+	if math.Abs(sum.months) > math.MaxInt32 || math.Abs(sum.days) > math.MaxInt32 || math.Abs(sum.micros) >= 1<<63 {
+		return engineInterval{}, pgerr.New(codes.DatetimeFieldOverflow, "interval field value out of range: \"%s\"", text)
+	}
+	return engineInterval{months: int32(sum.months), days: int32(sum.days), micros: int64(sum.micros)}, nil
+}
+
+// parseISO reads P1Y2M3DT4H5M6.5S and P1W.
+func (s *intervalSum) parseISO(text string) bool {
+	text, negative := strings.CutPrefix(text, "-")
+	text = text[1:]
+	inTime, seen := false, false
+	for text != "" {
+		if text[0] == 't' {
+			inTime = true
+			text = text[1:]
+			continue
+		}
+		n := 0
+		for n < len(text) && (isDigit(text[n]) || strings.IndexByte("+-.", text[n]) >= 0) {
+			n++
+		}
+		value, err := strconv.ParseFloat(text[:n], 64)
+		if err != nil || n == len(text) {
+			return false
+		}
+		unit := text[n : n+1]
+		if unit == "m" && !inTime {
+			unit = "mon"
+		}
+		if strings.Contains("hms", unit) != inTime || !s.add(value, unit) {
+			return false
+		}
+		text, seen = text[n+1:], true
+	}
+	if negative {
+		s.negate()
+	}
+	return seen
+}
+
+func (s *intervalSum) negate() { s.months, s.days, s.micros = -s.months, -s.days, -s.micros }
+
+// parseFields reads blank-separated fields.
+func (s *intervalSum) parseFields(text string) bool {
+	fields := splitUnits(strings.Fields(strings.TrimPrefix(text, "@")))
+	seen := false
+	for i := 0; i < len(fields); i++ {
+		f := fields[i]
+		switch {
+		case f == "ago" && i == len(fields)-1 && seen:
+			s.negate()
+			return true
+		case strings.Contains(f, ":"):
+			if !s.addClock(f) {
+				return false
+			}
+		case strings.IndexByte(f[1:], '-') > 0:
+			if !s.addYearMonth(f) {
+				return false
+			}
+		default:
+			n, err := strconv.ParseFloat(f, 64)
+			if err != nil || strings.ContainsAny(f, "xpni_") {
+				return false
+			}
+			unit := "s"
+			switch {
+			case i+1 < len(fields) && strings.Contains(fields[i+1], ":"):
+				unit = "d" // the SQL standard's day-time form
+			case i+1 < len(fields) && fields[i+1] != "ago":
+				i++
+				unit = fields[i]
+			}
+			if !s.add(n, unit) {
+				return false
+			}
+		}
+		seen = true
+	}
+	return seen
+}
+
+// splitUnits separates numbers from units written without a blank: 1day.
+func splitUnits(fields []string) []string {
+	var out []string
+	for _, f := range fields {
+		n := 0
+		for n < len(f) && !(f[n] >= 'a' && f[n] <= 'z') {
+			n++
+		}
+		if n > 0 && n < len(f) {
+			out = append(out, f[:n], f[n:])
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func (s *intervalSum) addYearMonth(f string) bool {
+	sign := 1.0
+	if f[0] == '-' || f[0] == '+' {
+		if f[0] == '-' {
+			sign = -1
+		}
+		f = f[1:]
+	}
+	years, months, ok := strings.Cut(f, "-")
+	y, err1 := strconv.ParseUint(years, 10, 31)
+	m, err2 := strconv.ParseUint(months, 10, 31)
+	if !ok || err1 != nil || err2 != nil || m > 11 {
+		return false
+	}
+	s.months += sign * float64(y*12+m)
+	return true
+}
+
+func (s *intervalSum) addClock(f string) bool {
+	sign := 1.0
+	if f[0] == '-' || f[0] == '+' {
+		if f[0] == '-' {
+			sign = -1
+		}
+		f = f[1:]
+	}
+	parts := strings.Split(f, ":")
+	if len(parts) > 3 {
+		return false
+	}
+	unit := []float64{3600e6, 60e6, 1e6}
+	if len(parts) == 2 && strings.Contains(parts[1], ".") {
+		unit = unit[1:] // mm:ss.f
+	}
+	for i, p := range parts {
+		n, err := strconv.ParseFloat(p, 64)
+		if err != nil || p == "" || strings.Trim(p, "0123456789.") != "" || i > 0 && n >= 60 && unit[i] != 1e6 {
+			return false
+		}
+		s.micros += sign * math.RoundToEven(n*unit[i])
+	}
+	return true
+}

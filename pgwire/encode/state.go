@@ -1,0 +1,118 @@
+package encode
+
+import (
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// maxMessage is the largest message that PostgreSQL's clients take.
+const maxMessage = 1<<30 - 1
+
+type dateStyle uint8
+
+const (
+	dateISO dateStyle = iota
+	dateSQL
+	datePostgres
+	dateGerman
+)
+
+type intervalStyle uint8
+
+const (
+	intervalPostgres intervalStyle = iota
+	intervalVerbose
+	intervalSQL
+	intervalISO
+)
+
+// state is what value functions need: how the session formats, scratch space, and
+// the first error.
+type state struct {
+	dates       dateStyle
+	dayFirst    bool
+	intervals   intervalStyle
+	byteaEscape bool
+	// floatDigits is extra_float_digits; shortest output when positive.
+	floatDigits int
+	zone        zoneCache
+	scratch     []byte
+	err         error
+}
+
+func (s *state) init(f Format) error {
+	var err error
+	if s.dates, s.dayFirst, err = parseDateStyle(f.DateStyle); err != nil {
+		return err
+	}
+	switch strings.ToLower(f.IntervalStyle) {
+	case "", "postgres":
+	case "postgres_verbose":
+		s.intervals = intervalVerbose
+	case "sql_standard":
+		s.intervals = intervalSQL
+	case "iso_8601":
+		s.intervals = intervalISO
+	default:
+		return badSetting("IntervalStyle", f.IntervalStyle)
+	}
+	switch strings.ToLower(f.ByteaOutput) {
+	case "", "hex":
+	case "escape":
+		s.byteaEscape = true
+	default:
+		return badSetting("bytea_output", f.ByteaOutput)
+	}
+	s.floatDigits = f.ExtraFloatDigits
+	loc, err := LoadZone(f.TimeZone)
+	if err != nil {
+		return err
+	}
+	s.zone.loc = loc
+	return nil
+}
+
+func badSetting(name, value string) error {
+	return pgerr.New(codes.InvalidParameterValue, "invalid value for parameter %q: %q", name, value)
+}
+
+// parseDateStyle reads a DateStyle value such as "ISO, MDY".
+func parseDateStyle(v string) (style dateStyle, dayFirst bool, err error) {
+	for part := range strings.SplitSeq(strings.ToLower(v), ",") {
+		switch strings.TrimSpace(part) {
+		case "", "mdy", "us", "noneuro", "noneuropean", "ymd":
+		case "iso":
+			style = dateISO
+		case "sql":
+			style = dateSQL
+		case "postgres", "postgresql":
+			style = datePostgres
+		case "german":
+			style, dayFirst = dateGerman, true
+		case "dmy", "euro", "european":
+			dayFirst = true
+		default:
+			return 0, false, badSetting("DateStyle", v)
+		}
+	}
+	return style, dayFirst, nil
+}
+
+// fail latches the first error.
+func (s *state) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+func errRowTooLong() error {
+	return pgerr.New(codes.ProgramLimitExceeded, "out of memory").
+		WithDetail("A row of the result is larger than %d bytes.", maxMessage)
+}
+
+func errOutOfRange(typeName string) *pgerr.Error {
+	return pgerr.New(codes.NumericValueOutOfRange, "%s out of range", typeName)
+}
