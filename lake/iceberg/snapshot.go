@@ -40,6 +40,9 @@ func (w *Warehouse) Snapshot(ctx context.Context, ident, metadata string, snapsh
 		return nil, fmt.Errorf("snapshot %d of lake table %s: %w", snapshot, ident, lake.ErrNoSnapshot)
 	}
 	out, err := w.snapshotOf(ctx, meta, metadata, s)
+	if errors.Is(err, fs.ErrNotExist) { // an older metadata file names it, its manifests went with expiry
+		err = fmt.Errorf("%w: %w", lake.ErrNoSnapshot, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("snapshot %d of lake table %s: %w", snapshot, ident, err)
 	}

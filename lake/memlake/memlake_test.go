@@ -1,0 +1,51 @@
+package memlake_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/lake/laketest"
+	"github.com/skipprd/skipprd/lake/memlake"
+)
+
+func TestConformance(t *testing.T) {
+	laketest.Run(t, func(*testing.T) laketest.Harness {
+		w := memlake.New()
+		return laketest.Harness{Warehouse: w, Rows: func(t *testing.T, s *lake.Snapshot) []string { return rows(t, w, s) }}
+	})
+}
+
+func rows(t *testing.T, w *memlake.Warehouse, s *lake.Snapshot) []string {
+	t.Helper()
+	gone := map[lake.Position]bool{}
+	for _, d := range s.PositionDeletes {
+		ps, err := w.Deletes(d.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range ps {
+			gone[p] = true
+		}
+	}
+	var out []string
+	for _, f := range s.Files {
+		recs, err := w.File(f.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := int64(0)
+		for _, r := range recs {
+			for i := range int(r.NumRows()) {
+				if !gone[lake.Position{File: f.Path, Row: at}] {
+					out = append(out, fmt.Sprintf("%d|%s|%d", r.Column(0).(*array.Int64).Value(i),
+						r.Column(1).(*array.String).Value(i), r.Column(2).(*array.Int64).Value(i)))
+				}
+				at++
+			}
+		}
+	}
+	return out
+}
