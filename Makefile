@@ -1,0 +1,64 @@
+# skipprd: "make demo" shows it at work, "make test" proves it. See README.md.
+SHELL := /bin/bash
+BIN   := bin/skipprd
+GO    ?= go
+TOOL  := $(GO) tool -modfile=.ci/tools/go.mod
+LABELS ?= postgres
+# Packages that link the query engine: tested without the race detector, which the
+# engine's own threads make slow and which sees nothing of them.
+ENGINE := ./cmd/skipprd/... ./lake/duckdb/... ./planner/... ./sqltests/...
+
+.PHONY: all build demo test setup lint unit race slt suites kill bench fuzz clean help
+
+all: build
+
+help:
+	@echo "make demo    build, run the server with a living shop, show live numbers"
+	@echo "make test    install what the tests need (PostgreSQL), lint, run all tests"
+	@echo "make slt ADDR=postgres://…   run the .slt suites against any Postgres address"
+	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
+	@echo "make bench   run the benchmarks of docs/performance.md"
+
+build: $(BIN)
+
+$(BIN): FORCE
+	$(GO) build -o $@ ./cmd/skipprd
+
+FORCE:
+
+demo: build
+	$(BIN) demo
+
+setup:
+	.ci/setup
+
+test: setup lint unit suites
+	@echo "all tests passed"
+
+lint:
+	@out=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofumpt:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+unit: build
+	SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m ./...
+	$(GO) test -race -timeout 15m $$($(GO) list ./wal/... ./catalog/... ./ddl/... ./lake/merge/... ./pgwire/... ./ingest/...)
+
+# Our own suites by feature, on skipprd; those without pipeline words also on a real
+# PostgreSQL, so that it is the oracle of what they expect.
+suites: build
+	.ci/suites
+
+slt:
+	@test -n "$(ADDR)" || { echo "usage: make slt ADDR=postgres://user@host:port/db [LABELS=postgres] [FILES=dir]"; exit 2; }
+	$(GO) run ./cmd/slt -addr "$(ADDR)" -labels "$(LABELS)" $(or $(FILES),sqltests/suites)
+
+kill: build
+	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_KILL_ROUNDS=$(or $(ROUNDS),100) SKIPPRD_SEED=$(or $(SEED),1) \
+		$(GO) test -count=1 -timeout 3h -v -run TestKill ./sqltests/e2e
+
+bench: build
+	SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 3h -v -run TestBench ./sqltests/bench -bench.all
+
+clean:
+	rm -rf bin
