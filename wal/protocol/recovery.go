@@ -1,0 +1,300 @@
+package protocol
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// RecoveryConfig is what a recovery knows beforehand.
+type RecoveryConfig struct {
+	Pipeline change.PipelineID
+	Epoch    segment.Epoch
+	// Published and PublishedEnd are the catalog's watermark: the place of the last
+	// group it has.
+	Published    segment.Seq
+	PublishedEnd uint32
+}
+
+// Recovery reads what a dead writer left on a disk, segment by segment, in order.
+// It publishes what the catalog has not, ends the segments that have no marker at
+// their last whole group, finishes what a reclaim began, and deletes nothing that
+// is committed. One effect is under way at a time. It fails closed: damage that is
+// not a torn tail ends in Refused.
+type Recovery struct {
+	cfg     RecoveryConfig
+	bodies  []segment.Seq // still to look at
+	markers map[segment.Seq]bool
+	marked  segment.Seq // the highest marker
+
+	now  recovering
+	last previous // the segment before, as read
+	tail Tail     // where the log goes on behind what was read; Seq unused
+	then Effect   // follows the effect under way
+}
+
+// recovering is the segment being looked at.
+type recovering struct {
+	seq    segment.Seq
+	marker segment.Marker
+	sealed bool
+}
+
+// previous is what is known of the segment before.
+type previous struct {
+	seq    segment.Seq
+	group  uint64 // the next one
+	digest [sha256.Size]byte
+	known  bool // digest is that of the body's groups
+}
+
+// NewRecovery makes a recovery.
+func NewRecovery(cfg RecoveryConfig) *Recovery { return &Recovery{cfg: cfg} }
+
+// Step takes an event and returns the next effect. Recovered or Refused is the last.
+func (r *Recovery) Step(ev Event) Effect {
+	e, err := r.step(ev)
+	if err != nil {
+		return Refused{Err: err}
+	}
+	return e
+}
+
+func (r *Recovery) step(ev Event) (Effect, error) {
+	switch ev := ev.(type) {
+	case Start:
+		return List{}, nil
+	case Listed:
+		if ev.Err != nil {
+			return nil, ev.Err
+		}
+		return r.listed(ev)
+	case Deleted:
+		if ev.Err != nil {
+			return nil, ev.Err
+		}
+		return r.nextSegment()
+	case MarkerRead:
+		if ev.Err != nil {
+			return nil, ev.Err
+		}
+		return r.markerRead(ev)
+	case BodyRead:
+		if ev.Err != nil {
+			return nil, ev.Err
+		}
+		return r.bodyRead(ev)
+	case Published:
+		if ev.Err != nil {
+			return nil, fmt.Errorf("publish recovered groups: %w", ev.Err)
+		}
+		return r.followUp()
+	case Sealed:
+		if ev.Err != nil {
+			return nil, fmt.Errorf("seal segment %s: %w", ev.Seq.ID(), ev.Err)
+		}
+		return r.nextSegment()
+	case Discarded:
+		if ev.Err != nil {
+			return nil, fmt.Errorf("discard segment %s: %w", ev.Seq.ID(), ev.Err)
+		}
+		return r.nextSegment()
+	}
+	return nil, fmt.Errorf("recovery: unexpected event %T", ev)
+}
+
+// listed sorts the names. A body without a marker below a marked one lost its
+// marker to a reclaim, which deletes it first (R2).
+func (r *Recovery) listed(ev Listed) (Effect, error) {
+	r.markers = make(map[segment.Seq]bool, len(ev.Markers))
+	for _, seq := range ev.Markers {
+		r.markers[seq] = true
+		r.marked = max(r.marked, seq)
+	}
+	var leftover []segment.Seq
+	for _, seq := range ev.Bodies {
+		if r.markers[seq] || seq > r.marked {
+			r.bodies = append(r.bodies, seq)
+			continue
+		}
+		if seq > r.cfg.Published {
+			return nil, &segment.CorruptError{Seq: seq, Cause: errors.New("marker is missing")}
+		}
+		leftover = append(leftover, seq)
+	}
+	for _, seq := range ev.Markers {
+		if !slices.Contains(r.bodies, seq) {
+			return nil, &segment.CorruptError{Seq: seq, Cause: errors.New("body is missing")}
+		}
+	}
+	if err := r.checkDensity(); err != nil {
+		return nil, err
+	}
+	if len(leftover) > 0 {
+		return RecycleBodies{Seqs: leftover}, nil
+	}
+	return r.nextSegment()
+}
+
+// checkDensity: only what was published can have been reclaimed, so above the
+// watermark nothing may be missing (W3).
+func (r *Recovery) checkDensity() error {
+	want := r.cfg.Published + 1
+	for _, seq := range r.bodies {
+		if seq <= r.cfg.Published {
+			continue
+		}
+		if r.cfg.Published == 0 && want == 1 {
+			want = seq // a log whose catalog is new begins where it begins
+		}
+		if seq != want {
+			return &segment.CorruptError{Seq: want, Cause: errors.New("segment is missing")}
+		}
+		want++
+	}
+	return nil
+}
+
+func (r *Recovery) nextSegment() (Effect, error) {
+	if len(r.bodies) == 0 {
+		r.tail.Seq = max(r.last.seq, r.cfg.Published) + 1
+		r.tail.Group = max(r.tail.Group, 1)
+		return Recovered{Tail: r.tail}, nil
+	}
+	seq := r.bodies[0]
+	r.bodies = r.bodies[1:]
+	r.now = recovering{seq: seq, sealed: r.markers[seq]}
+	if r.now.sealed {
+		return ReadMarker{Seq: seq}, nil
+	}
+	return ReadBody{Seq: seq}, nil
+}
+
+func (r *Recovery) markerRead(ev MarkerRead) (Effect, error) {
+	m, err := segment.ParseMarker(ev.Data, ev.Seq)
+	if err != nil {
+		return nil, &segment.CorruptError{Seq: ev.Seq, Cause: err}
+	}
+	if m.Flags&(segment.Takeover|segment.Encrypted) != 0 {
+		return nil, &segment.CorruptError{Seq: ev.Seq, Cause: segment.ErrReserved}
+	}
+	r.now.marker = m
+	if ev.Seq < r.cfg.Published && len(r.bodies) > 0 {
+		return ReadBody{Seq: ev.Seq, Bytes: segment.HeaderBytes}, nil
+	}
+	return ReadBody{Seq: ev.Seq, Bytes: m.Length}, nil
+}
+
+func (r *Recovery) bodyRead(ev BodyRead) (Effect, error) {
+	h, err := segment.ParseHeader(ev.Data)
+	if err != nil {
+		return nil, &segment.CorruptError{Seq: ev.Seq, Cause: err}
+	}
+	if h.Seq != ev.Seq || h.Pipeline != r.cfg.Pipeline {
+		return nil, &segment.CorruptError{Seq: ev.Seq, Cause: segment.ErrIdentity}
+	}
+	if err := r.checkChain(h); err != nil {
+		return nil, err
+	}
+	if r.now.sealed && len(ev.Data) == segment.HeaderBytes && r.now.marker.Length > segment.HeaderBytes {
+		r.read(previous{seq: h.Seq, group: h.FirstGroup + uint64(r.now.marker.Groups)})
+		return r.nextSegment()
+	}
+	var groups []Placed
+	add := func(g segment.Group) error {
+		groups = append(groups, Placed{Seq: h.Seq, Group: g})
+		return nil
+	}
+	var end uint32
+	if r.now.sealed {
+		end, err = segment.WalkSealed(h, r.now.marker, ev.Data, add)
+		if err == nil && sha256.Sum256(ev.Data) != r.now.marker.Digest {
+			err = &segment.CorruptError{Seq: ev.Seq, Cause: segment.ErrDigest}
+		}
+	} else {
+		end, err = segment.WalkGroups(h, ev.Data, add)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.walked(h, groups, sha256.Sum256(ev.Data[:end]), end)
+}
+
+// checkChain: the header repeats the digest and the numbers of the body before.
+func (r *Recovery) checkChain(h segment.Header) error {
+	if r.last.seq == 0 || r.last.seq+1 != h.Seq {
+		return nil
+	}
+	if h.FirstGroup != r.last.group {
+		return &segment.CorruptError{Seq: r.last.seq, Cause: fmt.Errorf(
+			"has groups up to %d, the next segment begins with %d", r.last.group-1, h.FirstGroup)}
+	}
+	if r.last.known && h.Previous != r.last.digest {
+		return &segment.CorruptError{Seq: r.last.seq, Cause: fmt.Errorf(
+			"the next segment's header has another: %w", segment.ErrDigest)}
+	}
+	return nil
+}
+
+// walked publishes what the catalog has not, and ends the segment if nothing has.
+func (r *Recovery) walked(
+	h segment.Header, groups []Placed, digest [sha256.Size]byte, end uint32,
+) (Effect, error) {
+	r.then = nil
+	if len(groups) == 0 && !r.now.sealed {
+		// Nothing in it was ever committed: the seq is free, the name goes.
+		r.tail = Tail{Group: h.FirstGroup, Previous: h.Previous}
+		r.then = Discard{Seq: h.Seq}
+	} else {
+		r.read(previous{
+			seq: h.Seq, group: h.FirstGroup + uint64(len(groups)), digest: digest, known: true,
+		})
+	}
+	if len(groups) > 0 && !r.now.sealed {
+		r.then = Seal{Seq: h.Seq, Marker: segment.Marker{
+			Flags: segment.SealedByRecovery, Groups: uint16(len(groups)), Epoch: r.cfg.Epoch,
+			Length: end, Seq: h.Seq, Digest: digest,
+		}}
+	}
+	fresh, err := r.unpublished(h.Seq, groups)
+	if err != nil {
+		return nil, err
+	}
+	if len(fresh) > 0 {
+		return Publish{Groups: fresh}, nil
+	}
+	return r.followUp()
+}
+
+// read notes what the next segment must fit to.
+func (r *Recovery) read(p previous) {
+	r.last = p
+	r.tail = Tail{Group: p.group, Previous: p.digest}
+}
+
+func (r *Recovery) unpublished(seq segment.Seq, groups []Placed) ([]Placed, error) {
+	if seq < r.cfg.Published {
+		return nil, nil
+	}
+	if seq > r.cfg.Published {
+		return groups, nil
+	}
+	for i, g := range groups {
+		if g.Group.End == r.cfg.PublishedEnd {
+			return groups[i+1:], nil
+		}
+	}
+	return nil, &segment.CorruptError{Seq: seq, Offset: r.cfg.PublishedEnd, Cause: ErrBehind}
+}
+
+func (r *Recovery) followUp() (Effect, error) {
+	if e := r.then; e != nil {
+		r.then = nil
+		return e, nil
+	}
+	return r.nextSegment()
+}

@@ -1,0 +1,173 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Encoded is a group as bytes that have no place in a body yet. It is made by the
+// producer, outside of any lock, and placed by a Builder.
+type Encoded struct {
+	Position    change.Position
+	CommittedAt time.Time
+	State       []byte
+
+	slices []encodedSlice
+	buffer []byte
+}
+
+// encodedSlice is a slice of an Encoded.
+type encodedSlice struct {
+	Slice
+	schema []byte // Arrow schema message, shared by all slices of a table version
+	// The record in the Encoded's buffer: room for its header, slice header, message.
+	from, to int
+}
+
+// Encoder turns groups into bytes. Safe for concurrent use.
+type Encoder struct {
+	pool sync.Pool
+	mu   struct {
+		sync.Mutex
+		schemas map[change.TableID]encodedSchema
+	}
+}
+
+type encodedSchema struct {
+	version uint32
+	schema  *arrow.Schema
+	message []byte
+}
+
+// pooledBytesMax is the largest buffer kept for reuse: larger groups are rare, and
+// a pool of them would hold the memory of a burst.
+const pooledBytesMax = 4 << 20
+
+// NewEncoder makes an encoder.
+func NewEncoder() *Encoder {
+	e := &Encoder{}
+	e.mu.schemas = map[change.TableID]encodedSchema{}
+	return e
+}
+
+// Encode renders g. It keeps neither g nor its batches. The result goes back
+// through Release when it has been placed.
+func (e *Encoder) Encode(g *change.Group) (*Encoded, error) {
+	if len(g.Position) > PositionBytesMax || len(g.State) > StateBytesMax {
+		return nil, fmt.Errorf("position of %d and state of %d bytes: %w",
+			len(g.Position), len(g.State), ErrTooLarge)
+	}
+	out, _ := e.pool.Get().(*Encoded)
+	if out == nil {
+		out = &Encoded{}
+	}
+	out.Position, out.CommittedAt = g.Position, g.CommittedAt
+	out.State = append([]byte(nil), g.State...)
+	for i, b := range g.Batches {
+		if err := e.encodeBatch(out, b); err != nil {
+			e.Release(out)
+			return nil, fmt.Errorf("encode batch %d of table %d: %w", i, b.Table, err)
+		}
+	}
+	return out, nil
+}
+
+// Release takes x back for reuse. The caller must not use it any more.
+func (e *Encoder) Release(x *Encoded) {
+	if cap(x.buffer) > pooledBytesMax {
+		return
+	}
+	clear(x.slices)
+	*x = Encoded{slices: x.slices[:0], buffer: x.buffer[:0]}
+	e.pool.Put(x)
+}
+
+// Bytes is about how much the group takes in a body.
+func (x *Encoded) Bytes() int { return len(x.buffer) + len(x.State) + groupEndBytes }
+
+func (e *Encoder) encodeBatch(out *Encoded, b *change.Batch) error {
+	if b.Table == 0 {
+		return errors.New("batch without a table")
+	}
+	if b.Rows() > math.MaxInt32 {
+		return fmt.Errorf("%d rows: %w", b.Rows(), ErrTooLarge)
+	}
+	s := encodedSlice{from: len(out.buffer)}
+	s.Slice = Slice{
+		Table: b.Table, SchemaVersion: b.SchemaVersion, Rows: uint32(b.Rows()),
+		Counts: b.Counts, Truncate: b.Truncate, Backfill: b.Backfill,
+	}
+	w := (*appender)(&out.buffer)
+	w.grow(recordHeaderBytes + sliceHeaderBytes)
+	if b.Rows() > 0 {
+		message, err := e.schemaMessage(b)
+		if err != nil {
+			return err
+		}
+		s.schema = message
+		p, err := ipc.GetRecordBatchPayload(b.Record)
+		if err != nil {
+			return err
+		}
+		_, err = p.WritePayload(w)
+		p.Release()
+		if err != nil {
+			return err
+		}
+	}
+	n := len(out.buffer) - s.from - recordHeaderBytes
+	w.grow(recordBytes(n) - recordHeaderBytes - n)
+	s.to = len(out.buffer)
+	if len(out.buffer) > BodyBytesMax/2 {
+		return fmt.Errorf("more than %d bytes: %w", BodyBytesMax/2, ErrTooLarge)
+	}
+	out.slices = append(out.slices, s)
+	return nil
+}
+
+// schemaMessage renders the Arrow schema of b, once per version of its table.
+func (e *Encoder) schemaMessage(b *change.Batch) ([]byte, error) {
+	schema := b.Record.Schema()
+	e.mu.Lock()
+	have, ok := e.mu.schemas[b.Table]
+	e.mu.Unlock()
+	if ok && have.version == b.SchemaVersion {
+		if have.schema != schema && !have.schema.Equal(schema) {
+			return nil, fmt.Errorf("version %d with two schemas", b.SchemaVersion)
+		}
+		return have.message, nil
+	}
+	p := ipc.GetSchemaPayload(schema, memory.DefaultAllocator)
+	defer p.Release()
+	var message []byte
+	if _, err := p.WritePayload((*appender)(&message)); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.mu.schemas[b.Table] = encodedSchema{version: b.SchemaVersion, schema: schema, message: message}
+	e.mu.Unlock()
+	return message, nil
+}
+
+// appender is an io.Writer at the end of a slice.
+type appender []byte
+
+func (a *appender) Write(p []byte) (int, error) {
+	*a = append(*a, p...)
+	return len(p), nil
+}
+
+func (a *appender) grow(n int) {
+	for range n {
+		*a = append(*a, 0)
+	}
+}
