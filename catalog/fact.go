@@ -81,6 +81,8 @@ type Pipeline struct {
 	SourceState []byte
 	CreatedAt   time.Time
 	Owner       string
+	// OID is its stable object id in pg_catalog.
+	OID uint32
 }
 
 // TableState is the state of one table of a pipeline.
@@ -120,6 +122,14 @@ type Table struct {
 	// Generation counts RESET/RESYNC: slices of an older generation are ignored.
 	Generation uint32
 	CreatedAt  time.Time
+	// OID is its stable object id in pg_catalog (pg_class.oid).
+	OID uint32
+}
+
+// Schema is a namespace that tables land in.
+type Schema struct {
+	Name string
+	OID  uint32
 }
 
 // BackfillProgress is the durable progress of an initial copy.
@@ -196,9 +206,15 @@ const (
 
 // Compaction turns slices of one table into lake files.
 type Compaction struct {
-	ID         string // a function of table, generation and slice refs (C1)
-	Table      change.TableID
-	Slices     []segment.SliceRef
+	ID    string // a function of table, generation and slice refs (C1)
+	Table change.TableID
+	// Slices in log order while planned; nil once acked: then the slices themselves say
+	// so until their segments are reclaimed.
+	Slices []segment.SliceRef
+	// SliceCount is how many slices it has or had.
+	SliceCount int
+	// Generation of the table when it was planned.
+	Generation uint32
 	State      CompactionState
 	Snapshot   int64
 	Rows       int64

@@ -27,6 +27,9 @@ type batch struct {
 	store *Store
 	ops   []op
 	ended bool
+	// merged is base with the first mergedOps of ops, kept for the next read.
+	base, merged *node
+	mergedOps    int
 }
 
 var _ kv.IndexedBatch = (*batch)(nil)
@@ -88,9 +91,13 @@ func (b *batch) Close() error {
 func (b *batch) view() *view {
 	v := b.store.view()
 	v.closed = v.closed || b.ended
-	for _, o := range b.ops {
-		v.root = o.apply(v.root)
+	if v.root != b.base || b.mergedOps > len(b.ops) {
+		b.base, b.merged, b.mergedOps = v.root, v.root, 0
 	}
+	for ; b.mergedOps < len(b.ops); b.mergedOps++ {
+		b.merged = b.ops[b.mergedOps].apply(b.merged)
+	}
+	v.root = b.merged
 	return v
 }
 

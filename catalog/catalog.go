@@ -1,0 +1,244 @@
+package catalog
+
+import (
+	"context"
+	"crypto/cipher"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// Deps are the catalog's collaborators. Clock, IDs and Key are required.
+type Deps struct {
+	Clock env.Clock
+	IDs   env.IDs
+	Log   *slog.Logger
+	// Key is the 32-byte key that seals secrets.
+	Key []byte
+	// ApplyState applies a group's state (change.Group.State) in the transaction that
+	// publishes it. Without it, groups with state are refused. It may put tables and
+	// pipelines; it may not reset, drop or compact.
+	ApplyState func(txn *Txn, pipeline change.PipelineID, state []byte) error
+	// Getenv and ReadFile give access to secrets kept outside; nil: none.
+	Getenv   func(name string) string
+	ReadFile func(path string) ([]byte, error)
+}
+
+// Catalog is the store of facts. Safe for concurrent use.
+type Catalog struct {
+	store kv.Store
+	deps  Deps
+	aead  cipher.AEAD
+
+	// mu serialises commits. The one mutex of ours that is held across I/O: it spans
+	// the key-value batch.
+	mu struct {
+		sync.Mutex
+		err error // why nothing can be committed any more
+		hot map[change.PipelineID]*hotRows
+	}
+	// view is what snapshots see. Held for moments, never across I/O. Locked after mu.
+	view struct {
+		sync.Mutex
+		facts *facts
+		// held is the state before the Update that is being synced, nil if there is none.
+		held    *heldSnapshot
+		changed chan struct{} // nil until somebody waits
+	}
+}
+
+var _ wal.Publisher = (*Catalog)(nil)
+
+// Open opens the catalog in store, making it if the store has none: then with the role
+// postgres (superuser, may log in, no password) and the schema public. It wraps
+// ErrFormat, ErrKey or ErrCorrupt. The store stays the caller's, to close after Close.
+func Open(ctx context.Context, store kv.Store, deps Deps) (*Catalog, error) {
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	aead, err := newAEAD(deps.Key)
+	if err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	c := &Catalog{store: store, deps: deps, aead: aead}
+	c.mu.hot = map[change.PipelineID]*hotRows{}
+	created, err := checkFormat(store)
+	if err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	if c.view.facts, err = loadFacts(store); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	if created {
+		if err := c.Update(ctx, c.bootstrap); err != nil {
+			return nil, fmt.Errorf("make catalog: %w", err)
+		}
+		return c, nil
+	}
+	if err := c.verifyKey(); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	return c, nil
+}
+
+// bootstrap writes what a new catalog has.
+func (c *Catalog) bootstrap(txn *Txn) error {
+	if err := writeFormat(txn.batch); err != nil {
+		return err
+	}
+	if err := txn.batch.Set([]byte{prefixKeyCheck}, c.Seal([]byte(keyCheck))); err != nil {
+		return err
+	}
+	role := &Role{OID: bootstrapRoleOID, Name: "postgres", Superuser: true, CanLogin: true}
+	if err := txn.CreateRole(role); err != nil {
+		return err
+	}
+	return txn.putSchema(&Schema{Name: publicSchema, OID: publicSchemaOID})
+}
+
+// Close waits for a commit that is under way and refuses later ones. Open snapshots stay
+// readable until the store is closed.
+func (c *Catalog) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.err == nil {
+		c.mu.err = ErrClosed
+	}
+	return nil
+}
+
+// Changed returns a channel that is closed after the next commit becomes visible. To miss
+// nothing, call it before taking the snapshot to look at.
+func (c *Catalog) Changed() <-chan struct{} {
+	c.view.Lock()
+	defer c.view.Unlock()
+	if c.view.changed == nil {
+		c.view.changed = make(chan struct{})
+	}
+	return c.view.changed
+}
+
+// notifyLocked wakes those who wait; view is locked.
+func (c *Catalog) notifyLocked() {
+	if c.view.changed != nil {
+		close(c.view.changed)
+		c.view.changed = nil
+	}
+}
+
+// Update runs fn in a transaction and commits what it did, atomically and durably. An
+// error from fn undoes everything and is returned as it is. fn runs under the commit
+// mutex: it must not block nor call Update or Publish. When Update returns nil everything
+// published before is durable too (unless fn wrote nothing).
+func (c *Catalog) Update(ctx context.Context, fn func(*Txn) error) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.err != nil {
+		return c.mu.err
+	}
+	txn := c.newTxnLocked()
+	defer func() { _ = txn.batch.Close() }() // nothing is lost: committed or undone
+	if err := fn(txn); err != nil {
+		return err
+	}
+	if err := txn.finish(); err != nil {
+		return err
+	}
+	if !txn.dirty {
+		return nil
+	}
+	c.holdView()
+	err := txn.batch.Commit(true)
+	c.releaseView(txn, err == nil)
+	if err != nil {
+		c.mu.err = fmt.Errorf("%w: %w", ErrBroken, err)
+		return fmt.Errorf("commit catalog transaction: %w", err)
+	}
+	for id := range txn.cooled {
+		delete(c.mu.hot, id)
+	}
+	return nil
+}
+
+// holdView keeps snapshots at the present state.
+func (c *Catalog) holdView() {
+	c.view.Lock()
+	defer c.view.Unlock()
+	c.view.held = newHeldSnapshot(c.store.Snapshot())
+}
+
+// releaseView lets snapshots see what txn committed.
+func (c *Catalog) releaseView(txn *Txn, committed bool) {
+	c.view.Lock()
+	held := c.view.held
+	c.view.held = nil
+	if committed {
+		c.view.facts = txn.seal()
+		c.notifyLocked()
+	}
+	c.view.Unlock()
+	held.release(c.deps.Log)
+}
+
+// Snapshot captures all facts at one moment. It takes microseconds and never waits for a
+// disk. Close it.
+func (c *Catalog) Snapshot() *Snapshot {
+	c.view.Lock()
+	defer c.view.Unlock()
+	held := c.view.held
+	if held != nil {
+		held.refs.Add(1)
+	} else {
+		held = newHeldSnapshot(c.store.Snapshot())
+	}
+	return &Snapshot{
+		reader: reader{facts: c.view.facts, kv: held.kv},
+		held:   held, log: c.deps.Log,
+	}
+}
+
+// heldSnapshot is a key-value snapshot with a reference count.
+type heldSnapshot struct {
+	kv   kv.Snapshot
+	refs atomic.Int64
+}
+
+func newHeldSnapshot(s kv.Snapshot) *heldSnapshot {
+	h := &heldSnapshot{kv: s}
+	h.refs.Store(1)
+	return h
+}
+
+func (h *heldSnapshot) release(log *slog.Logger) {
+	if h.refs.Add(-1) > 0 {
+		return
+	}
+	if err := h.kv.Close(); err != nil {
+		log.Warn("catalog snapshot not closed", env.KeyError, err)
+	}
+}
+
+// Snapshot is all facts at one moment: its reads agree with each other. Values that it
+// returns are shared and must not be changed. Safe for concurrent use until closed.
+type Snapshot struct {
+	reader
+	held   *heldSnapshot
+	log    *slog.Logger
+	closed atomic.Bool
+}
+
+// Close releases the snapshot. Further calls do nothing.
+func (s *Snapshot) Close() {
+	if !s.closed.Swap(true) {
+		s.held.release(s.log)
+	}
+}

@@ -1,0 +1,93 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrTableNotFound, ErrPipelineNotFound and so on mean that there is no object of
+	// that kind and name. They come as a *NotFoundError.
+	ErrTableNotFound      = errors.New("table does not exist")
+	ErrPipelineNotFound   = errors.New("pipeline does not exist")
+	ErrConnectionNotFound = errors.New("connection does not exist")
+	ErrSecretNotFound     = errors.New("secret does not exist")
+	ErrRoleNotFound       = errors.New("role does not exist")
+	ErrSchemaNotFound     = errors.New("schema does not exist")
+	ErrCompactionNotFound = errors.New("compaction does not exist")
+	ErrSegmentNotFound    = errors.New("segment does not exist")
+	// ErrExists means that an object of that kind and name exists. It comes as an
+	// *ExistsError.
+	ErrExists = errors.New("object exists")
+	// ErrCompactionAcked means that a compaction with this id has been acked (C2): its
+	// work is done.
+	ErrCompactionAcked = errors.New("compaction has been acked")
+	// ErrStale means that a compaction no longer fits its table: the table was reset, or a
+	// slice is not live. Its output must be dropped.
+	ErrStale = errors.New("compaction does not fit its table any more")
+	// ErrSegmentLive means that a segment has slices that are not compacted (R1).
+	ErrSegmentLive = errors.New("segment has live slices")
+	// ErrSecretUnavailable means that a secret's environment variable or file cannot be
+	// read.
+	ErrSecretUnavailable = errors.New("secret cannot be read")
+	// ErrKey means that the secret key is not the one the catalog was made with, or that
+	// sealed data was tampered with.
+	ErrKey = errors.New("wrong secret key")
+	// ErrFormat means that the catalog was written in a format that this program does not
+	// read.
+	ErrFormat = errors.New("unknown catalog format")
+	// ErrCorrupt means that a stored fact cannot be decoded.
+	ErrCorrupt = errors.New("corrupt catalog row")
+	// ErrClosed means that the catalog was closed.
+	ErrClosed = errors.New("catalog is closed")
+	// ErrBroken means that an earlier commit had an unknown outcome: close the catalog and
+	// open it again.
+	ErrBroken = errors.New("catalog is broken by an earlier error")
+)
+
+// ObjectKind is a kind of named object, as messages write it.
+type ObjectKind string
+
+// The kinds.
+const (
+	KindTable      ObjectKind = "table"
+	KindPipeline   ObjectKind = "pipeline"
+	KindConnection ObjectKind = "connection"
+	KindSecret     ObjectKind = "secret"
+	KindRole       ObjectKind = "role"
+	KindSchema     ObjectKind = "schema"
+	KindCompaction ObjectKind = "compaction"
+)
+
+var notFound = map[ObjectKind]error{
+	KindTable: ErrTableNotFound, KindPipeline: ErrPipelineNotFound,
+	KindConnection: ErrConnectionNotFound, KindSecret: ErrSecretNotFound,
+	KindRole: ErrRoleNotFound, KindSchema: ErrSchemaNotFound,
+	KindCompaction: ErrCompactionNotFound,
+}
+
+// NotFoundError says which object does not exist.
+type NotFoundError struct {
+	Kind ObjectKind
+	Name string
+}
+
+// Error implements error.
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("%s %q does not exist", e.Kind, e.Name)
+}
+
+// Unwrap is the sentinel of the kind.
+func (e *NotFoundError) Unwrap() error { return notFound[e.Kind] }
+
+// ExistsError says which object exists.
+type ExistsError struct {
+	Kind ObjectKind
+	Name string
+}
+
+// Error implements error.
+func (e *ExistsError) Error() string { return fmt.Sprintf("%s %q already exists", e.Kind, e.Name) }
+
+// Unwrap makes errors.Is(err, ErrExists) true.
+func (e *ExistsError) Unwrap() error { return ErrExists }

@@ -1,0 +1,164 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// LiveSlices are the slices of a table that are not in the lake, of its current
+// generation, in log order. The caller owns the result.
+func (r *reader) LiveSlices(table change.TableID) ([]Slice, error) {
+	var out []Slice
+	err := r.eachLive(table, func(s *Slice) error {
+		out = append(out, *s)
+		return nil
+	})
+	return out, err
+}
+
+// HasLiveSlices says whether a table has live slices, cheaper than LiveSlices.
+func (r *reader) HasLiveSlices(table change.TableID) (bool, error) {
+	found := false
+	err := r.eachLive(table, func(*Slice) error {
+		found = true
+		return kv.Stop
+	})
+	return found, err
+}
+
+func (r *reader) eachLive(table change.TableID, fn func(*Slice) error) error {
+	lower, upper := liveRange(table, r.facts.lakes[table].LiveFrom)
+	var s Slice
+	err := r.kv.Iterate(lower, upper, func(key, row []byte) error {
+		if err := decodeSlice(key, row, &s); err != nil {
+			return err
+		}
+		return fn(&s)
+	})
+	if err != nil {
+		return fmt.Errorf("read live slices of table %d: %w", table, err)
+	}
+	return nil
+}
+
+func decodeSlice(key, row []byte, s *Slice) error {
+	id, ref, ok := splitSliceKey(key)
+	if !ok {
+		return fmt.Errorf("slice key: %w", ErrCorrupt)
+	}
+	if err := decodeSliceRow(row, s); err != nil {
+		return fmt.Errorf("slice %s: %w", ref, err)
+	}
+	s.Ref = ref
+	owner := uint32(s.Table)
+	if key[0] == prefixDone {
+		owner = uint32(s.Pipeline)
+	}
+	if owner != id {
+		return fmt.Errorf("slice %s: misplaced row: %w", ref, ErrCorrupt)
+	}
+	return nil
+}
+
+// Slices are all slices of a pipeline whose segments are not reclaimed, in log order,
+// but for those that a reset or drop of their table made obsolete.
+func (r *reader) Slices(pipeline change.PipelineID) ([]Slice, error) {
+	var out []Slice
+	var s Slice
+	err := kv.IteratePrefix(r.kv, pipelineKey(prefixDone, pipeline), func(key, row []byte) error {
+		if err := decodeSlice(key, row, &s); err != nil {
+			return err
+		}
+		out = append(out, s)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read slices of pipeline %d: %w", pipeline, err)
+	}
+	for _, id := range r.facts.sorted().ofOwner[pipeline] {
+		err := r.eachLive(id, func(s *Slice) error {
+			out = append(out, *s)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b Slice) int {
+		if a.Ref.Less(b.Ref) {
+			return -1
+		}
+		return 1
+	})
+	return out, nil
+}
+
+// Segments are a pipeline's segments that are not reclaimed, by seq.
+func (r *reader) Segments(pipeline change.PipelineID) ([]Segment, error) {
+	var out []Segment
+	err := kv.IteratePrefix(r.kv, pipelineKey(prefixSegment, pipeline), func(key, row []byte) error {
+		if len(key) != 1+4+8 {
+			return fmt.Errorf("segment key: %w", ErrCorrupt)
+		}
+		s := Segment{Pipeline: pipeline, Seq: segment.Seq(binary.BigEndian.Uint64(key[5:]))}
+		if err := decodeSegmentRow(row, &s); err != nil {
+			return fmt.Errorf("segment %d: %w", s.Seq, err)
+		}
+		out = append(out, s)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read segments of pipeline %d: %w", pipeline, err)
+	}
+	return out, nil
+}
+
+// ReclaimableSegments are the segments below active (the one being written) that have no
+// live slice (R1), by seq.
+func (r *reader) ReclaimableSegments(pipeline change.PipelineID, active segment.Seq) ([]segment.Seq, error) {
+	all, err := r.Segments(pipeline)
+	if err != nil {
+		return nil, err
+	}
+	var out []segment.Seq
+	for _, s := range all {
+		if s.Seq < active && s.Live == 0 {
+			out = append(out, s.Seq)
+		}
+	}
+	return out, nil
+}
+
+// LiveNewerThanLake says that each change in the table's live slices supersedes each lake
+// row of its key, so that a reader need not compare order tokens. It is true when there
+// are no live slices and false when they cannot be read.
+func (r *reader) LiveNewerThanLake(table change.TableID) bool {
+	slices, err := r.LiveSlices(table)
+	return err == nil && r.NewerThanLake(table, slices)
+}
+
+// NewerThanLake is LiveNewerThanLake for the table's live slices, already read from the
+// same snapshot.
+func (r *reader) NewerThanLake(table change.TableID, live []Slice) bool {
+	lake := r.facts.lakes[table]
+	if lake.Snapshot == 0 {
+		return true
+	}
+	for i := range live {
+		s := &live[i]
+		if s.Rows == 0 {
+			continue
+		}
+		// Of equal tokens the later in the log wins (M1).
+		tie := s.Counts.MinToken == lake.MaxToken && lake.MaxRef.Less(s.Ref)
+		if s.Counts.MinToken <= lake.MaxToken && !tie {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,197 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// Counters give out numbers that are never given twice.
+const (
+	counterPipeline = "pipeline"
+	counterTable    = "table"
+	counterOID      = "oid"
+	counterEvent    = "event"
+)
+
+const (
+	bootstrapRoleOID = 10
+	publicSchema     = "public"
+	publicSchemaOID  = 2200
+	// firstOID is the first that Postgres gives to objects of users.
+	firstOID = 16384
+)
+
+// Txn is a transaction of facts. It reads what it wrote. Pipelines, tables and connections
+// that it returns are copies, free to change and put back; other values are shared and must
+// not be changed. Not safe for concurrent use, nor valid after its function returned.
+type Txn struct {
+	reader
+	c     *Catalog
+	batch kv.IndexedBatch
+	now   time.Time
+	dirty bool // something was written
+	// publishing: part of a Publish, which owns the pipeline's segment rows.
+	publishing bool
+	owned      ownedMaps
+	segments   map[segmentID]*Segment         // read or changed here
+	cooled     map[change.PipelineID]struct{} // whose hot rows changed
+	written    map[string]struct{}            // counters
+}
+
+type segmentID struct {
+	pipeline change.PipelineID
+	seq      segment.Seq
+}
+
+// ownedMaps says which maps of facts are the transaction's own.
+type ownedMaps struct {
+	pipelines, tables, connections, secrets, roles, schemas, settings, lakes, planned, counters bool
+}
+
+func (c *Catalog) newTxnLocked() *Txn {
+	c.view.Lock()
+	base := c.view.facts
+	c.view.Unlock()
+	b := c.store.NewIndexedBatch()
+	return &Txn{
+		reader: reader{facts: base.share(), kv: b}, c: c, batch: b, now: c.deps.Clock.Now().UTC(),
+		segments: map[segmentID]*Segment{}, cooled: map[change.PipelineID]struct{}{},
+		written: map[string]struct{}{},
+	}
+}
+
+// Now is the time of the transaction.
+func (t *Txn) Now() time.Time { return t.now }
+
+// finish adds what was collected to the batch.
+func (t *Txn) finish() error {
+	for name := range t.written {
+		row := binary.LittleEndian.AppendUint64(nil, t.facts.counters[name])
+		if err := t.batch.Set(nameKey(prefixCounter, name), row); err != nil {
+			return fmt.Errorf("put counter %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// seal is the transaction's facts, to be shown.
+func (t *Txn) seal() *facts {
+	t.facts.version++
+	return t.facts
+}
+
+// own makes *m the transaction's own map, once.
+func own[K comparable, V any](m *map[K]V, owned *bool) {
+	if !*owned {
+		*m, *owned = maps.Clone(*m), true
+	}
+}
+
+// nextID counts up from first.
+func (t *Txn) nextID(counter string, first uint64) uint64 {
+	own(&t.facts.counters, &t.owned.counters)
+	n := max(t.facts.counters[counter]+1, first)
+	t.facts.counters[counter] = n
+	t.written[counter] = struct{}{}
+	t.dirty = true
+	return n
+}
+
+// NextOID gives out an object id for pg_catalog.
+func (t *Txn) NextOID() uint32 { return uint32(t.nextID(counterOID, firstOID)) }
+
+// NextID counts a counter of the caller's, by name, up from 1.
+func (t *Txn) NextID(name string) uint64 { return t.nextID("user/"+name, 1) }
+
+func (t *Txn) setJSON(key []byte, v any) error {
+	row, err := encodeJSON(v)
+	if err != nil {
+		return err
+	}
+	t.dirty = true
+	return t.batch.Set(key, row)
+}
+
+func (t *Txn) delete(key []byte) error {
+	t.dirty = true
+	return t.batch.Delete(key)
+}
+
+func (t *Txn) deleteRange(lower, upper []byte) error {
+	t.dirty = true
+	return t.batch.DeleteRange(lower, upper)
+}
+
+// Pipelines are copies of all pipelines, by name.
+func (t *Txn) Pipelines() []*Pipeline { return cloneAll(t.reader.Pipelines(), (*Pipeline).Clone) }
+
+// Pipeline is a copy of a pipeline, or wraps ErrPipelineNotFound.
+func (t *Txn) Pipeline(name string) (*Pipeline, error) {
+	p, err := t.reader.Pipeline(name)
+	if err != nil {
+		return nil, err
+	}
+	return p.Clone(), nil
+}
+
+// PipelineByID is a copy of a pipeline, or wraps ErrPipelineNotFound.
+func (t *Txn) PipelineByID(id change.PipelineID) (*Pipeline, error) {
+	p, err := t.reader.PipelineByID(id)
+	if err != nil {
+		return nil, err
+	}
+	return p.Clone(), nil
+}
+
+// Tables are copies of the tables of a pipeline, by schema and name.
+func (t *Txn) Tables(pipeline change.PipelineID) []*Table {
+	return cloneAll(t.reader.Tables(pipeline), (*Table).Clone)
+}
+
+// AllTables are copies of all tables, by schema and name.
+func (t *Txn) AllTables() []*Table { return cloneAll(t.reader.AllTables(), (*Table).Clone) }
+
+// TableByID is a copy of a table, or wraps ErrTableNotFound.
+func (t *Txn) TableByID(id change.TableID) (*Table, error) {
+	v, err := t.reader.TableByID(id)
+	if err != nil {
+		return nil, err
+	}
+	return v.Clone(), nil
+}
+
+// TableByName is a copy of a table, or wraps ErrTableNotFound.
+func (t *Txn) TableByName(schema, name string) (*Table, error) {
+	v, err := t.reader.TableByName(schema, name)
+	if err != nil {
+		return nil, err
+	}
+	return v.Clone(), nil
+}
+
+// Connections are copies of all connections, by name.
+func (t *Txn) Connections() []*Connection {
+	return cloneAll(t.reader.Connections(), (*Connection).Clone)
+}
+
+// Connection is a copy of a connection, or wraps ErrConnectionNotFound.
+func (t *Txn) Connection(name string) (*Connection, error) {
+	c, err := t.reader.Connection(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.Clone(), nil
+}
+
+func cloneAll[T any](all []*T, clone func(*T) *T) []*T {
+	for i, v := range all {
+		all[i] = clone(v)
+	}
+	return all
+}

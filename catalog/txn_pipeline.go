@@ -1,0 +1,311 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// errPublishing means that a function of Deps.ApplyState went beyond its rights.
+var errPublishing = errors.New("not allowed while groups are being published")
+
+// CreatePipeline adds a pipeline and gives it its ID and OID, or wraps ErrExists.
+// CreatedAt is set if zero.
+func (t *Txn) CreatePipeline(p *Pipeline) error {
+	if _, ok := t.facts.pipelineByName[p.Name]; ok {
+		return &ExistsError{KindPipeline, p.Name}
+	}
+	p.ID = change.PipelineID(t.nextID(counterPipeline, 1))
+	p.OID = t.NextOID()
+	if p.CreatedAt.IsZero() {
+		p.CreatedAt = t.now
+	}
+	return t.storePipeline(p)
+}
+
+// PutPipeline replaces a pipeline, also under another name; wraps ErrPipelineNotFound or
+// ErrExists.
+func (t *Txn) PutPipeline(p *Pipeline) error {
+	old, err := t.reader.PipelineByID(p.ID)
+	if err != nil {
+		return err
+	}
+	if old.Name != p.Name {
+		if _, ok := t.facts.pipelineByName[p.Name]; ok {
+			return &ExistsError{KindPipeline, p.Name}
+		}
+		t.ownPipelines()
+		delete(t.facts.pipelineByName, old.Name)
+		t.facts.order.Store(nil)
+	}
+	return t.storePipeline(p)
+}
+
+func (t *Txn) ownPipelines() {
+	if !t.owned.pipelines {
+		t.facts.pipelineByName = maps.Clone(t.facts.pipelineByName)
+		own(&t.facts.pipelines, &t.owned.pipelines)
+	}
+}
+
+func (t *Txn) storePipeline(p *Pipeline) error {
+	if p.Name == "" {
+		return fmt.Errorf("put pipeline: %w", errName)
+	}
+	t.ownPipelines()
+	p = p.Clone()
+	if err := t.setJSON(pipelineKey(prefixPipeline, p.ID), p); err != nil {
+		return fmt.Errorf("put pipeline %q: %w", p.Name, err)
+	}
+	if _, ok := t.facts.pipelineByName[p.Name]; !ok {
+		t.facts.order.Store(nil)
+	}
+	t.facts.pipelines[p.ID], t.facts.pipelineByName[p.Name] = p, p.ID
+	return nil
+}
+
+// DeletePipeline removes a pipeline with its tables, segments, slices and offset. Its log
+// must not publish any more.
+func (t *Txn) DeletePipeline(id change.PipelineID) error {
+	p, err := t.reader.PipelineByID(id)
+	if err != nil {
+		return err
+	}
+	if t.publishing {
+		return errPublishing
+	}
+	for _, tbl := range t.reader.Tables(id) {
+		if err := t.DeleteTable(tbl.ID); err != nil {
+			return err
+		}
+	}
+	t.ownPipelines()
+	delete(t.facts.pipelines, id)
+	delete(t.facts.pipelineByName, p.Name)
+	t.facts.order.Store(nil)
+	for sid := range t.segments {
+		if sid.pipeline == id {
+			t.segments[sid] = nil
+		}
+	}
+	t.cooled[id] = struct{}{}
+	for _, prefix := range []byte{prefixSegment, prefixDone} {
+		lower := pipelineKey(prefix, id)
+		err = errors.Join(err, t.deleteRange(lower, kv.PrefixEnd(lower)))
+	}
+	err = errors.Join(err, t.delete(pipelineKey(prefixOffset, id)),
+		t.delete(pipelineKey(prefixPipeline, id)))
+	if err != nil {
+		return fmt.Errorf("delete pipeline %q: %w", p.Name, err)
+	}
+	return nil
+}
+
+// SetPosition sets where the source resumes, without a group: its start, or after a reset.
+// The log's watermark stays.
+func (t *Txn) SetPosition(pipeline change.PipelineID, at change.Position) error {
+	if t.publishing {
+		return errPublishing
+	}
+	if len(at) > positionBytesMax {
+		return fmt.Errorf("position of %d bytes exceeds %d", len(at), positionBytesMax)
+	}
+	o, err := t.Offset(pipeline)
+	if err != nil {
+		return err
+	}
+	o.Position = at
+	t.cooled[pipeline] = struct{}{}
+	t.dirty = true
+	if err := t.batch.Set(pipelineKey(prefixOffset, pipeline), appendOffsetRow(nil, &o)); err != nil {
+		return fmt.Errorf("put offset of pipeline %d: %w", pipeline, err)
+	}
+	return nil
+}
+
+// CreateTable adds a table and gives it its ID and OID, or wraps ErrExists. Its schema
+// is added if there is none. CreatedAt is set if zero.
+func (t *Txn) CreateTable(tbl *Table) error {
+	if _, ok := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; ok {
+		return &ExistsError{KindTable, tbl.Schema + "." + tbl.Name}
+	}
+	if _, err := t.reader.PipelineByID(tbl.Pipeline); err != nil {
+		return err
+	}
+	tbl.ID = change.TableID(t.nextID(counterTable, 1))
+	tbl.OID = t.NextOID()
+	if tbl.CreatedAt.IsZero() {
+		tbl.CreatedAt = t.now
+	}
+	return t.storeTable(nil, tbl)
+}
+
+// PutTable replaces a table, also under another name; wraps ErrTableNotFound or ErrExists.
+// Current joins Versions if it is not there. A greater Generation drops the table's
+// slices, lake state and planned compactions; the pipeline must have no group of the
+// older generation under way.
+func (t *Txn) PutTable(tbl *Table) error {
+	old, err := t.reader.TableByID(tbl.ID)
+	if err != nil {
+		return err
+	}
+	if old.Generation != tbl.Generation {
+		if err := t.dropSlices(old); err != nil {
+			return err
+		}
+	}
+	if old.Schema != tbl.Schema || old.Name != tbl.Name {
+		if _, ok := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; ok {
+			return &ExistsError{KindTable, tbl.Schema + "." + tbl.Name}
+		}
+		t.ownTables()
+		delete(t.facts.tableByName, tableName{old.Schema, old.Name})
+	}
+	return t.storeTable(old, tbl)
+}
+
+func (t *Txn) ownTables() {
+	if !t.owned.tables {
+		t.facts.tableByName = maps.Clone(t.facts.tableByName)
+		own(&t.facts.tables, &t.owned.tables)
+	}
+}
+
+// storeTable writes the rows of a table that differ from old's.
+func (t *Txn) storeTable(old, tbl *Table) error {
+	if tbl.Name == "" || tbl.Schema == "" {
+		return fmt.Errorf("put table: %w", errName)
+	}
+	if _, ok := t.facts.schemas[tbl.Schema]; !ok {
+		if err := t.putSchema(&Schema{Name: tbl.Schema}); err != nil {
+			return err
+		}
+	}
+	tbl = tbl.Clone()
+	if tbl.Current != nil && !slices.ContainsFunc(tbl.Versions, func(v *schema.Table) bool {
+		return v.Version == tbl.Current.Version
+	}) {
+		tbl.Versions = append(tbl.Versions, tbl.Current)
+	}
+	if err := t.writeTable(old, tbl); err != nil {
+		return fmt.Errorf("put table %s.%s: %w", tbl.Schema, tbl.Name, err)
+	}
+	t.ownTables()
+	name := tableName{tbl.Schema, tbl.Name}
+	if _, ok := t.facts.tableByName[name]; !ok {
+		t.facts.order.Store(nil)
+	}
+	t.facts.tables[tbl.ID], t.facts.tableByName[name] = tbl, tbl.ID
+	return nil
+}
+
+func (t *Txn) writeTable(old, tbl *Table) error {
+	row := *tbl
+	row.Backfill = BackfillProgress{}
+	if tbl.Current != nil {
+		row.Current = &schema.Table{Version: tbl.Current.Version}
+	}
+	if err := t.setJSON(tableKey(prefixTable, tbl.ID), &row); err != nil {
+		return err
+	}
+	if old == nil || !slices.Equal(old.Backfill.Plan, tbl.Backfill.Plan) {
+		if err := t.setJSON(tableKey(prefixPlan, tbl.ID), tbl.Backfill.Plan); err != nil {
+			return err
+		}
+	}
+	return t.setJSON(tableKey(prefixProgress, tbl.ID), newProgressRow(tbl.Backfill))
+}
+
+// ResetTable begins a new generation of a table: its slices, lake state, planned
+// compactions and backfill progress go, its schema versions stay. See PutTable.
+func (t *Txn) ResetTable(id change.TableID) (*Table, error) {
+	tbl, err := t.TableByID(id)
+	if err != nil {
+		return nil, err
+	}
+	tbl.Generation++
+	tbl.State, tbl.Reason, tbl.Hint, tbl.StoppedAt = TablePending, "", "", ""
+	tbl.Backfill = BackfillProgress{}
+	if err := t.PutTable(tbl); err != nil {
+		return nil, err
+	}
+	return t.TableByID(id)
+}
+
+// DeleteTable removes a table with its slices, lake state and compactions. Slices of it
+// that are published later are counted as compacted. Its schema goes with the last
+// table, unless it is public.
+func (t *Txn) DeleteTable(id change.TableID) error {
+	tbl, err := t.reader.TableByID(id)
+	if err != nil {
+		return err
+	}
+	if err := t.dropSlices(tbl); err != nil {
+		return err
+	}
+	t.ownTables()
+	delete(t.facts.tables, id)
+	delete(t.facts.tableByName, tableName{tbl.Schema, tbl.Name})
+	t.facts.order.Store(nil)
+	err = errors.Join(t.delete(tableKey(prefixTable, id)), t.delete(tableKey(prefixPlan, id)),
+		t.delete(tableKey(prefixProgress, id)), t.deleteCompactions(id))
+	if err != nil {
+		return fmt.Errorf("delete table %s.%s: %w", tbl.Schema, tbl.Name, err)
+	}
+	if tbl.Schema == publicSchema || t.schemaInUse(tbl.Schema) {
+		return nil
+	}
+	return t.DeleteSchema(tbl.Schema)
+}
+
+func (t *Txn) schemaInUse(name string) bool {
+	for n := range t.facts.tableByName {
+		if n.schema == name {
+			return true
+		}
+	}
+	return false
+}
+
+// dropSlices makes all slices of a table's present generation obsolete, with what the
+// lake has of them.
+func (t *Txn) dropSlices(tbl *Table) error {
+	if t.publishing {
+		return errPublishing
+	}
+	err := t.eachLive(tbl.ID, func(s *Slice) error {
+		seg, err := t.segment(s.Pipeline, s.Ref.Seq)
+		if err == nil {
+			seg.Live--
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.flushSegments(); err != nil {
+		return err
+	}
+	for id, c := range t.facts.planned {
+		if c.Table == tbl.ID {
+			own(&t.facts.planned, &t.owned.planned)
+			delete(t.facts.planned, id)
+			if err := t.delete(compactionKey(c.Table, id)); err != nil {
+				return fmt.Errorf("delete compaction %s: %w", id, err)
+			}
+		}
+	}
+	own(&t.facts.lakes, &t.owned.lakes)
+	lower, upper := liveRange(tbl.ID, segment.SliceRef{})
+	err = errors.Join(t.deleteRange(lower, upper), t.putLakeRow(tbl.ID, nil))
+	if err != nil {
+		return fmt.Errorf("drop slices of table %s.%s: %w", tbl.Schema, tbl.Name, err)
+	}
+	return nil
+}
