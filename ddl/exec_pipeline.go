@@ -1,0 +1,451 @@
+package ddl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// reservedSchemas cannot hold tables of a pipeline.
+var reservedSchemas = []string{"pg_catalog", "information_schema", "skippr", "pg_toast", "pg_temp"}
+
+// createPipeline connects to the source first, so that a wrong address or password is
+// an error of the statement, then records the pipeline, then starts it. If we die in
+// between, the recorded pipeline is started at the next start of the server.
+func (x *Executor) createPipeline(ctx context.Context, s *CreatePipeline, session Session) error {
+	snap := x.Catalog.Snapshot()
+	defer snap.Close()
+	if _, err := snap.Pipeline(s.Name); err == nil {
+		switch {
+		case s.IfNotExists:
+			return noticeSkip(session, "pipeline \"%s\" already exists", s.Name)
+		case !s.OrReplace:
+			return duplicate("pipeline", s.Name)
+		}
+	}
+	p, c, err := x.buildPipeline(snap, s, session)
+	if err != nil {
+		return err
+	}
+	tables, err := x.Controller.Discover(ctx, c, p.Selection)
+	if err != nil {
+		return err
+	}
+	if err := x.warnUnsupported(tables, s, session); err != nil {
+		return err
+	}
+	if s.OrReplace {
+		if err := x.dropForReplace(ctx, snap, s.Name, session); err != nil {
+			return err
+		}
+	}
+	err = x.Catalog.Update(ctx, func(t *catalog.Txn) error { return x.insertPipeline(t, p, c) })
+	if err != nil || !p.Enabled {
+		return err
+	}
+	startCtx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	if err := x.Controller.Start(startCtx, p.Name); err != nil {
+		return x.undoCreate(ctx, p, err)
+	}
+	return nil
+}
+
+// insertPipeline writes the rows of a new pipeline, checking again under the
+// transaction what was checked before it.
+func (x *Executor) insertPipeline(t *catalog.Txn, p *catalog.Pipeline, c *catalog.Connection) error {
+	if _, err := t.Pipeline(p.Name); err == nil {
+		return duplicate("pipeline", p.Name)
+	}
+	if c.Implicit {
+		if _, err := t.Connection(c.Name); err == nil {
+			return duplicate("connection", c.Name).
+				WithHint("CREATE PIPELINE … FROM %s uses it.", c.Name)
+		}
+		if err := t.CreateConnection(c); err != nil {
+			return err
+		}
+	}
+	if err := t.CreatePipeline(p); err != nil {
+		return err
+	}
+	return t.AddEvent(catalog.Event{At: x.Clock.Now(), Level: "info", Pipeline: p.Name, Kind: "pipeline created"})
+}
+
+// undoCreate drops a pipeline whose start failed at the source and returns the
+// failure.
+func (x *Executor) undoCreate(ctx context.Context, p *catalog.Pipeline, cause error) error {
+	ctx = context.WithoutCancel(ctx)
+	if _, err := x.Controller.Drop(ctx, p.Name, false); err != nil {
+		return errors.Join(cause, fmt.Errorf("drop pipeline %q after a failed start: %w", p.Name, err))
+	}
+	return cause
+}
+
+// buildPipeline validates s and makes the catalog rows of it.
+func (x *Executor) buildPipeline(snap *catalog.Snapshot, s *CreatePipeline, session Session) (*catalog.Pipeline, *catalog.Connection, error) {
+	if s.Lake != "" {
+		return nil, nil, pgerr.New(codes.FeatureNotSupported, "INTO is not supported by this version").
+			WithDetail("Tables are kept in the embedded warehouse under the data directory.")
+	}
+	p := &catalog.Pipeline{
+		Name: s.Name, Selection: s.Selection, TargetSchema: s.Schema, Options: map[string]string{},
+		State: catalog.PipelineDisabled, CreatedAt: x.Clock.Now(), Owner: session.User(), Enabled: true,
+	}
+	if p.TargetSchema == "" {
+		p.TargetSchema = s.Name
+	}
+	for _, r := range reservedSchemas {
+		if p.TargetSchema == r || strings.HasPrefix(p.TargetSchema, "pg_") {
+			return nil, nil, pgerr.New(codes.ReservedName, "unacceptable schema name \"%s\"", p.TargetSchema).
+				WithDetail("The prefix \"pg_\" and the names of system schemas are reserved.").
+				WithHint("SCHEMA name chooses where the tables land.")
+		}
+	}
+	for _, o := range s.Options {
+		v, err := checkOption(pipelineOptions, o, "pipeline")
+		if err != nil {
+			return nil, nil, err
+		}
+		if o.Name == "start" {
+			p.Enabled = v == "true"
+			continue
+		}
+		p.Options[o.Name] = v
+	}
+	c, err := x.pipelineConnection(snap, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Connection = c.Name
+	return p, c, nil
+}
+
+func (x *Executor) pipelineConnection(snap *catalog.Snapshot, s *CreatePipeline) (*catalog.Connection, error) {
+	if s.Inline != nil {
+		c, err := x.buildConnection(snap, s.Name, *s.Inline)
+		if err == nil {
+			c.Implicit = true
+		}
+		return c, err
+	}
+	c, err := snap.Connection(s.Connection)
+	if errors.Is(err, catalog.ErrConnectionNotFound) {
+		return nil, notFound("connection", s.Connection).
+			WithHint("CREATE CONNECTION %s TO POSTGRES (…); makes it, or write FROM POSTGRES 'postgres://…'.", s.Connection)
+	}
+	return c, err
+}
+
+// warnUnsupported sends a WARNING for each table that will not be taken in. It fails
+// when the statement names such a table.
+func (x *Executor) warnUnsupported(tables []Discovered, s *CreatePipeline, session Session) error {
+	seen := map[string]bool{}
+	for _, d := range tables {
+		name := d.Schema + "." + d.Table
+		if d.Unsupported == "" || seen[name] {
+			continue
+		}
+		seen[name] = true
+		if len(s.Selection.Tables) > 0 {
+			return pgerr.New(codes.FeatureNotSupported, "table \"%s\" cannot be taken in", name).WithDetail("%s.", capital(d.Unsupported))
+		}
+		w := pgerr.Notice("table \"%s\" is left out: %s", name, d.Unsupported)
+		w.Severity, w.Code = "WARNING", codes.Warning
+		if err := session.Notice(w); err != nil {
+			return err
+		}
+	}
+	if len(tables) == 0 {
+		return session.Notice(pgerr.Notice("the source has no table that the pipeline names yet"))
+	}
+	return nil
+}
+
+func (x *Executor) dropForReplace(ctx context.Context, snap *catalog.Snapshot, name string, session Session) error {
+	if _, err := snap.Pipeline(name); err != nil {
+		return nil //nolint:nilerr // nothing to replace
+	}
+	left, err := x.Controller.Drop(ctx, name, false)
+	if err != nil {
+		return err
+	}
+	return noticeLeft(session, left)
+}
+
+func noticeLeft(session Session, left []string) error {
+	for _, l := range left {
+		w := pgerr.Notice("%s", l)
+		w.Severity, w.Code = "WARNING", codes.Warning
+		if err := session.Notice(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alterPipeline runs ALTER PIPELINE and its short forms.
+func (x *Executor) alterPipeline(ctx context.Context, s *AlterPipeline, session Session) error {
+	snap := x.Catalog.Snapshot()
+	p, err := snap.Pipeline(s.Name)
+	snap.Close()
+	if errors.Is(err, catalog.ErrPipelineNotFound) {
+		return notFound("pipeline", s.Name)
+	}
+	if err != nil {
+		return err
+	}
+	switch s.Action {
+	case Enable, Resume:
+		return x.start(ctx, p, s.Action)
+	case Disable, Pause:
+		return x.stop(ctx, p, s.Action, session)
+	case Reset:
+		return x.Controller.Reset(ctx, p.Name)
+	case Compact:
+		return x.Controller.Compact(ctx, p.Name)
+	case Refresh, AddTable:
+		return x.addTables(ctx, s, session)
+	case SetOptions, ResetOptions:
+		return x.setOptions(ctx, p, s)
+	case Rename:
+		return x.rename(ctx, p, s.NewName)
+	}
+	for _, t := range s.Tables {
+		var err error
+		switch s.Action {
+		case DropTable:
+			err = x.Controller.DropTable(ctx, p.Name, t)
+		case ResyncTable:
+			err = x.Controller.ResyncTable(ctx, p.Name, t)
+		case ResumeTable:
+			err = x.Controller.ResumeTable(ctx, p.Name, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mutate applies f to a copy of the pipeline's row.
+func (x *Executor) mutate(ctx context.Context, name string, f func(*catalog.Pipeline) error) error {
+	return x.Catalog.Update(ctx, func(t *catalog.Txn) error {
+		old, err := t.Pipeline(name)
+		if err != nil {
+			return notFound("pipeline", name)
+		}
+		p := old.Clone()
+		if p.Options == nil {
+			p.Options = map[string]string{}
+		}
+		if err := f(p); err != nil {
+			return err
+		}
+		return t.PutPipeline(p)
+	})
+}
+
+func (x *Executor) start(ctx context.Context, p *catalog.Pipeline, a Action) error {
+	if a == Resume && !p.Enabled {
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name).
+			WithHint("ALTER PIPELINE %s ENABLE; starts it.", p.Name)
+	}
+	err := x.mutate(ctx, p.Name, func(p *catalog.Pipeline) error {
+		p.Enabled, p.Paused = true, false
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return x.Controller.Start(ctx, p.Name)
+}
+
+func (x *Executor) stop(ctx context.Context, p *catalog.Pipeline, a Action, session Session) error {
+	if a == Pause && !p.Enabled {
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name)
+	}
+	status, running := x.Controller.Status(p.Name)
+	err := x.mutate(ctx, p.Name, func(p *catalog.Pipeline) error {
+		p.Enabled, p.Paused = a == Pause, a == Pause
+		p.State, p.Reason = catalog.PipelinePaused, "paused by the user"
+		if a == Disable {
+			p.State, p.Reason = catalog.PipelineDisabled, ""
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := x.Controller.Stop(ctx, p.Name); err != nil {
+		return err
+	}
+	if running && status.SlotState != "" {
+		return session.Notice(pgerr.Notice("the source keeps its log for pipeline \"%s\" until it goes on; %d MB are kept now",
+			p.Name, status.RetainedBytes>>20))
+	}
+	return nil
+}
+
+func (x *Executor) addTables(ctx context.Context, s *AlterPipeline, session Session) error {
+	added, err := x.Controller.AddTables(ctx, s.Name, s.Tables)
+	if err != nil {
+		return err
+	}
+	if len(added) == 0 {
+		return session.Notice(pgerr.Notice("pipeline \"%s\" has all these tables already", s.Name))
+	}
+	return nil
+}
+
+// fixedOptions cannot be changed once a pipeline exists.
+var fixedOptions = map[string]bool{
+	"slot_name": true, "publication": true, "copy_data": true, "wal_storage": true, "format_version": true, "start": true,
+}
+
+func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *AlterPipeline) error {
+	values := map[string]string{}
+	for _, o := range s.Options {
+		if fixedOptions[o.Name] {
+			return pgerr.New(codes.ObjectNotInPrerequisiteState, "option \"%s\" cannot be changed after CREATE PIPELINE", o.Name).
+				WithPosition(o.Pos)
+		}
+		if s.Action == ResetOptions {
+			continue
+		}
+		v, err := checkOption(pipelineOptions, o, "pipeline")
+		if err != nil {
+			return err
+		}
+		values[o.Name] = v
+	}
+	err := x.mutate(ctx, p.Name, func(p *catalog.Pipeline) error {
+		for _, o := range s.Options {
+			delete(p.Options, o.Name)
+		}
+		maps.Copy(p.Options, values)
+		return nil
+	})
+	if err != nil || !p.Enabled || p.Paused {
+		return err
+	}
+	if err := x.Controller.Stop(ctx, p.Name); err != nil {
+		return err
+	}
+	return x.Controller.Start(ctx, p.Name)
+}
+
+func (x *Executor) rename(ctx context.Context, p *catalog.Pipeline, to string) error {
+	if err := x.Controller.Stop(ctx, p.Name); err != nil {
+		return err
+	}
+	err := x.Catalog.Update(ctx, func(t *catalog.Txn) error {
+		if _, err := t.Pipeline(to); err == nil {
+			return duplicate("pipeline", to)
+		}
+		old, err := t.Pipeline(p.Name)
+		if err != nil {
+			return notFound("pipeline", p.Name)
+		}
+		renamed := old.Clone()
+		renamed.Name = to
+		return t.PutPipeline(renamed)
+	})
+	name := to
+	if err != nil {
+		name = p.Name
+	}
+	if p.Enabled && !p.Paused {
+		err = errors.Join(err, x.Controller.Start(ctx, name))
+	}
+	return err
+}
+
+// drop is DROP SECRET, DROP CONNECTION and DROP PIPELINE.
+func (x *Executor) drop(ctx context.Context, s *Drop, session Session) error {
+	if s.Object == "PIPELINE" {
+		return x.dropPipeline(ctx, s, session)
+	}
+	object := strings.ToLower(s.Object)
+	missing := false
+	err := x.Catalog.Update(ctx, func(t *catalog.Txn) error {
+		if object == "secret" {
+			if _, err := t.Secret(s.Name); err != nil {
+				missing = true
+				return nil
+			}
+			if users := secretUsers(t, s.Name); len(users) > 0 {
+				return dependents("secret", s.Name, "connection", users)
+			}
+			return t.DeleteSecret(s.Name)
+		}
+		if _, err := t.Connection(s.Name); err != nil {
+			missing = true
+			return nil
+		}
+		if users := connectionUsers(t, s.Name); len(users) > 0 {
+			return dependents("connection", s.Name, "pipeline", users)
+		}
+		return t.DeleteConnection(s.Name)
+	})
+	return x.dropped(err, missing, s, session)
+}
+
+func (x *Executor) dropped(err error, missing bool, s *Drop, session Session) error {
+	if err != nil || !missing {
+		return err
+	}
+	object := strings.ToLower(s.Object)
+	if s.IfExists {
+		return noticeSkip(session, "%s \"%s\" does not exist", object, s.Name)
+	}
+	return notFound(object, s.Name)
+}
+
+func (x *Executor) dropPipeline(ctx context.Context, s *Drop, session Session) error {
+	snap := x.Catalog.Snapshot()
+	_, err := snap.Pipeline(s.Name)
+	snap.Close()
+	if err != nil {
+		return x.dropped(nil, true, s, session)
+	}
+	left, err := x.Controller.Drop(ctx, s.Name, s.KeepData)
+	if err != nil {
+		return err
+	}
+	return noticeLeft(session, left)
+}
+
+func dependents(object, name, kind string, users []string) error {
+	return pgerr.New(codes.DependentObjectsStillExist, "cannot drop %s %s because other objects depend on it", object, name).
+		WithDetail("%s %s depends on %s %s.", kind, strings.Join(users, ", "), object, name)
+}
+
+func secretUsers(t *catalog.Txn, secret string) []string {
+	var out []string
+	for _, c := range t.Connections() {
+		for _, name := range c.Secrets {
+			if name == secret {
+				out = append(out, c.Name)
+			}
+		}
+	}
+	return out
+}
+
+func connectionUsers(t *catalog.Txn, connection string) []string {
+	var out []string
+	for _, p := range t.Pipelines() {
+		if p.Connection == connection {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
