@@ -24,6 +24,8 @@ type Config struct {
 	Extended bool
 	// System allows "system ok" records, which run shell commands.
 	System bool
+	// Source, when set, is the server of the connection named "source".
+	Source string
 	// Vars are defined before the first record, for substitution.
 	Vars map[string]string
 	// Sleep waits; tests replace it.
@@ -336,7 +338,11 @@ func (s *run) conn(ctx context.Context, name string) (*pgx.Conn, error) {
 	if c := s.conns[name]; c != nil && !c.IsClosed() {
 		return c, nil
 	}
-	c, err := pgx.Connect(ctx, s.cfg.DSN)
+	dsn := s.cfg.DSN
+	if name == "source" && s.cfg.Source != "" {
+		dsn = s.cfg.Source
+	}
+	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
