@@ -58,7 +58,7 @@ kill: build
 		$(GO) test -count=1 -timeout 3h -v -run TestKill ./sqltests/e2e
 
 bench: build
-	SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 3h -v -run TestBench ./sqltests/bench -bench.all
+	SKIPPRD_BENCH=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 3h -v -run TestBench ./sqltests/bench
 
 clean:
 	rm -rf bin
