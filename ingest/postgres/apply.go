@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// applier turns the messages of one stream into calls of its sink. Owned by the
+// streaming goroutine.
+type applier struct {
+	source  *Source
+	sink    ingest.Sink
+	tables  map[uint32]*streamTable // by source OID
+	domains map[uint32]domain
+
+	// The open transaction.
+	open    bool
+	final   LSN // where its commit record begins; its order token
+	ordinal int32
+
+	// reached is the newest position that the sink was told.
+	reached LSN
+	// row and truncate are reused by every message.
+	row      pgoutput.Row
+	truncate pgoutput.Truncate
+}
+
+func newApplier(s *Source, tables []ingest.StreamTable, domains map[uint32]domain, start LSN, sink ingest.Sink) (*applier, error) {
+	a := &applier{
+		source: s, sink: sink, domains: domains, reached: start,
+		tables: make(map[uint32]*streamTable, len(tables)),
+	}
+	for _, t := range tables {
+		st, err := newStreamTable(t, s.cfg.selection)
+		if err != nil {
+			return nil, err
+		}
+		a.tables[t.Source.OID] = st
+	}
+	return a, nil
+}
+
+// change applies one message of the output plugin.
+func (a *applier) change(b []byte) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%w: it is empty", pgoutput.ErrMalformed)
+	}
+	switch b[0] {
+	case pgoutput.KindInsert, pgoutput.KindUpdate, pgoutput.KindDelete:
+		if err := pgoutput.ParseRow(b, &a.row); err != nil {
+			return err
+		}
+		t, err := a.table(a.row.Relation)
+		if t == nil || err != nil {
+			return err
+		}
+		return a.applyRow(b[0], t)
+	case pgoutput.KindBegin:
+		return a.begin(b)
+	case pgoutput.KindCommit:
+		return a.commit(b)
+	case pgoutput.KindRelation:
+		return a.relation(b)
+	case pgoutput.KindTruncate:
+		return a.applyTruncate(b)
+	case pgoutput.KindType, pgoutput.KindOrigin, pgoutput.KindMessage:
+		return nil // nothing depends on them
+	}
+	return fmt.Errorf("%w: unknown kind %q", pgoutput.ErrMalformed, b[0])
+}
+
+// postgresEpoch is 2000-01-01 UTC in microseconds since 1970.
+const postgresEpoch = 946_684_800_000_000
+
+func (a *applier) begin(b []byte) error {
+	m, err := pgoutput.ParseBegin(b)
+	if err != nil {
+		return err
+	}
+	if m.FinalLSN > math.MaxInt64 {
+		return fmt.Errorf("%w: LSN is too great for an order token", pgoutput.ErrMalformed)
+	}
+	a.open, a.final, a.ordinal = true, LSN(m.FinalLSN), 0
+	return a.sink.Begin(int64(m.FinalLSN), time.UnixMicro(m.CommittedAt+postgresEpoch).UTC())
+}
+
+func (a *applier) commit(b []byte) error {
+	m, err := pgoutput.ParseCommit(b)
+	if err != nil {
+		return err
+	}
+	a.open, a.reached = false, LSN(m.EndLSN)
+	return a.sink.Commit(a.reached.Position())
+}
+
+// idle passes on that the server has sent all it has, when that is news.
+func (a *applier) idle(end LSN) error {
+	if a.open || end <= a.reached {
+		return nil
+	}
+	a.reached = end
+	return a.sink.Idle(end.Position())
+}
+
+// table is the table to which a change of the open transaction is delivered, nil when
+// it is not. It stops a table whose description does not fit.
+func (a *applier) table(oid uint32) (*streamTable, error) {
+	t := a.tables[oid]
+	if t == nil || t.stopped || a.final < t.after {
+		return nil, nil
+	}
+	if t.mismatch != nil {
+		return nil, a.stop(t, t.mismatch)
+	}
+	if t.columns == nil {
+		return nil, fmt.Errorf("%w: change of a table before its description", pgoutput.ErrMalformed)
+	}
+	return t, nil
+}
+
+// stop stops one table at the open transaction.
+func (a *applier) stop(t *streamTable, why *ingest.TableError) error {
+	t.stopped = true
+	return a.sink.StopTable(t.ID, why.Reason, why.Hint)
+}
+
+func (a *applier) relation(b []byte) error {
+	m, err := pgoutput.ParseRelation(b)
+	if err != nil {
+		return err
+	}
+	t := a.tables[m.ID]
+	if t == nil || t.stopped {
+		return nil
+	}
+	return t.describe(m, a.domains)
+}
+
+func (a *applier) applyTruncate(b []byte) error {
+	if err := pgoutput.ParseTruncate(b, &a.truncate); err != nil {
+		return err
+	}
+	for _, oid := range a.truncate.Relations {
+		t, err := a.table(oid)
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			continue
+		}
+		if err := a.sink.Truncate(t.ID); err != nil && !t.stoppedBy(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// next is the ordinal of the next change of the transaction.
+func (a *applier) next() int32 {
+	n := a.ordinal
+	a.ordinal++
+	return n
+}
+
+// builder is the table's builder, with its columns at hand; nil when the sink has
+// stopped the table.
+func (a *applier) builder(t *streamTable) (*change.Builder, error) {
+	b, err := a.sink.Builder(t.ID)
+	if err != nil {
+		if t.stoppedBy(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if b != t.builder {
+		t.builder, t.fields = b, t.fields[:0]
+		for i := range t.Schema.Fields {
+			t.fields = append(t.fields, b.Column(i))
+		}
+	}
+	return b, nil
+}
+
+// stoppedBy says that the sink has stopped the table, and remembers.
+func (t *streamTable) stoppedBy(err error) bool {
+	if errors.Is(err, ingest.ErrTableStopped) {
+		t.stopped = true
+	}
+	return t.stopped
+}

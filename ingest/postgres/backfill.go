@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// temporarySuffix precedes a random number in the name of a session's own slot.
+const temporarySuffix = "_c"
+
+// backfill is a reading session. Its holder keeps the snapshot for as long as the
+// session lives, so that a reader can be replaced at any time.
+type backfill struct {
+	source  *Source
+	exact   bool
+	horizon LSN
+	version int
+	// snapshot is the holder's own export, good while holder is.
+	snapshot string
+	limit    *limiter
+	// readers lends connections: nil stands for one not made yet.
+	readers chan *pgconn.PgConn
+
+	// mu.holder answers Plan; it is taken out while it is in use.
+	holder chan *pgx.Conn
+	close  sync.Once
+}
+
+// Backfill implements ingest.Source. Right after Setup made the slot the session
+// reads the slot's own snapshot, and its horizon is the stream's start.
+//
+// A later session makes a temporary slot for a snapshot of its own. That costs a slot
+// for a moment, and gives what no other snapshot does: a horizon that is exact, for
+// the rows read are those of the transactions that commit before the horizon, and of
+// no others. A stream that skips what commits before the horizon (StreamTable.After)
+// neither loses nor doubles a row, which matters for tables without a key; for tables
+// with a key a stream from before the horizon converges. And making it waits for the
+// transactions that were open when a table was added to the publication, whose changes
+// before that the stream does not have.
+func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
+	st, err := s.current()
+	if err != nil {
+		return nil, fmt.Errorf("open backfill: %w", err)
+	}
+	e := s.takeExporter()
+	b := &backfill{
+		source: s, exact: e != nil,
+		limit:   &limiter{clock: s.clock, perSecond: s.cfg.rowsPerSecond},
+		readers: make(chan *pgconn.PgConn, s.cfg.parallel), // one per reader
+		holder:  make(chan *pgx.Conn, 1),                   // the one connection
+	}
+	err = s.withControl(ctx, func(conn *pgx.Conn) error {
+		v, err := readSettings(ctx, conn)
+		if err != nil {
+			return err
+		}
+		b.version = v.version
+		if e == nil {
+			name := fmt.Sprintf("%s%s%016x", st.Slot, temporarySuffix, s.ids.Uint64())
+			e, err = s.createSlot(ctx, conn, name, v.version, true)
+		}
+		return err
+	})
+	if e != nil {
+		defer closeNow(e.conn) // the holder has the snapshot by then, or we fail
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open backfill: %w", err)
+	}
+	b.horizon = e.point
+	if err := b.hold(ctx, e.snapshot); err != nil {
+		return nil, fmt.Errorf("open backfill: %w", err)
+	}
+	for range s.cfg.parallel {
+		b.readers <- nil
+	}
+	s.log.Info("backfill opened", env.KeyLSN, b.horizon.String(), "exact", b.exact)
+	return b, nil
+}
+
+// hold takes over a snapshot.
+func (b *backfill) hold(ctx context.Context, snapshot string) error {
+	conn, err := b.source.dial(ctx)
+	if err != nil {
+		return err
+	}
+	if err := importSnapshot(ctx, conn.PgConn(), snapshot); err != nil {
+		closeNow(conn.PgConn())
+		return err
+	}
+	row, err := oneRow(ctx, conn.PgConn(), "SELECT pg_catalog.pg_export_snapshot()")
+	if err != nil {
+		closeNow(conn.PgConn())
+		return unavailable("export snapshot", err)
+	}
+	b.snapshot = row[0]
+	b.holder <- conn
+	return nil
+}
+
+// importSnapshot begins a transaction that sees what the snapshot's owner sees.
+func importSnapshot(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
+	sql := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT " + quoteLiteral(snapshot)
+	if err := run(ctx, conn, sql); err != nil {
+		return unavailable("import snapshot", err)
+	}
+	return nil
+}
+
+// Horizon implements ingest.Backfill.
+func (b *backfill) Horizon() change.Position { return b.horizon.Position() }
+
+// Exact implements ingest.Backfill.
+func (b *backfill) Exact() bool { return b.exact }
+
+// Parallel implements ingest.Backfill.
+func (b *backfill) Parallel() int { return b.source.cfg.parallel }
+
+// Close implements ingest.Backfill. No Read or Plan may be running.
+func (b *backfill) Close() error {
+	b.close.Do(func() {
+		for drained := false; !drained; {
+			select {
+			case conn := <-b.readers:
+				if conn != nil {
+					closeNow(conn)
+				}
+			case conn := <-b.holder:
+				closeNow(conn.PgConn())
+			default:
+				drained = true
+			}
+		}
+	})
+	return nil
+}
+
+// reader lends a connection that reads at the session's snapshot. give takes it back;
+// bad says that it must not be used again.
+func (b *backfill) reader(ctx context.Context) (conn *pgconn.PgConn, give func(bad bool), err error) {
+	select {
+	case conn = <-b.readers:
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	give = func(bad bool) {
+		if bad && conn != nil {
+			closeNow(conn)
+			conn = nil
+		}
+		b.readers <- conn
+	}
+	if conn != nil {
+		return conn, give, nil
+	}
+	made, err := b.source.dial(ctx)
+	if err != nil {
+		give(true)
+		return nil, nil, err
+	}
+	conn = made.PgConn()
+	if err := importSnapshot(ctx, conn, b.snapshot); err != nil {
+		give(true)
+		return nil, nil, err
+	}
+	return conn, give, nil
+}

@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// resync is the hint of a table whose copy must begin anew.
+const resync = "Begin its copy anew with ALTER PIPELINE … RESYNC TABLE …."
+
+// Read implements ingest.Backfill. The Table of its batches is for the caller to set.
+func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Table, text string, token int64,
+	emit func(*change.Batch) error,
+) error {
+	name := t.Schema + "." + t.Name
+	c, err := parseChunk(text)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if c.horizon != "" && c.horizon != b.horizon.String() {
+		return fmt.Errorf("read %s: %w", name, &ingest.TableError{
+			Reason: "its copy was interrupted, and without a key the rest cannot be told apart from what changed since",
+			Hint:   resync,
+		})
+	}
+	conn, give, err := b.reader(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	out, err := newRowWriter(s, token, emit)
+	if err == nil {
+		out.limit = func(rows int) error { return b.limit.wait(ctx, rows) }
+		err = readChunk(ctx, conn, c, s, out)
+		out.release()
+	}
+	// After an error of the server's own the transaction is gone, else the connection.
+	give(err != nil)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, readError(err))
+	}
+	return nil
+}
+
+// readChunk copies a chunk's rows into out.
+func readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, out *rowWriter) error {
+	leaf, err := lockLeaf(ctx, conn, c)
+	if err != nil {
+		return err
+	}
+	sql := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s%s) TO STDOUT (FORMAT binary)", selectList(s), leaf, c.where())
+	if _, err := conn.CopyTo(ctx, out, sql); err != nil {
+		if out.err != nil {
+			return out.err
+		}
+		return err
+	}
+	return out.finish()
+}
+
+// lockLeaf keeps the leaf from being rewritten or dropped until the session ends, and
+// checks that it is as it was when the chunk was planned. It returns its name now.
+func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error) {
+	query := fmt.Sprintf("SELECT %d::oid::regclass::text, coalesce(pg_catalog.pg_relation_filenode(%d), 0)", c.leaf, c.leaf)
+	gone := &ingest.TableError{Reason: "the table, or a partition of it, was dropped while it was copied", Hint: resync}
+	for range 3 {
+		row, err := oneRow(ctx, conn, query)
+		if err != nil {
+			return "", err
+		}
+		if row[0] == fmt.Sprint(c.leaf) {
+			return "", gone
+		}
+		if err := run(ctx, conn, "LOCK TABLE ONLY "+row[0]+" IN ACCESS SHARE MODE"); err != nil {
+			return "", err
+		}
+		locked, err := oneRow(ctx, conn, query)
+		if err != nil {
+			return "", err
+		}
+		if locked[0] != row[0] {
+			continue // renamed in between
+		}
+		if locked[1] != fmt.Sprint(c.file) {
+			return "", &ingest.TableError{Reason: "the table was rewritten or truncated while it was copied", Hint: resync}
+		}
+		return row[0], nil
+	}
+	return "", gone
+}
+
+// readError finds the errors of the server that are about one table.
+func readError(err error) error {
+	var table *ingest.TableError
+	switch {
+	case errors.As(err, &table):
+		return err
+	case code(err) == codeUndefinedColumn:
+		return &ingest.TableError{Reason: "a column was dropped or renamed at the source", Hint: resync}
+	case code(err) == codeUndefinedTable:
+		return &ingest.TableError{Reason: "the table was dropped or renamed at the source", Hint: resync}
+	case code(err) == codePrivilege:
+		return &ingest.TableError{
+			Reason: "the role may not read the table any more", Hint: "GRANT SELECT on it to the connection's user.",
+		}
+	case code(err) == "", strings.HasPrefix(code(err), "08"), strings.HasPrefix(code(err), "57"):
+		return unavailable("copy", err)
+	}
+	return err
+}
+
+// castable are types whose cast to text gives what their output function gives, and
+// is cheap.
+var castable = map[uint32]bool{
+	schema.OIDNumeric: true, schema.OIDJSON: true, schema.OIDJSONB: true,
+	schema.OIDInterval: true, schema.OIDTimeTZ: true,
+}
+
+// selectList asks for each column in the form that columnDecoder reads. A cast to text
+// is not what the output function writes for every type (inet, char(n), xml, whatever
+// a user's own cast makes), so the others go through format, which uses it.
+func selectList(s *schema.Table) string {
+	columns := make([]string, len(s.Fields))
+	for i, f := range s.Fields {
+		name := quoteIdent(f.Name)
+		switch _, native := value.BinaryDecoder(f.OID, f.Type); {
+		case native:
+			columns[i] = name
+		case castable[f.OID]:
+			columns[i] = name + "::pg_catalog.text"
+		default:
+			columns[i] = fmt.Sprintf("CASE WHEN %s IS DISTINCT FROM NULL THEN pg_catalog.format('%%s', %s) END", name, name)
+		}
+	}
+	return strings.Join(columns, ", ")
+}
+
+// columnDecoder reads what selectList asked for.
+func columnDecoder(f schema.Field) (value.Decoder, error) {
+	if d, ok := value.BinaryDecoder(f.OID, f.Type); ok {
+		return d, nil
+	}
+	return value.TextDecoder(f.Type)
+}

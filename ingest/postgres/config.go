@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
+)
+
+// config is what a source is told: where to connect, and a pipeline's options.
+type config struct {
+	// conn reaches the database with ordinary settings, never logged.
+	conn *pgx.ConnConfig
+	// slot and publication name what we make. Options slot_name and publication,
+	// default skippr_<pipeline>.
+	slot, publication string
+	// parallel is how many chunks of a backfill are read at once: 1..64, option
+	// backfill_parallel, default 2.
+	parallel int
+	// rowsPerSecond bounds a backfill over all its readers; 0 does not. Option
+	// backfill_rows_per_second, default 0.
+	rowsPerSecond int64
+	// chunkPages is the size of a backfill chunk in pages of 8 KiB: option
+	// backfill_chunk_pages, default 8192 (64 MiB).
+	chunkPages int64
+	selection  catalog.TableSelection
+}
+
+const (
+	parallelDefault   = 2
+	parallelMax       = 64
+	chunkPagesDefault = 8192
+	// identifierMax is PostgreSQL's limit on names, in bytes.
+	identifierMax = 63
+)
+
+// keywords maps options of a connection to libpq's words. A secret option comes in
+// among the others, resolved.
+var keywords = map[string]string{
+	"HOST": "host", "PORT": "port", "DATABASE": "database", "DBNAME": "database", "USER": "user", "PASSWORD": "password",
+	"SSLMODE": "sslmode", "SSLROOTCERT": "sslrootcert", "SSLCERT": "sslcert", "SSLKEY": "sslkey",
+	"SSLPASSWORD": "sslpassword", "SSLNEGOTIATION": "sslnegotiation", "SSLSNI": "sslsni",
+	"CONNECT_TIMEOUT": "connect_timeout", "TARGET_SESSION_ATTRS": "target_session_attrs",
+	"PASSFILE": "passfile", "SERVICE": "service", "SERVICEFILE": "servicefile",
+	"OPTIONS": "options", "APPLICATION_NAME": "application_name", "CHANNEL_BINDING": "channel_binding",
+	"REQUIRE_AUTH": "require_auth",
+}
+
+// addresses are the options that hold a whole connection string.
+var addresses = []string{"URL", "URI", "DSN", "CONNINFO"}
+
+// newConfig checks everything and reports all problems at once.
+func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error) {
+	conn, err := connConfig(c.Options)
+	if err != nil {
+		return config{}, err
+	}
+	cfg := config{
+		conn: conn, selection: p.Selection,
+		slot: "skippr_" + slotName(p.Name), publication: "skippr_" + slotName(p.Name),
+		parallel: parallelDefault, chunkPages: chunkPagesDefault,
+	}
+	var errs []error
+	number := func(name string, least, most int64, set func(int64)) {
+		text, ok := p.Options[name]
+		if !ok {
+			return
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < least || n > most {
+			errs = append(errs, fmt.Errorf("option %s: a number from %d to %d is required", name, least, most))
+			return
+		}
+		set(n)
+	}
+	number("backfill_parallel", 1, parallelMax, func(n int64) { cfg.parallel = int(n) })
+	number("backfill_rows_per_second", 0, 1<<40, func(n int64) { cfg.rowsPerSecond = n })
+	number("backfill_chunk_pages", 1, 1<<31, func(n int64) { cfg.chunkPages = n })
+	if name := p.Options["slot_name"]; name != "" {
+		cfg.slot = name
+		if name != slotName(name) {
+			errs = append(errs, errors.New("option slot_name: only lower-case letters, digits and underscores are allowed"))
+		}
+	}
+	if name := p.Options["publication"]; name != "" {
+		cfg.publication = name
+	}
+	if len(cfg.slot) > identifierMax-len(temporarySuffix)-16 || len(cfg.publication) > identifierMax-len(appendSuffix) {
+		errs = append(errs, errors.New("names of the slot and the publication have at most 40 bytes: set slot_name and publication"))
+	}
+	return cfg, errors.Join(errs...)
+}
+
+// slotName is name with everything that a slot's name may not have replaced.
+func slotName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '_'
+	}, name)
+}
+
+// connConfig joins a connection's options into what pgx reads. Errors never quote a
+// password.
+func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
+	settings := map[string]string{}
+	address := ""
+	var unknown []string
+	for name, value := range options {
+		word, ok := keywords[strings.ToUpper(name)]
+		switch {
+		case slices.Contains(addresses, strings.ToUpper(name)):
+			address = value
+		case ok:
+			settings[word] = value
+		default:
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return nil, fmt.Errorf("unknown connection option %s", strings.Join(unknown, ", "))
+	}
+	text, err := conninfo(address, settings)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := pgx.ParseConfig(text)
+	if err != nil {
+		return nil, fmt.Errorf("connection options: %w", err)
+	}
+	for name, value := range sessionSettings {
+		cfg.RuntimeParams[name] = value
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "skipprd"
+	}
+	return cfg, nil
+}
+
+// sessionSettings make the server write values in the one form that package value
+// reads, and keep it from ending our long transactions.
+var sessionSettings = map[string]string{
+	"client_encoding": "UTF8", "DateStyle": "ISO, MDY", "IntervalStyle": "postgres", "TimeZone": "UTC",
+	"extra_float_digits": "3", "bytea_output": "hex", "search_path": "pg_catalog",
+	"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0",
+}
+
+// conninfo adds settings to an address, over which they win.
+func conninfo(address string, settings map[string]string) (string, error) {
+	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
+		u, err := url.Parse(address)
+		if err != nil {
+			return "", errors.New("connection URL cannot be read")
+		}
+		return urlWith(u, settings), nil
+	}
+	words := []string{address}
+	escape := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+	for name, value := range settings {
+		words = append(words, name+"='"+escape.Replace(value)+"'")
+	}
+	return strings.Join(words, " "), nil
+}
+
+func urlWith(u *url.URL, settings map[string]string) string {
+	query := u.Query()
+	user, password := u.User.Username(), settings["password"]
+	if password == "" {
+		password, _ = u.User.Password()
+	}
+	if settings["user"] != "" {
+		user = settings["user"]
+	}
+	if password != "" {
+		u.User = url.UserPassword(user, password)
+	} else if user != "" {
+		u.User = url.User(user)
+	}
+	for name, value := range settings {
+		if name != "user" && name != "password" {
+			query.Set(name, value)
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}

@@ -1,0 +1,121 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/ingest"
+)
+
+// unavailable marks err as the source's.
+func unavailable(verb string, err error) error {
+	return fmt.Errorf("%s: %w: %w", verb, ingest.ErrSourceUnavailable, err)
+}
+
+// dial opens an ordinary connection.
+func (s *Source) dial(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.cfg.conn.Copy())
+	if err != nil {
+		return nil, unavailable("connect", err)
+	}
+	return conn, nil
+}
+
+// dialReplication opens a connection that understands replication commands.
+func (s *Source) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
+	cfg := s.cfg.conn.Config.Copy()
+	cfg.RuntimeParams["replication"] = "database"
+	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, unavailable("connect for replication", err)
+	}
+	return conn, nil
+}
+
+// withControl lends the control connection to f, connecting first where need be. The
+// connection is thrown away after an error that is not the server's own answer.
+func (s *Source) withControl(ctx context.Context, f func(conn *pgx.Conn) error) error {
+	var conn *pgx.Conn
+	select {
+	case conn = <-s.control:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { s.returnControl(conn) }()
+	if conn == nil || conn.IsClosed() {
+		var err error
+		if conn, err = s.dial(ctx); err != nil {
+			conn = nil
+			return err
+		}
+	}
+	err := f(conn)
+	if err != nil && code(err) == "" && !keepsConnection(err) {
+		closeNow(conn.PgConn())
+		conn = nil
+	}
+	return err
+}
+
+// keepsConnection says that err is about what we found, not about the connection.
+func keepsConnection(err error) bool {
+	var setup *SetupError
+	return errors.As(err, &setup) || errors.Is(err, ErrSlotLost) || errors.Is(err, ErrSlotInUse) ||
+		errors.Is(err, ErrOtherServer)
+}
+
+func (s *Source) returnControl(conn *pgx.Conn) {
+	s.mu.Lock()
+	closed := s.mu.closed
+	s.mu.Unlock()
+	if closed && conn != nil {
+		closeNow(conn.PgConn())
+		conn = nil
+	}
+	s.control <- conn
+}
+
+// closeNow ends a connection without waiting for the server.
+func closeNow(conn *pgconn.PgConn) {
+	_ = conn.Conn().Close() // nothing depends on how it ended
+	_ = conn.Close(context.Background())
+}
+
+// run executes statements by the simple protocol, without results.
+func run(ctx context.Context, conn *pgconn.PgConn, sql string) error {
+	_, err := conn.Exec(ctx, sql).ReadAll()
+	return err
+}
+
+// oneRow executes a query by the simple protocol and returns its only row as text.
+func oneRow(ctx context.Context, conn *pgconn.PgConn, sql string) ([]string, error) {
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return nil, errors.New("query did not return one row")
+	}
+	out := make([]string, len(results[0].Rows[0]))
+	for i, v := range results[0].Rows[0] {
+		out[i] = string(v)
+	}
+	return out, nil
+}
+
+// quoteIdent writes a name as SQL.
+func quoteIdent(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
+
+// quoteLiteral writes a string as SQL, for sessions with standard strings.
+func quoteLiteral(text string) string {
+	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	if strings.Contains(text, `\`) {
+		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+)
+
+// The words for pg_class.relreplident.
+var identities = map[string]string{"d": "default", "f": "full", "i": "index", "n": "nothing"}
+
+// describe turns what the catalog says of a relation into a table to take in, or one
+// that cannot be.
+func describe(r relation, columns []attribute, keys tableKeys, domains map[uint32]domain) ingest.SourceTable {
+	t := ingest.SourceTable{
+		Schema: r.schema, Name: r.name, OID: r.oid,
+		EstimatedRows: r.rows, EstimatedBytes: r.bytes,
+		ReplicaIdentity: identities[r.identity],
+	}
+	var generated []string
+	for _, a := range columns {
+		if a.generated {
+			generated = append(generated, a.name)
+			t.Notes = append(t.Notes, fmt.Sprintf(
+				"column %q of %s.%s is generated and left out: the source does not send it", a.name, r.schema, r.name))
+			continue
+		}
+		t.Columns = append(t.Columns, column(a, domains))
+	}
+	t.Key = keys.primary
+	if r.identity == "i" {
+		t.Key = keys.identity
+	}
+	t.Unsupported, t.Hint = unsupported(r, t, keys, generated)
+	if t.Unsupported == "" && len(t.Key) == 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf(
+			"table %s.%s has no key: inserts are taken in, updates and deletes cannot be followed", r.schema, r.name))
+	}
+	return t
+}
+
+// unsupported says why a relation cannot be taken in and what helps, or nothing.
+func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []string) (reason, hint string) {
+	full := quoteIdent(r.schema, r.name)
+	switch {
+	case r.persistence == "t":
+		return "the table is temporary", "Only permanent tables are in the source's log."
+	case r.kind == "v" || r.kind == "m":
+		return "it is a view", "Take in the tables under it."
+	case r.kind == "f":
+		return "it is a foreign table, whose changes are not in the source's log", "Take it in from the server that has it."
+	case r.persistence == "u":
+		return "the table is unlogged", "ALTER TABLE " + full + " SET LOGGED;"
+	case r.alien > 0:
+		return "a partition is foreign or unlogged, so its changes are not in the source's log",
+			"Make every partition an ordinary logged table."
+	case !r.readable:
+		role := quoteIdent(r.role)
+		return "the role may not read the table", fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s TO %s;",
+			quoteIdent(r.schema), role, full, role)
+	case (r.identity == "n" || r.silent > 0) && len(keys.primary) > 0:
+		return "its replica identity is NOTHING, so updates and deletes are not in the source's log",
+			"ALTER TABLE " + full + " REPLICA IDENTITY DEFAULT; the same for its partitions."
+	case len(t.Columns) == 0:
+		return "it has no columns that can be taken in", ""
+	case len(t.Columns) > schema.ColumnsMax:
+		return "it has too many columns", ""
+	}
+	for _, k := range t.Key {
+		if slices.Contains(generated, k) {
+			return fmt.Sprintf("key column %q is generated, which the source does not send", k), ""
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,294 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+)
+
+// relation is a relation as pg_class has it.
+type relation struct {
+	oid                         uint32
+	schema, name                string
+	kind, persistence, identity string
+	ancestors                   []uint32
+	rows, bytes                 int64
+	// silent and alien count leaves that send no old rows, and leaves that are never
+	// in the log (foreign, unlogged).
+	silent, alien int64
+	readable      bool
+	role          string // ours
+}
+
+// Discover implements ingest.Source.
+func (s *Source) Discover(ctx context.Context, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
+	var out []ingest.SourceTable
+	err := s.withControl(ctx, func(conn *pgx.Conn) error {
+		var err error
+		out, err = discover(ctx, conn, sel)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("discover: %w", err)
+	}
+	return out, nil
+}
+
+func discover(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
+	relations, err := readRelations(ctx, conn, sel)
+	if err != nil {
+		return nil, err
+	}
+	relations = withoutExcepted(relations, sel)
+	oids := make([]uint32, len(relations))
+	for i, r := range relations {
+		oids[i] = r.oid
+	}
+	domains, err := readDomains(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := readColumns(ctx, conn, oids)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := readKeys(ctx, conn, oids)
+	if err != nil {
+		return nil, err
+	}
+	var out []ingest.SourceTable
+	for _, r := range relations {
+		if inSelection(r.ancestors, oids) {
+			continue // the partitioned table brings it
+		}
+		out = append(out, describe(r, columns[r.oid], keys[r.oid], domains))
+	}
+	for i := range out {
+		selectColumns(&out[i], sel)
+	}
+	return append(out, missing(relations, sel)...), nil
+}
+
+// inSelection says whether one of some relations is among oids.
+func inSelection(some, oids []uint32) bool {
+	return slices.ContainsFunc(some, func(o uint32) bool { return slices.Contains(oids, o) })
+}
+
+func readRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection) ([]relation, error) {
+	var schemas, names []string
+	for _, t := range sel.Tables {
+		schemas, names = append(schemas, schemaOf(t)), append(names, t.Name)
+	}
+	rows, err := conn.Query(ctx, relationsQuery, sel.AllTables, nonNil(sel.Schemas), nonNil(schemas), nonNil(names))
+	if err != nil {
+		return nil, unavailable("list tables", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
+		err = row.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
+			&r.rows, &r.bytes, &r.silent, &r.alien, &r.readable)
+		r.role = conn.Config().User
+		return r, err
+	})
+	if err != nil {
+		return nil, unavailable("list tables", err)
+	}
+	return out, nil
+}
+
+func nonNil(list []string) []string { return append([]string{}, list...) }
+
+// schemaOf is the schema of a selected table: public when none is named.
+func schemaOf(t catalog.SelectedTable) string {
+	if t.Schema == "" {
+		return "public"
+	}
+	return t.Schema
+}
+
+func withoutExcepted(relations []relation, sel catalog.TableSelection) []relation {
+	return slices.DeleteFunc(relations, func(r relation) bool {
+		return slices.Contains(sel.Except, r.schema+"."+r.name) ||
+			(r.schema == "public" && slices.Contains(sel.Except, r.name))
+	})
+}
+
+// missing lists tables that were named and do not exist.
+func missing(relations []relation, sel catalog.TableSelection) []ingest.SourceTable {
+	var out []ingest.SourceTable
+	for _, t := range sel.Tables {
+		known := slices.ContainsFunc(relations, func(r relation) bool {
+			return r.schema == schemaOf(t) && r.name == t.Name
+		})
+		if !known {
+			out = append(out, ingest.SourceTable{
+				Schema: schemaOf(t), Name: t.Name, EstimatedRows: -1,
+				Unsupported: "the table does not exist at the source",
+				Hint:        "Check the spelling of the schema and the table; names are case-sensitive.",
+			})
+		}
+	}
+	return out
+}
+
+// attribute is a column as pg_attribute has it.
+type attribute struct {
+	number    int16
+	name      string
+	oid       uint32
+	typmod    int32
+	notNull   bool
+	generated bool
+	dims      int32
+	typeName  string
+}
+
+func readColumns(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32][]attribute, error) {
+	rows, err := conn.Query(ctx, columnsQuery, oids)
+	if err != nil {
+		return nil, unavailable("list columns", err)
+	}
+	out := map[uint32][]attribute{}
+	var table uint32
+	var a attribute
+	_, err = pgx.ForEachRow(rows, []any{
+		&table, &a.number, &a.name, &a.oid, &a.typmod, &a.notNull, &a.generated, &a.dims, &a.typeName,
+	}, func() error {
+		out[table] = append(out[table], a)
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable("list columns", err)
+	}
+	return out, nil
+}
+
+// tableKeys are the candidates for a table's row key.
+type tableKeys struct {
+	primary, identity []string
+}
+
+func readKeys(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]tableKeys, error) {
+	rows, err := conn.Query(ctx, keysQuery, oids)
+	if err != nil {
+		return nil, unavailable("list keys", err)
+	}
+	out := map[uint32]tableKeys{}
+	var table uint32
+	var primary, identity bool
+	var columns []string
+	_, err = pgx.ForEachRow(rows, []any{&table, &primary, &identity, &columns}, func() error {
+		k := out[table]
+		if primary {
+			k.primary = slices.Clone(columns)
+		}
+		if identity {
+			k.identity = slices.Clone(columns)
+		}
+		out[table] = k
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable("list keys", err)
+	}
+	return out, nil
+}
+
+// domain is a domain type.
+type domain struct {
+	base               uint32
+	typmod             int32
+	dims               int32
+	name, baseTypeName string
+}
+
+func readDomains(ctx context.Context, conn *pgx.Conn) (map[uint32]domain, error) {
+	rows, err := conn.Query(ctx, domainsQuery)
+	if err != nil {
+		return nil, unavailable("list domains", err)
+	}
+	out := map[uint32]domain{}
+	var oid uint32
+	var d domain
+	_, err = pgx.ForEachRow(rows, []any{&oid, &d.base, &d.typmod, &d.dims, &d.name, &d.baseTypeName}, func() error {
+		out[oid] = d
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable("list domains", err)
+	}
+	return out, nil
+}
+
+// selectColumns keeps the columns that the selection names for a table.
+func selectColumns(t *ingest.SourceTable, sel catalog.TableSelection) {
+	wanted := selectedColumns(sel, t.Schema, t.Name)
+	if len(wanted) == 0 || t.Unsupported != "" {
+		return
+	}
+	for _, name := range append(slices.Clone(wanted), t.Key...) {
+		known := slices.ContainsFunc(t.Columns, func(c ingest.SourceColumn) bool { return c.Name == name })
+		switch {
+		case !known:
+			t.Unsupported = fmt.Sprintf("column %q does not exist or is generated", name)
+			t.Hint = "Name existing columns only."
+			return
+		case !slices.Contains(wanted, name):
+			t.Unsupported = fmt.Sprintf("key column %q is not selected", name)
+			t.Hint = "Add the columns of the key to the list: " + strings.Join(t.Key, ", ") + "."
+			return
+		}
+	}
+	t.Columns = slices.DeleteFunc(t.Columns, func(c ingest.SourceColumn) bool {
+		return !slices.Contains(wanted, c.Name)
+	})
+}
+
+// selectedColumns are the columns that a selection lists for a table; nil means all.
+func selectedColumns(sel catalog.TableSelection, schemaName, name string) []string {
+	for _, t := range sel.Tables {
+		if schemaOf(t) == schemaName && t.Name == name {
+			return t.Columns
+		}
+	}
+	return nil
+}
+
+// resolve is what a column's type becomes: the base type for a domain.
+func resolve(a attribute, domains map[uint32]domain) (oid uint32, typmod, dims int32, typeName, note string) {
+	oid, typmod, dims, typeName = a.oid, a.typmod, a.dims, a.typeName
+	for depth := 0; depth < 32; depth++ {
+		d, ok := domains[oid]
+		if !ok {
+			break
+		}
+		if note == "" {
+			note = "domain " + d.name
+		}
+		oid, typeName = d.base, d.baseTypeName
+		if typmod < 0 {
+			typmod = d.typmod
+		}
+		dims = max(dims, d.dims)
+	}
+	return oid, typmod, dims, typeName, note
+}
+
+// column is a source column and whether its values are kept as exact text.
+func column(a attribute, domains map[uint32]domain) ingest.SourceColumn {
+	oid, typmod, dims, typeName, note := resolve(a, domains)
+	t, exact := schema.FromPostgres(oid, typmod, int(dims))
+	if exact {
+		note = strings.TrimPrefix(note+", exact text", ", ")
+	}
+	return ingest.SourceColumn{
+		Name: a.name, OID: oid, TypMod: typmod, TypeName: typeName, NotNull: a.notNull,
+		AttNum: a.number, Type: t, Note: note,
+	}
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// LSN is a place in PostgreSQL's write-ahead log. A position of this source is an
+// LSN in its usual text form.
+type LSN uint64
+
+// String is the usual form: 16/B374D848.
+func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint32(l>>32), uint32(l)) }
+
+// Position is the position at l.
+func (l LSN) Position() change.Position { return change.Position(l.String()) }
+
+// parseLSN reads an LSN; the empty position is 0.
+func parseLSN(p change.Position) (LSN, error) {
+	if p == "" {
+		return 0, nil
+	}
+	high, low, ok := strings.Cut(string(p), "/")
+	h, err1 := strconv.ParseUint(high, 16, 32)
+	l, err2 := strconv.ParseUint(low, 16, 32)
+	if !ok || err1 != nil || err2 != nil {
+		return 0, fmt.Errorf("position %q is not an LSN", p)
+	}
+	return LSN(h<<32 | l), nil
+}
+
+// comparePositions orders two positions; one that cannot be read is lowest.
+func comparePositions(a, b change.Position) int {
+	x, _ := parseLSN(a)
+	y, _ := parseLSN(b)
+	return cmp.Compare(x, y)
+}

@@ -1,0 +1,307 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/ingest"
+)
+
+// appendSuffix names the second publication. PostgreSQL refuses updates and deletes
+// of a table without replica identity that is published with updates: publishing it
+// like the others would break the user's own statements. So tables without a key go
+// into a publication of inserts and truncates only. For the same reason there is no
+// FOR ALL TABLES, which would break tables of the future too.
+const appendSuffix = "_append"
+
+// publication is a publication as the catalog has it.
+type publication struct {
+	name    string
+	exists  bool
+	root    bool // publish_via_partition_root
+	updates bool // publishes insert, update, delete and truncate
+	comment string
+	tables  []uint32
+	// filtered are tables with a row filter or a column list.
+	filtered []uint32
+}
+
+const publicationQuery = `
+SELECT p.oid, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
+       coalesce(pg_catalog.obj_description(p.oid, 'pg_publication'), ''),
+       ARRAY(SELECT c.oid FROM pg_catalog.pg_publication_tables t
+               JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
+               JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+              WHERE t.pubname = p.pubname)::oid[],
+       %s
+  FROM pg_catalog.pg_publication p WHERE p.pubname = $1`
+
+func readPublication(ctx context.Context, conn *pgx.Conn, name string, version int) (publication, error) {
+	root, filtered := "false", "'{}'::oid[]"
+	if version >= versionRoot {
+		root = "p.pubviaroot"
+	}
+	if version >= 150000 {
+		filtered = `ARRAY(SELECT r.prrelid FROM pg_catalog.pg_publication_rel r
+		 WHERE r.prpubid = p.oid AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL))::oid[]`
+	}
+	p := publication{name: name, exists: true}
+	var oid uint32
+	err := conn.QueryRow(ctx, fmt.Sprintf(publicationQuery, root, filtered), name).
+		Scan(&oid, &p.root, &p.updates, &p.comment, &p.tables, &p.filtered)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return publication{name: name}, nil
+	}
+	if err != nil {
+		return p, unavailable("read publication "+name, err)
+	}
+	return p, nil
+}
+
+// wanted are the tables that each of the two publications must have.
+type wanted struct {
+	changes, inserts []ingest.SourceTable
+}
+
+func wantedTables(tables []ingest.SourceTable) wanted {
+	var w wanted
+	for _, t := range tables {
+		switch {
+		case t.Unsupported != "" || t.OID == 0:
+		case len(t.Key) > 0 || t.ReplicaIdentity == "full":
+			w.changes = append(w.changes, t)
+		default:
+			w.inserts = append(w.inserts, t)
+		}
+	}
+	return w
+}
+
+// lacks are the tables that p has not, or has only in part.
+func (p publication) lacks(tables []ingest.SourceTable) []ingest.SourceTable {
+	var out []ingest.SourceTable
+	for _, t := range tables {
+		if !slices.Contains(p.tables, t.OID) || slices.Contains(p.filtered, t.OID) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// list writes tables as SQL.
+func list(tables []ingest.SourceTable) string {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = quoteIdent(t.Schema, t.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// options are a publication's WITH clause.
+func publicationOptions(publish string, version int) string {
+	if version < versionRoot {
+		return "publish = '" + publish + "'"
+	}
+	return "publish = '" + publish + "', publish_via_partition_root = true"
+}
+
+const (
+	publishChanges = "insert, update, delete, truncate"
+	publishInserts = "insert, truncate"
+)
+
+// ensurePublications makes or completes the publications for a new slot, and returns
+// the names to stream and which of them are ours. A publication that somebody made
+// for us beforehand, and that has all tables, is used as it is.
+func ensurePublications(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable, v settings) (names, owned []string, err error) {
+	w := wantedTables(tables)
+	have, err := readPublications(ctx, conn, name, v.version)
+	if err != nil {
+		return nil, nil, err
+	}
+	if names := have.given(w); names != nil {
+		return names, nil, nil
+	}
+	if problems := have.foreign(w); len(problems) > 0 {
+		return nil, nil, joined(problems)
+	}
+	for _, p := range []struct {
+		name, publish string
+		tables        []ingest.SourceTable
+	}{{name, publishChanges, w.changes}, {name + appendSuffix, publishInserts, w.inserts}} {
+		sql := makePublication(p.name, p.publish, p.tables, v.version)
+		if err := run(ctx, conn.PgConn(), sql); err != nil {
+			return nil, nil, publicationError(p.name, sql, err)
+		}
+		names = append(names, p.name)
+	}
+	return names, names, nil
+}
+
+// publications are the two that a pipeline may have.
+type publications struct{ main, inserts publication }
+
+func readPublications(ctx context.Context, conn *pgx.Conn, name string, version int) (p publications, err error) {
+	if p.main, err = readPublication(ctx, conn, name, version); err != nil {
+		return p, err
+	}
+	p.inserts, err = readPublication(ctx, conn, name+appendSuffix, version)
+	return p, err
+}
+
+// ours says whether we made p.
+func (p publication) ours() bool { return strings.HasPrefix(p.comment, markOurs) }
+
+// given names the publications that somebody made for us beforehand, if they have
+// all that is wanted.
+func (p publications) given(w wanted) []string {
+	if !p.main.exists || p.main.ours() || !p.main.updates || len(p.main.lacks(w.changes)) > 0 {
+		return nil
+	}
+	if len(p.main.lacks(w.inserts)) == 0 {
+		return []string{p.main.name}
+	}
+	if p.inserts.exists && len(p.inserts.lacks(w.inserts)) == 0 {
+		return []string{p.main.name, p.inserts.name}
+	}
+	return nil
+}
+
+// foreign says what is wrong with publications of our names that are not ours.
+func (p publications) foreign(w wanted) []Problem {
+	var out []Problem
+	for _, c := range []struct {
+		have   publication
+		tables []ingest.SourceTable
+	}{{p.main, w.changes}, {p.inserts, w.inserts}} {
+		if !c.have.exists || c.have.ours() {
+			continue
+		}
+		fix := "choose another name with the option publication"
+		if lacking := c.have.lacks(c.tables); len(lacking) > 0 {
+			fix = fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s; or %s", quoteIdent(c.have.name), list(lacking), fix)
+		}
+		out = append(out, Problem{
+			What: fmt.Sprintf("publication %s was not made by us and has not all tables, or rows, or operations", c.have.name),
+			Fix:  fix,
+		})
+	}
+	return out
+}
+
+// makePublication makes a publication anew, marked as ours.
+func makePublication(name, publish string, tables []ingest.SourceTable, version int) string {
+	quoted := quoteIdent(name)
+	sql := fmt.Sprintf("DROP PUBLICATION IF EXISTS %s; CREATE PUBLICATION %s", quoted, quoted)
+	if len(tables) > 0 {
+		sql += " FOR TABLE " + list(tables)
+	}
+	return fmt.Sprintf("%s WITH (%s); COMMENT ON PUBLICATION %s IS %s",
+		sql, publicationOptions(publish, version), quoted, quoteLiteral(markOurs))
+}
+
+// markOurs is the comment of our publications; markStart precedes the slot's
+// consistent point in that of the main one.
+const (
+	markOurs  = "made by skipprd"
+	markStart = markOurs + "; slot starts at "
+)
+
+// publicationError names the SQL to run as somebody who may.
+func publicationError(name, sql string, err error) error {
+	if code(err) != codePrivilege {
+		return unavailable("make publication "+name, err)
+	}
+	return joined([]Problem{{
+		What: fmt.Sprintf("publication %s cannot be made: %s", name, firstLine(err)),
+		Fix:  "as a superuser or the tables' owner: " + withoutComment(sql),
+	}})
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// withoutComment leaves off our mark, which makes a publication ours.
+func withoutComment(sql string) string {
+	statement, _, _ := strings.Cut(sql, "; COMMENT ON")
+	if _, create, ok := strings.Cut(statement, "; "); ok {
+		statement = create
+	}
+	return statement + ";"
+}
+
+// addTables adds the tables that the publications of an existing slot lack. Nothing
+// is ever taken out while the slot lives: changes of a table that is not published at
+// their place in the log are skipped for good, and a stopped table still needs its.
+func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.SourceTable, v settings) error {
+	w := wantedTables(tables)
+	var have []publication
+	for _, name := range st.Publications {
+		p, err := readPublication(ctx, conn, name, v.version)
+		if err != nil {
+			return err
+		}
+		if !p.exists {
+			return fmt.Errorf("%w: publication %s is gone: what was changed since cannot be streamed", ErrSlotLost, name)
+		}
+		have = append(have, p)
+	}
+	inserts := have[len(have)-1]
+	if len(have) == 1 {
+		w.changes, w.inserts = append(w.changes, w.inserts...), nil
+	}
+	for _, add := range []struct {
+		to     publication
+		tables []ingest.SourceTable
+	}{{have[0], w.changes}, {inserts, w.inserts}} {
+		lacking := add.to.lacks(add.tables)
+		if len(lacking) == 0 {
+			continue
+		}
+		sql := fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s", quoteIdent(add.to.name), list(lacking))
+		if err := run(ctx, conn.PgConn(), sql); err != nil {
+			return publicationError(add.to.name, sql, err)
+		}
+	}
+	return nil
+}
+
+const ownsQuery = `
+SELECT coalesce(bool_and(pg_catalog.pg_has_role(c.relowner, 'USAGE')), true)
+  FROM pg_catalog.pg_class c WHERE c.oid = ANY($1::oid[])`
+
+// publicationFix is the SQL with which somebody else must make the publication, ""
+// when the role can, or when it is there.
+func publicationFix(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable, v settings) (string, error) {
+	if v.superuser {
+		return "", nil
+	}
+	w := wantedTables(tables)
+	have, err := readPublications(ctx, conn, name, v.version)
+	if err != nil || have.given(w) != nil {
+		return "", err
+	}
+	var oids []uint32
+	for _, t := range append(slices.Clone(w.changes), w.inserts...) {
+		oids = append(oids, t.OID)
+	}
+	var owner bool
+	if err := conn.QueryRow(ctx, ownsQuery, oids).Scan(&owner); err != nil {
+		return "", unavailable("read table owners", err)
+	}
+	if owner || len(oids) == 0 {
+		return "", nil
+	}
+	fix := withoutComment(makePublication(name, publishChanges, w.changes, v.version))
+	if len(w.inserts) > 0 {
+		fix += " " + withoutComment(makePublication(name+appendSuffix, publishInserts, w.inserts, v.version))
+	}
+	return fix, nil
+}

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// Source reads one PostgreSQL database for one pipeline. It implements
+// ingest.Source, whose rules on concurrency hold.
+type Source struct {
+	cfg   config
+	clock env.Clock
+	ids   env.IDs
+	log   *slog.Logger
+
+	// acked is the newest LSN that Ack was told; ackWake pokes the running stream.
+	acked   atomic.Uint64
+	ackWake chan struct{}
+
+	// control lends the one connection for questions: its holder has taken it out.
+	control chan *pgx.Conn
+
+	mu struct {
+		sync.Mutex
+		state *state
+		// exporter keeps the snapshot of the slot that Setup made, until a backfill
+		// has taken it over.
+		exporter *exporter
+		closed   bool
+	}
+}
+
+var _ ingest.Source = (*Source)(nil)
+
+// exporter is a replication connection whose last command exported a snapshot, which
+// lives until the next command or the connection's end.
+type exporter struct {
+	conn     *pgconn.PgConn
+	snapshot string
+	point    LSN
+}
+
+// New makes a source; it is an ingest.SourceFactory. It checks options and does not
+// connect.
+func New(_ context.Context, conn ingest.ResolvedConnection, p *catalog.Pipeline,
+	deps ingest.SourceDeps,
+) (ingest.Source, error) {
+	cfg, err := newConfig(conn, p)
+	if err != nil {
+		return nil, fmt.Errorf("connection %s: %w: %w", conn.Name, ingest.ErrBadSource, err)
+	}
+	return newSource(cfg, deps), nil
+}
+
+func newSource(cfg config, deps ingest.SourceDeps) *Source {
+	log := deps.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Source{
+		cfg: cfg, clock: deps.Clock, ids: deps.IDs, log: log,
+		ackWake: make(chan struct{}, 1),
+		control: make(chan *pgx.Conn, 1), // the one connection, or nil for none yet
+	}
+	s.control <- nil
+	return s
+}
+
+// Ack implements ingest.Source.
+func (s *Source) Ack(p change.Position) {
+	lsn, err := parseLSN(p)
+	if err != nil {
+		s.log.Error("acknowledged position was unreadable", env.KeyPosition, string(p), env.KeyError, err)
+		return
+	}
+	for {
+		old := s.acked.Load()
+		if uint64(lsn) <= old {
+			return
+		}
+		if s.acked.CompareAndSwap(old, uint64(lsn)) {
+			break
+		}
+	}
+	select {
+	case s.ackWake <- struct{}{}:
+	default: // a poke is pending already
+	}
+}
+
+// Compare implements ingest.Source.
+func (s *Source) Compare(a, b change.Position) int { return comparePositions(a, b) }
+
+// Close implements ingest.Source. A stream or backfill that is under way ends by its
+// own context.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	e := s.mu.exporter
+	s.mu.exporter, s.mu.closed = nil, true
+	s.mu.Unlock()
+	if e != nil {
+		closeNow(e.conn)
+	}
+	select {
+	case conn := <-s.control:
+		if conn != nil {
+			closeNow(conn.PgConn())
+		}
+		s.control <- nil
+	default: // the holder closes it
+	}
+	return nil
+}
+
+// current is the state that Setup settled.
+func (s *Source) current() (*state, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.state == nil {
+		return nil, ErrNotSetUp
+	}
+	return s.mu.state, nil
+}
+
+// takeExporter hands over the snapshot of a slot just made, if there is one.
+func (s *Source) takeExporter() *exporter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.mu.exporter
+	s.mu.exporter = nil
+	return e
+}
+
+// settle keeps what Setup found or made.
+func (s *Source) settle(st *state, e *exporter) {
+	s.mu.Lock()
+	old := s.mu.exporter
+	s.mu.state = st
+	if e != nil {
+		s.mu.exporter = e
+	}
+	s.mu.Unlock()
+	if e != nil && old != nil {
+		closeNow(old.conn)
+	}
+}

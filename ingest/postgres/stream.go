@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// The walls of replication messages inside CopyData.
+const (
+	kindXLogData  = 'w'
+	kindKeepalive = 'k'
+	xlogHeader    = 1 + 8 + 8 + 8
+	keepaliveSize = 1 + 8 + 8 + 1
+)
+
+// How often, and how long, a slot that a process before us still holds is asked for.
+const (
+	slotRetryInterval = 500 * time.Millisecond
+	slotRetries       = 120
+)
+
+// Stream implements ingest.Source.
+func (s *Source) Stream(ctx context.Context, from change.Position, tables []ingest.StreamTable, sink ingest.Sink) error {
+	err := s.stream(ctx, from, tables, sink)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return fmt.Errorf("stream: %w", err)
+}
+
+func (s *Source) stream(ctx context.Context, from change.Position, tables []ingest.StreamTable, sink ingest.Sink) error {
+	st, err := s.current()
+	if err != nil {
+		return err
+	}
+	if from == "" {
+		from = pos(st.Start)
+	}
+	start, err := parseLSN(from)
+	if err != nil {
+		return err
+	}
+	domains, err := s.checkSlot(ctx, st, start)
+	if err != nil {
+		return err
+	}
+	a, err := newApplier(s, tables, domains, start, sink)
+	if err != nil {
+		return err
+	}
+	conn, err := s.startReplication(ctx, st, start)
+	if err != nil {
+		return err
+	}
+	s.log.Info("stream started", env.KeySlot, st.Slot, env.KeyLSN, start.String())
+	return s.follow(ctx, conn, a)
+}
+
+// checkSlot makes sure that the slot still has everything after start, and reads the
+// domains.
+func (s *Source) checkSlot(ctx context.Context, st *state, start LSN) (map[uint32]domain, error) {
+	var domains map[uint32]domain
+	err := s.withControl(ctx, func(conn *pgx.Conn) error {
+		v, err := readSettings(ctx, conn)
+		if err != nil {
+			return err
+		}
+		sl, err := readSlot(ctx, conn, st.Slot, v.version)
+		if err != nil {
+			return err
+		}
+		if err := sl.usable(st.Database); err != nil {
+			return err
+		}
+		if sl.confirmed > start {
+			return fmt.Errorf("%w: slot %s was acknowledged up to %s, and only what precedes %s is durable here",
+				ErrSlotLost, st.Slot, sl.confirmed, start)
+		}
+		domains, err = readDomains(ctx, conn)
+		return err
+	})
+	return domains, err
+}
+
+// startReplication begins to stream. A server notices late that a reader is gone, so
+// a slot in use is asked for again for a while.
+func (s *Source) startReplication(ctx context.Context, st *state, start LSN) (*pgconn.PgConn, error) {
+	names := make([]string, len(st.Publications))
+	for i, p := range st.Publications {
+		names[i] = quoteIdent(p)
+	}
+	sql := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (proto_version '1', publication_names %s)",
+		quoteIdent(st.Slot), start, quoteReplication(strings.Join(names, ",")))
+	for attempt := 0; ; attempt++ {
+		conn, err := s.dialReplication(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = beginCopyBoth(ctx, conn, sql); err == nil {
+			return conn, nil
+		}
+		closeNow(conn)
+		if code(err) != codeObjectInUse || attempt == slotRetries {
+			return nil, slotError("start to stream", err)
+		}
+		if err := s.clock.Sleep(ctx, slotRetryInterval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// quoteReplication writes a string for the replication grammar, which knows no
+// escapes but the doubled quote.
+func quoteReplication(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+func beginCopyBoth(ctx context.Context, conn *pgconn.PgConn, sql string) error {
+	conn.Frontend().SendQuery(&pgproto3.Query{String: sql})
+	if err := conn.Frontend().Flush(); err != nil {
+		return err
+	}
+	for {
+		msg, err := conn.ReceiveMessage(ctx)
+		if err != nil {
+			return err
+		}
+		switch msg := msg.(type) {
+		case *pgproto3.CopyBothResponse:
+			return nil
+		case *pgproto3.ErrorResponse:
+			return pgconn.ErrorResponseToPgError(msg)
+		case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
+		default:
+			return fmt.Errorf("unexpected answer %T to START_REPLICATION", msg)
+		}
+	}
+}
+
+// follow reads messages until an error or the end of ctx. It owns conn.
+func (s *Source) follow(ctx context.Context, conn *pgconn.PgConn, a *applier) error {
+	f := s.startFeedback(ctx, conn)
+	err := receive(conn, a, f)
+	f.stop()
+	closeNow(conn)
+	if f.failed() != nil {
+		return f.failed()
+	}
+	return err
+}
+
+// receive hands each message to the applier. It reads from the frontend itself:
+// pgconn's ReceiveMessage would watch a context for every message, which costs more
+// than decoding one. The end of ctx arrives as a read error (see feedback).
+func receive(conn *pgconn.PgConn, a *applier, f *feedback) error {
+	frontend := conn.Frontend()
+	for {
+		f.reading()
+		msg, err := frontend.Receive()
+		f.read()
+		if err != nil {
+			return unavailable("receive", err)
+		}
+		switch msg := msg.(type) {
+		case *pgproto3.CopyData:
+			if err := a.message(msg.Data, f); err != nil {
+				return err
+			}
+		case *pgproto3.ErrorResponse:
+			return serverError(pgconn.ErrorResponseToPgError(msg))
+		case *pgproto3.CopyDone, *pgproto3.CommandComplete, *pgproto3.ReadyForQuery:
+			return unavailable("receive", errors.New("the server ended the stream"))
+		case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
+		default:
+			return fmt.Errorf("unexpected message %T in the stream", msg)
+		}
+	}
+}
+
+// serverError finds the errors that mean a lost slot.
+func serverError(err *pgconn.PgError) error {
+	if err.Code == codeNotInPrerequisite || err.Code == codeUndefinedObject {
+		return fmt.Errorf("%w: %w", ErrSlotLost, err)
+	}
+	return unavailable("receive", err)
+}
+
+// message dispatches the content of a CopyData.
+func (a *applier) message(b []byte, f *feedback) error {
+	switch {
+	case len(b) >= xlogHeader && b[0] == kindXLogData:
+		return a.change(b[xlogHeader:])
+	case len(b) == keepaliveSize && b[0] == kindKeepalive:
+		if b[keepaliveSize-1] != 0 {
+			f.reply()
+		}
+		return a.idle(LSN(binary.BigEndian.Uint64(b[1:])))
+	}
+	return fmt.Errorf("%w: replication message of %d bytes", pgoutput.ErrMalformed, len(b))
+}
