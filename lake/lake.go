@@ -39,9 +39,9 @@ type Warehouse interface {
 	// snapshot, as Snapshot.Metadata and ID, decide. Wraps ErrNoSnapshot when it has
 	// been expired. The result is immutable and shared.
 	Snapshot(ctx context.Context, ident, metadata string, snapshot int64) (*Snapshot, error)
-	// Drop removes the table. Its files go after the grace period. Dropping a table
-	// that is not there is no error.
-	Drop(ctx context.Context, ident Ident) error
+	// Drop removes the lake table that belongs to a catalog table. Its files go after
+	// the grace period. Dropping one that is not there is no error.
+	Drop(ctx context.Context, table change.TableID) error
 }
 
 // Table is one lake table.
@@ -129,7 +129,8 @@ type Snapshot struct {
 	// Rows is those of Files less the deleted positions.
 	Rows  int64
 	Bytes int64
-	// MaxToken is the greatest order token of any change ever committed.
+	// MaxToken is the greatest order token of any change committed since all rows were
+	// last replaced.
 	MaxToken int64
 	// Properties is the snapshot's summary.
 	Properties map[string]string

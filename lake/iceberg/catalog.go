@@ -2,6 +2,7 @@ package iceberg
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -27,7 +29,8 @@ const keyPrefix = "iceberg/"
 // use.
 //
 // Keys, under "iceberg/": 't' namespace 0 name → metadata location;
-// 'n' namespace → properties as JSON. Namespace levels are joined by 0x1f.
+// 'n' namespace → properties as JSON; 'o' table id → namespace 0 name, the lake table
+// last made for a catalog table. Namespace levels are joined by 0x1f.
 type Catalog struct {
 	store kv.Store
 	io    *fileIO
@@ -205,6 +208,29 @@ func (c *Catalog) remove(key []byte) error {
 		return err
 	}
 	return b.Commit(true)
+}
+
+func ownerKey(id change.TableID) []byte {
+	return binary.BigEndian.AppendUint32([]byte("o"), uint32(id))
+}
+
+// own notes which lake table is about to be made for a catalog table.
+func (c *Catalog) own(id change.TableID, ident table.Identifier) error {
+	return c.set(ownerKey(id), tableKey(ident)[1:])
+}
+
+// owned is the lake table last made for a catalog table, nil if none was. It may have
+// gone, or passed on to another table, since.
+func (c *Catalog) owned(id change.TableID) (table.Identifier, error) {
+	raw, err := c.store.Get(ownerKey(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ns, name, _ := strings.Cut(string(raw), "\x00")
+	return append(strings.Split(ns, levelSeparator), name), nil
 }
 
 // ListTables implements catalog.Catalog.

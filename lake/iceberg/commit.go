@@ -141,7 +141,7 @@ func checkpoint(c lake.Commit, head *lake.Snapshot) icebergo.Properties {
 	p := icebergo.Properties{
 		lake.KeyCompactionID: c.CompactionID,
 		lake.KeyGeneration:   strconv.FormatUint(uint64(c.Generation), 10),
-		lake.KeyMaxToken:     strconv.FormatInt(max(c.MaxToken, head.MaxToken), 10),
+		lake.KeyMaxToken:     strconv.FormatInt(maxToken(c, head), 10),
 	}
 	if c.SourcePosition != "" {
 		p[lake.KeySourcePosition] = string(c.SourcePosition)
@@ -150,6 +150,13 @@ func checkpoint(c lake.Commit, head *lake.Snapshot) icebergo.Properties {
 		p[lake.KeySeq] = strconv.FormatUint(uint64(c.Slices[len(c.Slices)-1].Seq), 10)
 	}
 	return p
+}
+
+func maxToken(c lake.Commit, head *lake.Snapshot) int64 {
+	if c.ReplaceAll {
+		return c.MaxToken
+	}
+	return max(c.MaxToken, head.MaxToken)
 }
 
 // summary has our keys, and Iceberg's counts of this snapshot and in total.
@@ -207,7 +214,7 @@ func (t *tableHandle) adopt(c lake.Commit, st *staged, meta table.Metadata, loca
 	old := t.head
 	next := &lake.Snapshot{
 		ID: st.snapshot.SnapshotID, Metadata: location, Properties: st.snapshot.Summary.Properties,
-		MaxToken: max(old.MaxToken, c.MaxToken),
+		MaxToken: maxToken(c, old),
 	}
 	if !c.ReplaceAll {
 		next.Files = append(next.Files, old.Files...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -92,7 +93,12 @@ type orderedFile struct {
 func readSnapshot(ctx context.Context, io *fileIO, meta table.Metadata, metadata string, s *table.Snapshot) (*lake.Snapshot, error) {
 	out := &lake.Snapshot{ID: s.SnapshotID, Metadata: metadata, Properties: map[string]string{}}
 	if s.Summary != nil {
-		out.Properties = s.Summary.Properties
+		maps.Copy(out.Properties, s.Summary.Properties)
+	}
+	for _, k := range []string{lake.KeyGeneration, lake.KeyMaxToken} {
+		if v, ok := meta.Properties()[k]; ok && out.Properties[k] == "" {
+			out.Properties[k] = v // another engine's snapshot: the table's still hold
+		}
 	}
 	out.MaxToken, _ = strconv.ParseInt(out.Properties[lake.KeyMaxToken], 10, 64) // absent in a table that others wrote: 0
 	list, err := s.Manifests(io)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -119,8 +120,8 @@ func (w *Warehouse) table(ctx context.Context, spec lake.Spec) (*tableHandle, er
 		return w.create(ctx, spec)
 	case err != nil:
 		return nil, err
-	case meta.Properties()[lake.KeyTableID] != strconv.FormatUint(uint64(spec.Table), 10):
-		if err := w.Drop(ctx, spec.Ident); err != nil {
+	case meta.Properties()[lake.KeyTableID] != tableID(spec.Table):
+		if err := w.drop(ctx, ident, 0); err != nil {
 			return nil, err
 		}
 		return w.create(ctx, spec)
@@ -141,10 +142,13 @@ func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (*tableHandle, e
 		return nil, err
 	}
 	props := icebergo.Properties{
-		lake.KeyTableID:                           strconv.FormatUint(uint64(spec.Table), 10),
+		lake.KeyTableID: tableID(spec.Table),
 		table.MetadataDeleteAfterCommitEnabledKey: "true",
 		table.MetadataPreviousVersionsMaxKey:      strconv.Itoa(w.cfg.MetadataVersions),
 		table.ParquetCompressionKey:               "zstd",
+	}
+	if err := w.catalog.own(spec.Table, ident); err != nil {
+		return nil, err
 	}
 	t, err := w.catalog.CreateTable(ctx, ident, sc, icecat.WithProperties(props))
 	if err != nil {
@@ -155,18 +159,38 @@ func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (*tableHandle, e
 }
 
 // Drop implements lake.Warehouse.
-func (w *Warehouse) Drop(ctx context.Context, ident lake.Ident) error {
-	meta, _, err := w.catalog.current(identifier(ident))
+func (w *Warehouse) Drop(ctx context.Context, id change.TableID) error {
+	ident, err := w.catalog.owned(id)
+	if err == nil && ident != nil {
+		err = w.drop(ctx, ident, id)
+	}
+	if err == nil && ident != nil {
+		err = w.catalog.remove(ownerKey(id))
+	}
+	if err != nil {
+		return fmt.Errorf("drop lake table of table %d: %w", id, err)
+	}
+	return nil
+}
+
+// drop removes the pointer and buries the directory.
+func (w *Warehouse) drop(ctx context.Context, ident table.Identifier, owner change.TableID) error {
+	meta, _, err := w.catalog.current(ident)
 	if errors.Is(err, icecat.ErrNoSuchTable) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := w.catalog.DropTable(ctx, identifier(ident)); err != nil && !errors.Is(err, icecat.ErrNoSuchTable) {
+	if owner != 0 && meta.Properties()[lake.KeyTableID] != tableID(owner) {
+		return nil // the name has passed on to another table
+	}
+	if err := w.catalog.DropTable(ctx, ident); err != nil && !errors.Is(err, icecat.ErrNoSuchTable) {
 		return err
 	}
 	w.graves.bury(w.clock.Now(), meta.Location())
-	w.log.Info("lake table dropped", env.KeyTable, ident.String())
+	w.log.Info("lake table dropped", env.KeyTable, strings.Join(ident, "."))
 	return nil
 }
+
+func tableID(id change.TableID) string { return strconv.FormatUint(uint64(id), 10) }

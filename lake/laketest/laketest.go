@@ -2,7 +2,6 @@
 package laketest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -202,10 +201,13 @@ func replaceAll(t *testing.T, h Harness) {
 	}
 	two := commit(t, tbl, "b", lake.Commit{AddDeletes: []lake.DeleteFile{*d}})
 	wantRows(t, h, two, "1|ana|10")
-	three := commit(t, tbl, "c", lake.Commit{ReplaceAll: true, AddFiles: write(t, tbl, 30, "9|new")})
-	wantRows(t, h, three, "9|new|30")
+	three := commit(t, tbl, "c", lake.Commit{ReplaceAll: true, AddFiles: write(t, tbl, 3, "9|new"), MaxToken: 3})
+	wantRows(t, h, three, "9|new|3")
 	if len(three.PositionDeletes) != 0 {
 		t.Errorf("%d delete files survived the replace", len(three.PositionDeletes))
+	}
+	if three.MaxToken != 3 {
+		t.Errorf("max token after the replace is %d", three.MaxToken)
 	}
 	four := commit(t, tbl, "d", lake.Commit{ReplaceAll: true})
 	wantRows(t, h, four)
@@ -334,13 +336,19 @@ func retention(t *testing.T, h Harness) {
 func dropped(t *testing.T, h Harness) {
 	tbl := open(t, h, 7)
 	commit(t, tbl, "a", lake.Commit{AddFiles: write(t, tbl, 10, "1|ana")})
+	if err := h.Warehouse.Drop(t.Context(), 99); err != nil {
+		t.Errorf("drop of a table without lake side: %v", err)
+	}
+	if head := open(t, h, 7).Head(); head.ID == 0 {
+		t.Error("dropping another table took this one")
+	}
 	if head := open(t, h, 8).Head(); head.ID != 0 {
 		t.Errorf("a new table of the name has snapshot %d", head.ID)
 	}
-	if err := h.Warehouse.Drop(t.Context(), ident); err != nil {
+	if err := h.Warehouse.Drop(t.Context(), 8); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Warehouse.Drop(context.WithoutCancel(t.Context()), ident); err != nil {
+	if err := h.Warehouse.Drop(t.Context(), 8); err != nil {
 		t.Errorf("second drop: %v", err)
 	}
 	if head := open(t, h, 8).Head(); head.ID != 0 {

@@ -78,10 +78,10 @@ func (w *Warehouse) Snapshot(_ context.Context, ident, _ string, snapshot int64)
 }
 
 // Drop implements lake.Warehouse.
-func (w *Warehouse) Drop(_ context.Context, ident lake.Ident) error {
+func (w *Warehouse) Drop(_ context.Context, id change.TableID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.tables, ident)
+	maps.DeleteFunc(w.tables, func(_ lake.Ident, s *state) bool { return s.id == id })
 	return nil
 }
 
@@ -206,7 +206,10 @@ func (t *table) commit(c lake.Commit) (*lake.Snapshot, error) {
 		return nil, fmt.Errorf("%w: base %d, head %d", lake.ErrConflict, c.Base, head.ID)
 	}
 	t.w.next++
-	next := &lake.Snapshot{ID: t.w.next, Metadata: "mem", MaxToken: max(head.MaxToken, c.MaxToken), Properties: properties(c)}
+	next := &lake.Snapshot{ID: t.w.next, Metadata: "mem", MaxToken: c.MaxToken, Properties: properties(c)}
+	if !c.ReplaceAll {
+		next.MaxToken = max(head.MaxToken, c.MaxToken)
+	}
 	next.Properties[lake.KeyMaxToken] = strconv.FormatInt(next.MaxToken, 10)
 	if !c.ReplaceAll {
 		next.Files, next.PositionDeletes = slices.Clone(head.Files), slices.Clone(head.PositionDeletes)
