@@ -88,6 +88,8 @@ type Deps struct {
 	Failpoints env.Failpoints
 	// OpenLog opens a pipeline's log; nil means wal.Open. Tests replace it.
 	OpenLog func(ctx context.Context, p change.PipelineID) (Log, error)
+	// RemoveLog deletes a dropped pipeline's log, Config.LogDir; nil leaves it.
+	RemoveLog func(p change.PipelineID) error
 }
 
 // Log is what ingest needs of a pipeline's log; *wal.Log is one.

@@ -58,6 +58,9 @@ type SourceTable struct {
 	// Unsupported says why the table cannot be taken in, "" when it can; Hint what to
 	// do about it.
 	Unsupported, Hint string
+	// Notes are sentences on what will be missing though the table is taken in: a
+	// generated column that the source does not send, a key that there is none.
+	Notes []string
 }
 
 // SourceColumn is a column as the source describes it.
@@ -95,7 +98,7 @@ type Backfill interface {
 	Plan(ctx context.Context, t SourceTable) (chunks []string, err error)
 	// Read delivers the rows of one chunk, in batches of at most a few MiB, all
 	// change.Insert with token. Several Reads may run at once (at most Parallel).
-	// emit takes the batch over, error or not, and may block.
+	// emit takes the batch over, error or not, sets its Table, and may block.
 	Read(ctx context.Context, t SourceTable, s *schema.Table, chunk string, token int64, emit func(*change.Batch) error) error
 	// Parallel is how many Reads may run at once.
 	Parallel() int
@@ -132,6 +135,19 @@ type Sink interface {
 	// ErrTableStopped). Outside a transaction it stops after the last commit. reason
 	// is a clause, hint a sentence naming what helps.
 	StopTable(t change.TableID, reason, hint string) error
+}
+
+// Validator is a Source that can say what is missing for replication, all at once.
+type Validator interface {
+	Validate(ctx context.Context) ([]Finding, error)
+}
+
+// Finding is one result of Validate.
+type Finding struct {
+	Check  string
+	OK     bool
+	Detail string
+	Fix    string // SQL that mends it
 }
 
 // SourceStatus is what a source says of itself.

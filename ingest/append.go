@@ -1,0 +1,209 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// appender takes groups from a batcher, makes them durable and acknowledges what is.
+// It is the only one that does so for the stream; owned by its goroutine.
+type appender struct {
+	sink     *batcher
+	progress *progress
+	source   Source
+	writer   *writer
+	live     *live
+	clock    env.Clock
+	fail     env.Failpoints
+	// advanced is told after each durable step.
+	advanced chan struct{}
+
+	idleInterval time.Duration
+	// idlePending is an idle position that is not durable yet; savedAt is when a
+	// position became durable last.
+	idlePending change.Position
+	savedAt     time.Time
+}
+
+// run appends until ctx ends or the log fails.
+func (a *appender) run(ctx context.Context) error {
+	a.savedAt = a.clock.Now()
+	a.acknowledge()
+	for {
+		more, wait, err := a.step(ctx)
+		if err != nil {
+			a.sink.fail(err)
+			return err
+		}
+		if more {
+			continue
+		}
+		if err := a.pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// step does one thing, if there is one to do; else wait says how long to wait at
+// most, 0 meaning until woken.
+func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, 0, err
+	}
+	g, idle, wait := a.sink.take()
+	switch {
+	case g != nil:
+		return true, 0, a.append(ctx, g)
+	case idle != "":
+		return true, 0, a.idle(ctx, idle)
+	case a.idlePending == "":
+		return false, wait, nil
+	}
+	rest := a.idleInterval - a.clock.Since(a.savedAt)
+	if rest <= 0 {
+		return true, 0, a.save(ctx)
+	}
+	if wait == 0 || rest < wait {
+		wait = rest
+	}
+	return false, wait, nil
+}
+
+func (a *appender) pause(ctx context.Context, wait time.Duration) error {
+	var fired <-chan time.Time
+	if wait > 0 {
+		t, stop := a.clock.Timer(wait)
+		defer stop()
+		fired = t
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-a.sink.wake:
+	case <-fired:
+	}
+	return nil
+}
+
+// append makes a group durable, then acknowledges it.
+func (a *appender) append(ctx context.Context, g *group) error {
+	defer g.release()
+	state := &groupState{Stops: g.stops}
+	out := &change.Group{Batches: g.batches, CommittedAt: g.newest}
+	out.Position = a.progress.plan(g.position, state)
+	var err error
+	if out.State, err = state.encode(); err != nil {
+		return err
+	}
+	a.live.appending(g.oldest)
+	committed, err := a.writer.append(ctx, out)
+	a.live.appending(time.Time{})
+	if err != nil {
+		return fmt.Errorf("append group: %w", err)
+	}
+	a.settle(out, state)
+	a.live.committed(committed, g)
+	for _, s := range g.stops {
+		a.live.stopped(s)
+	}
+	if err := a.fail.Hit(env.BeforeAck); err != nil {
+		return err
+	}
+	a.acknowledge()
+	return nil
+}
+
+// settle records that a group is durable.
+func (a *appender) settle(g *change.Group, state *groupState) {
+	a.progress.record(g.Position, state)
+	if g.Position != "" {
+		a.savedAt, a.idlePending = a.clock.Now(), ""
+	}
+	signal(a.advanced)
+}
+
+// idle acknowledges a position at which nothing is pending. It becomes durable later,
+// with the next group or by save: nothing of ours lies between.
+func (a *appender) idle(ctx context.Context, at change.Position) error {
+	a.live.idle()
+	if a.progress.compare(at, a.progress.durable()) > 0 {
+		a.idlePending = at
+	}
+	if a.progress.idle(at) {
+		a.idlePending = at
+		return a.save(ctx)
+	}
+	a.acknowledge()
+	signal(a.advanced)
+	return nil
+}
+
+// save makes the pending idle position durable by a group without rows.
+func (a *appender) save(ctx context.Context) error {
+	state := &groupState{}
+	out := &change.Group{Position: a.progress.plan(a.idlePending, state)}
+	var err error
+	if out.State, err = state.encode(); err != nil {
+		return err
+	}
+	if out.Position != "" || out.State != nil {
+		if _, err := a.writer.append(ctx, out); err != nil {
+			return fmt.Errorf("append idle position: %w", err)
+		}
+	}
+	a.settle(out, state)
+	a.idlePending, a.savedAt = "", a.clock.Now()
+	a.acknowledge()
+	return nil
+}
+
+// acknowledge tells the source what is durable, if that has grown.
+func (a *appender) acknowledge() {
+	if at, ok := a.progress.ack(); ok {
+		a.source.Ack(at)
+		a.live.acknowledged(at)
+	}
+}
+
+// writer appends to a log, and waits when it is full. Safe for concurrent use.
+type writer struct {
+	log   Log
+	clock env.Clock
+	out   *slog.Logger
+	live  *live
+}
+
+const (
+	fullWaitMin = 50 * time.Millisecond
+	fullWaitMax = 2 * time.Second
+)
+
+// append makes g durable. The append itself is not cut short by ctx, since a group
+// whose fate is open must not be sent again; only the wait for room is.
+func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGroup, error) {
+	wait := fullWaitMin
+	for {
+		committed, err := w.log.Append(context.WithoutCancel(ctx), g)
+		if !errors.Is(err, wal.ErrFull) {
+			w.live.throttled(false)
+			if err != nil {
+				return committed, &logError{err}
+			}
+			return committed, nil
+		}
+		if w.live.throttled(true) {
+			w.out.Warn("log is full, source throttled", env.KeyError, err)
+		}
+		if err := w.clock.Sleep(ctx, wait); err != nil {
+			return wal.CommittedGroup{}, err
+		}
+		wait = min(2*wait, fullWaitMax)
+	}
+}

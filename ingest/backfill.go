@@ -1,0 +1,263 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// openBackfill opens the session that copies what is not copied yet, if anything, and
+// records its horizon before the stream begins.
+func (s *session) openBackfill(ctx context.Context) error {
+	if at, ok := s.progress.ack(); ok {
+		s.source.Ack(at)
+	}
+	if len(s.uncopied()) == 0 {
+		return nil
+	}
+	var err error
+	if s.backfill, err = s.source.Backfill(ctx); err != nil {
+		return sourceError("open backfill", err)
+	}
+	var again []change.TableID
+	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		again, err = s.recordHorizon(txn)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record backfill: %w", err)
+	}
+	for _, id := range again {
+		if err := s.deps.Lake.DropTable(ctx, id); err != nil {
+			return fmt.Errorf("drop lake side of table %d: %w", id, err)
+		}
+	}
+	return s.loadProgress()
+}
+
+// uncopied are the tables whose initial copy is not finished.
+func (s *session) uncopied() []*catalog.Table {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	var tables []*catalog.Table
+	for _, t := range snap.Tables(s.pipeline.ID) {
+		if t.State == catalog.TablePending || t.State == catalog.TableBackfill {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
+// recordHorizon moves the tables to be copied to backfill. A table without a key whose
+// copy was begun by a session that is lost begins anew: its rows could not be told
+// from those that the stream has brought since. again are those.
+func (s *session) recordHorizon(txn *catalog.Txn) (again []change.TableID, err error) {
+	horizon := s.backfill.Horizon()
+	for _, t := range txn.Tables(s.pipeline.ID) {
+		if t.State != catalog.TablePending && t.State != catalog.TableBackfill {
+			continue
+		}
+		if !t.Current.HasKey() && !t.Backfill.StartedAt.IsZero() {
+			restart(t)
+			again = append(again, t.ID)
+		}
+		b := &t.Backfill
+		if s.progress.compare(horizon, b.Horizon) > 0 {
+			b.Horizon = horizon
+		}
+		if b.StartedAt.IsZero() {
+			b.StartedAt = txn.Now()
+		}
+		t.State = catalog.TableBackfill
+		if err := txn.PutTable(t); err != nil {
+			return nil, err
+		}
+	}
+	return again, putState(txn, s.pipeline.ID, catalog.PipelineBackfill, "")
+}
+
+// copier makes the initial copies of a session. Its methods run on several
+// goroutines; it has no state of its own but what it began with.
+type copier struct {
+	session *session
+	started time.Time
+}
+
+// chunk is one piece of a table to read.
+type chunk struct {
+	table  *catalog.Table
+	source SourceTable
+	index  int
+	text   string
+}
+
+// plan hands out the chunks that are not done, table by table.
+func (c *copier) plan(ctx context.Context, out chan<- chunk) error {
+	for _, t := range c.session.uncopied() {
+		planned, err := c.planTable(ctx, t)
+		if err != nil {
+			return err
+		}
+		for i, text := range planned.Backfill.Plan {
+			if planned.Backfill.Done[i] {
+				continue
+			}
+			ch := chunk{table: planned, source: sourceTable(planned), index: i, text: text}
+			select {
+			case out <- ch:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// planTable makes the table's plan durable; an empty one ends its copy.
+func (c *copier) planTable(ctx context.Context, t *catalog.Table) (*catalog.Table, error) {
+	s := c.session
+	if len(t.Backfill.Plan) > 0 {
+		return t, nil
+	}
+	plan, err := s.backfill.Plan(ctx, sourceTable(t))
+	if err != nil {
+		return nil, c.tableError(ctx, t, fmt.Errorf("plan copy of %s.%s: %w", t.SourceSchema, t.SourceName, err))
+	}
+	var planned *catalog.Table
+	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		next, err := txn.TableByID(t.ID)
+		if err != nil {
+			return err
+		}
+		planned = next
+		next.Backfill.Plan, next.Backfill.Done = plan, make([]bool, len(plan))
+		if len(plan) == 0 {
+			finish(next, txn.Now(), s.consistent(next))
+		}
+		return txn.PutTable(next)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("record plan of %s.%s: %w", t.SourceSchema, t.SourceName, err)
+	}
+	return planned, nil
+}
+
+// consistent says that what is copied of the table needs no stream to agree with it.
+func (s *session) consistent(t *catalog.Table) bool {
+	return s.progress.compare(s.progress.durable(), t.Backfill.Horizon) >= 0
+}
+
+// read copies one chunk. Its last group carries that it is done. The rows of a table
+// without a key go in one group, so that a chunk is there whole or not at all.
+func (c *copier) read(ctx context.Context, ch chunk) error {
+	w := &chunkWriter{copier: c, chunk: ch}
+	defer w.release()
+	t := ch.table
+	err := c.session.backfill.Read(ctx, ch.source, t.Current, ch.text, t.Backfill.Token,
+		func(b *change.Batch) error { return w.emit(ctx, b) })
+	if err == nil {
+		err = w.finish(ctx)
+	}
+	if err == nil {
+		signal(c.session.advanced)
+		return nil
+	}
+	return c.tableError(ctx, t, fmt.Errorf("copy %s.%s: %w", t.SourceSchema, t.SourceName, err))
+}
+
+// tableError stops the table that err is about, if it is about one, and has the
+// session begin anew without it. The source keeps nothing for such a table: RESUME
+// copies it anew.
+func (c *copier) tableError(ctx context.Context, t *catalog.Table, err error) error {
+	var problem *TableError
+	if !errors.As(err, &problem) {
+		var ours *logError
+		if errors.As(err, &ours) || context.Cause(ctx) != nil {
+			return err
+		}
+		return sourceError("backfill", err)
+	}
+	c.session.out.Warn("table stopped", env.KeyTable, t.Schema+"."+t.Name, env.KeyReason, problem.Reason)
+	stopErr := c.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		next, err := txn.TableByID(t.ID)
+		if err != nil {
+			return err
+		}
+		next.State, next.Reason, next.Hint, next.StoppedAt = catalog.TableStopped, problem.Reason, problem.Hint, ""
+		if err := txn.PutTable(next); err != nil {
+			return err
+		}
+		return txn.AddEvent(catalog.Event{
+			At: txn.Now(), Level: "error", Pipeline: c.session.pipeline.Name,
+			Table: t.Schema + "." + t.Name, Kind: "table stopped", Detail: problem.Reason,
+		})
+	})
+	if stopErr != nil {
+		return stopErr
+	}
+	return errRestart
+}
+
+// chunkWriter appends the rows of one chunk, one batch behind, so that it knows the
+// last.
+type chunkWriter struct {
+	copier *copier
+	chunk  chunk
+	held   []*change.Batch
+	rows   int64
+	bytes  int64
+}
+
+func (w *chunkWriter) emit(ctx context.Context, b *change.Batch) error {
+	b.Table, b.Backfill = w.chunk.table.ID, true
+	w.rows += b.Rows()
+	if len(w.held) > 0 && w.chunk.table.Current.HasKey() {
+		if err := w.append(ctx, nil); err != nil {
+			b.Release()
+			return err
+		}
+	}
+	w.held = append(w.held, b)
+	return nil
+}
+
+// finish appends what is held with the fact that the chunk is done.
+func (w *chunkWriter) finish(ctx context.Context) error {
+	s := w.copier.session
+	state := &groupState{Chunk: &chunkDone{
+		Table: w.chunk.table.ID, Generation: w.chunk.table.Generation, Chunk: w.chunk.index,
+		Rows: w.rows, Bytes: w.bytes, At: s.deps.Clock.Now().UTC(),
+		Consistent: s.consistent(w.chunk.table),
+	}}
+	encoded, err := state.encode()
+	if err != nil {
+		return err
+	}
+	return w.append(ctx, encoded)
+}
+
+func (w *chunkWriter) append(ctx context.Context, state []byte) error {
+	defer w.release()
+	s := w.copier.session
+	committed, err := s.writer.append(ctx, &change.Group{Batches: w.held, State: state})
+	if err != nil {
+		return err
+	}
+	for _, slice := range committed.Slices {
+		w.bytes += int64(slice.Length)
+	}
+	s.live.copied(committed, state != nil)
+	return nil
+}
+
+func (w *chunkWriter) release() {
+	for _, b := range w.held {
+		b.Release()
+	}
+	w.held = nil
+}

@@ -1,0 +1,239 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Discover connects and lists the tables that sel names.
+func (s *Supervisor) Discover(ctx context.Context, c *catalog.Connection, sel catalog.TableSelection,
+) ([]SourceTable, error) {
+	source, err := newSource(ctx, s.deps, c, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = source.Close() }() // only read
+	tables, err := source.Discover(ctx, sel)
+	if err != nil {
+		return nil, sourceError("discover tables", err)
+	}
+	return tables, nil
+}
+
+// Validate connects and returns everything that is missing for replication; nothing
+// for a source that needs nothing.
+func (s *Supervisor) Validate(ctx context.Context, c *catalog.Connection) ([]Finding, error) {
+	source, err := newSource(ctx, s.deps, c, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = source.Close() }() // only read
+	v, ok := source.(Validator)
+	if !ok {
+		return nil, nil
+	}
+	findings, err := v.Validate(ctx)
+	if err != nil {
+		return nil, sourceError("validate connection", err)
+	}
+	return findings, nil
+}
+
+// Start lets the pipeline work, if its catalog row says so, and returns when it
+// streams, or with the error of its first attempt; it goes on trying then.
+func (s *Supervisor) Start(ctx context.Context, name string) error {
+	p, h, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.mu.stopped = false
+	h.mu.Unlock()
+	if !p.Enabled || p.Paused {
+		return nil
+	}
+	outcome := make(chan error, 1)
+	h.await(outcome)
+	select {
+	case err := <-outcome:
+		return err
+	case <-h.done:
+		return fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
+	case <-ctx.Done():
+		return fmt.Errorf("start pipeline %q: %w", name, context.Cause(ctx))
+	}
+}
+
+// Stop ends the pipeline's work until Start or the next start of the server, and
+// returns when nothing of it runs. Its log stays open.
+func (s *Supervisor) Stop(ctx context.Context, name string) error {
+	_, h, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.mu.stopped = true
+	h.mu.Unlock()
+	release, err := h.hold(ctx)
+	if err != nil {
+		return fmt.Errorf("stop pipeline %q: %w", name, err)
+	}
+	release()
+	return nil
+}
+
+// Reset forgets all data of the pipeline, sets its source up anew and begins again
+// with the initial copy.
+func (s *Supervisor) Reset(ctx context.Context, name string) error {
+	return s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+		if _, err := s.teardown(ctx, p); err != nil {
+			return err
+		}
+		var tables []*catalog.Table
+		err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			next, err := txn.PipelineByID(p.ID)
+			if err != nil {
+				return err
+			}
+			next.SourceState = nil
+			if err := txn.PutPipeline(next); err != nil {
+				return err
+			}
+			tables = txn.Tables(p.ID)
+			for _, t := range tables {
+				restart(t)
+				if err := txn.PutTable(t); err != nil {
+					return err
+				}
+			}
+			return txn.AddEvent(catalog.Event{
+				At: txn.Now(), Level: "info", Pipeline: p.Name, Kind: "pipeline reset",
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("reset pipeline %q: %w", name, err)
+		}
+		return s.dropLake(ctx, tables)
+	})
+}
+
+// teardown removes what the pipeline has at its source. That the source cannot be
+// reached is no error: left says what is there still.
+func (s *Supervisor) teardown(ctx context.Context, p *catalog.Pipeline) (left []string, err error) {
+	if len(p.SourceState) == 0 {
+		return nil, nil
+	}
+	snap := s.deps.Catalog.Snapshot()
+	c, err := snap.Connection(p.Connection)
+	snap.Close()
+	if errors.Is(err, catalog.ErrConnectionNotFound) {
+		return []string{fmt.Sprintf("Connection %q is gone, so what pipeline %q has at its source stays there.",
+			p.Connection, p.Name)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	source, err := newSource(ctx, s.deps, c, p, "")
+	if err != nil {
+		return []string{fmt.Sprintf("What pipeline %q has at its source stays there: %v.", p.Name, err)}, nil
+	}
+	defer func() { _ = source.Close() }() // what it had is gone or told
+	left, err = source.Teardown(ctx, p.SourceState)
+	if err != nil {
+		left = append(left, fmt.Sprintf("What pipeline %q has at its source stays there: %v.", p.Name, err))
+	}
+	return left, nil
+}
+
+// dropLake removes the lake side of tables.
+func (s *Supervisor) dropLake(ctx context.Context, tables []*catalog.Table) error {
+	for _, t := range tables {
+		if err := s.deps.Lake.DropTable(ctx, t.ID); err != nil {
+			return fmt.Errorf("drop lake side of %s.%s: %w", t.Schema, t.Name, err)
+		}
+	}
+	return nil
+}
+
+// Drop stops the pipeline and removes what it has at its source, its log, its tables
+// (their lake side stays with keepData) and its catalog rows. left says in sentences
+// what could not be removed.
+func (s *Supervisor) Drop(ctx context.Context, name string, keepData bool) (left []string, err error) {
+	var ended *hosted
+	err = s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
+		if left, err = s.teardown(ctx, p); err != nil {
+			return err
+		}
+		s.end(h)
+		ended = h
+		snap := s.deps.Catalog.Snapshot()
+		tables := snap.Tables(p.ID)
+		snap.Close()
+		if !keepData {
+			if err := s.dropLake(ctx, tables); err != nil {
+				return err
+			}
+		}
+		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error { return dropRows(txn, p) })
+	})
+	if err != nil {
+		return left, fmt.Errorf("drop pipeline %q: %w", name, err)
+	}
+	if s.deps.RemoveLog != nil {
+		if err := s.deps.RemoveLog(ended.id); err != nil {
+			left = append(left, fmt.Sprintf("The log in %s stays: %v.", s.cfg.LogDir(ended.id), err))
+		}
+	}
+	return left, nil
+}
+
+func dropRows(txn *catalog.Txn, p *catalog.Pipeline) error {
+	if err := txn.DeletePipeline(p.ID); err != nil {
+		return err
+	}
+	c, err := txn.Connection(p.Connection)
+	if err == nil && c.Implicit {
+		err = txn.DeleteConnection(c.Name)
+	}
+	if err != nil && !errors.Is(err, catalog.ErrConnectionNotFound) {
+		return err
+	}
+	return txn.AddEvent(catalog.Event{At: txn.Now(), Level: "info", Pipeline: p.Name, Kind: "pipeline dropped"})
+}
+
+// tableOf finds a table of a pipeline by its source's or its own name.
+func tableOf(tables []*catalog.Table, want catalog.SelectedTable) (*catalog.Table, error) {
+	var found *catalog.Table
+	for _, t := range tables {
+		atSource := t.SourceName == want.Name && (want.Schema == "" || t.SourceSchema == want.Schema)
+		here := t.Name == want.Name && (want.Schema == "" || t.Schema == want.Schema)
+		if atSource || here && found == nil {
+			found = t
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("table %s.%s: %w", want.Schema, want.Name, catalog.ErrTableNotFound)
+	}
+	return found, nil
+}
+
+// onTable has fn change a table's row while the pipeline stands still.
+func (s *Supervisor) onTable(ctx context.Context, name string, want catalog.SelectedTable,
+	fn func(*catalog.Txn, *catalog.Table) error,
+) (id change.TableID, err error) {
+	err = s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			t, err := tableOf(txn.Tables(p.ID), want)
+			if err != nil {
+				return err
+			}
+			id = t.ID
+			return fn(txn, t)
+		})
+	})
+	return id, err
+}

@@ -1,0 +1,226 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skipprd/skipprd/catalog"
+)
+
+// AddTables takes tables into a pipeline; nil takes in what its selection names and it
+// does not have yet. It returns the names taken in, as "schema.table" of the source.
+func (s *Supervisor) AddTables(ctx context.Context, name string, tables []catalog.SelectedTable,
+) (added []string, err error) {
+	err = s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+		sel := p.Selection
+		if tables != nil {
+			sel = catalog.TableSelection{Tables: tables}
+		}
+		snap := s.deps.Catalog.Snapshot()
+		c, err := snap.Connection(p.Connection)
+		snap.Close()
+		if err != nil {
+			return err
+		}
+		found, err := s.Discover(ctx, c, sel)
+		if err != nil {
+			return err
+		}
+		if err := checkNamed(found, tables); err != nil {
+			return err
+		}
+		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			added, err = addTables(txn, p, found, tables)
+			return err
+		})
+	})
+	return added, err
+}
+
+// checkNamed refuses tables that were asked for by name and are not there, or cannot
+// be taken in.
+func checkNamed(found []SourceTable, wanted []catalog.SelectedTable) error {
+	for _, w := range wanted {
+		there := false
+		for _, f := range found {
+			if f.Name != w.Name || w.Schema != "" && f.Schema != w.Schema {
+				continue
+			}
+			there = true
+			if f.Unsupported != "" {
+				return fmt.Errorf("table %s.%s: %w", f.Schema, f.Name, &TableError{Reason: f.Unsupported, Hint: f.Hint})
+			}
+		}
+		if !there {
+			return fmt.Errorf("table %s.%s at the source: %w", w.Schema, w.Name, catalog.ErrTableNotFound)
+		}
+	}
+	return nil
+}
+
+func addTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, wanted []catalog.SelectedTable,
+) (added []string, err error) {
+	next, err := txn.PipelineByID(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	created, err := createTables(txn, next, found, lowestToken(txn.Tables(p.ID)))
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range created {
+		added = append(added, t.SourceSchema+"."+t.SourceName)
+	}
+	if len(created) > 0 && len(wanted) > 0 && !next.Selection.AllTables {
+		next.Selection.Tables = append(next.Selection.Tables, wanted...)
+	}
+	return added, txn.PutPipeline(next)
+}
+
+// lowestToken is a token lower than that of every change of the pipeline's stream: the
+// one its first tables were copied with.
+func lowestToken(tables []*catalog.Table) int64 {
+	var lowest int64
+	for i, t := range tables {
+		if i == 0 || t.Backfill.Token < lowest {
+			lowest = t.Backfill.Token
+		}
+	}
+	return lowest
+}
+
+// DropTable takes a table out of a pipeline, with its data.
+func (s *Supervisor) DropTable(ctx context.Context, name string, want catalog.SelectedTable) error {
+	return s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+		snap := s.deps.Catalog.Snapshot()
+		t, err := tableOf(snap.Tables(p.ID), want)
+		snap.Close()
+		if err != nil {
+			return err
+		}
+		if err := s.dropLake(ctx, []*catalog.Table{t}); err != nil {
+			return err
+		}
+		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			return dropTable(txn, p, t)
+		})
+	})
+}
+
+func dropTable(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table) error {
+	next, err := txn.PipelineByID(p.ID)
+	if err != nil {
+		return err
+	}
+	kept := next.Selection.Tables[:0]
+	for _, w := range next.Selection.Tables {
+		if w.Name != t.SourceName || w.Schema != "" && w.Schema != t.SourceSchema {
+			kept = append(kept, w)
+		}
+	}
+	next.Selection.Tables = kept
+	if next.Selection.AllTables || len(next.Selection.Schemas) > 0 {
+		next.Selection.Except = append(next.Selection.Except, t.SourceSchema+"."+t.SourceName)
+	}
+	if err := txn.PutPipeline(next); err != nil {
+		return err
+	}
+	if err := txn.DeleteTable(t.ID); err != nil {
+		return err
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "info", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table dropped",
+	})
+}
+
+// ResumeTable lets a stopped table go on from where it stopped; one that stopped while
+// it was copied, and so keeps nothing at the source, is copied anew.
+func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.SelectedTable) error {
+	again := false
+	id, err := s.onTable(ctx, name, want, func(txn *catalog.Txn, t *catalog.Table) error {
+		if t.State != catalog.TableStopped {
+			return nil
+		}
+		switch {
+		case t.StoppedAt == "":
+			again = true
+			restart(t)
+		case t.Backfill.StartedAt.IsZero() || !t.Backfill.FinishedAt.IsZero():
+			t.State, t.Reason, t.Hint = catalog.TableCatchup, "", ""
+		default:
+			t.State, t.Reason, t.Hint = catalog.TableBackfill, "", ""
+		}
+		return txn.PutTable(t)
+	})
+	if err != nil || !again {
+		return err
+	}
+	return s.deps.Lake.DropTable(ctx, id)
+}
+
+// ResyncTable copies a table anew. What it has stays at the source's mercy no longer:
+// a stopped table holds nothing back any more.
+func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.SelectedTable) error {
+	return s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+		snap := s.deps.Catalog.Snapshot()
+		t, err := tableOf(snap.Tables(p.ID), want)
+		snap.Close()
+		if err != nil {
+			return err
+		}
+		fresh, err := s.describe(ctx, p, t)
+		if err != nil {
+			return err
+		}
+		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			return resync(txn, t, fresh)
+		})
+		if err != nil {
+			return fmt.Errorf("resync table %s.%s: %w", t.Schema, t.Name, err)
+		}
+		return s.dropLake(ctx, []*catalog.Table{t})
+	})
+}
+
+// describe asks the source how a table is now.
+func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catalog.Table) (SourceTable, error) {
+	snap := s.deps.Catalog.Snapshot()
+	c, err := snap.Connection(p.Connection)
+	snap.Close()
+	if err != nil {
+		return SourceTable{}, err
+	}
+	want := catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
+	for _, w := range p.Selection.Tables {
+		if w.Name == want.Name && (w.Schema == "" || w.Schema == want.Schema) {
+			want.Columns = w.Columns
+		}
+	}
+	found, err := s.Discover(ctx, c, catalog.TableSelection{Tables: []catalog.SelectedTable{want}})
+	if err != nil {
+		return SourceTable{}, err
+	}
+	if err := checkNamed(found, []catalog.SelectedTable{want}); err != nil {
+		return SourceTable{}, err
+	}
+	return found[0], nil
+}
+
+func resync(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
+	next, err := txn.TableByID(t.ID)
+	if err != nil {
+		return err
+	}
+	if next.Current, err = nextSchema(next.Current, fresh); err != nil {
+		return err
+	}
+	next.SourceOID = fresh.OID
+	restart(next)
+	next.Backfill.RowsEstimate = fresh.EstimatedRows
+	if err := txn.PutTable(next); err != nil {
+		return err
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "info", Table: t.Schema + "." + t.Name, Kind: "table copied anew",
+	})
+}

@@ -1,0 +1,294 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// errHeld ends a session because a statement needs the pipeline to stand still.
+var errHeld = errors.New("pipeline is held")
+
+// host keeps one pipeline: it opens its log, and runs one session after another while
+// the catalog says that it should and nobody holds it.
+type host struct {
+	id   change.PipelineID
+	cfg  Config
+	deps Deps
+	out  *slog.Logger
+	live *live
+
+	// kick wakes run: something it waits for may have changed.
+	kick chan struct{}
+
+	mu struct {
+		sync.Mutex
+		log     Log
+		stopped bool // by Stop, until Start
+		held    int
+		// cancel ends the running session, nil without one; still is closed when none
+		// runs.
+		cancel context.CancelCauseFunc
+		still  chan struct{}
+		// outcome is told the result of the next start: nil when streaming.
+		outcome []chan<- error
+		source  Source // of the running session
+		// progress of the running or last session.
+		progress *progress
+		reason   string
+	}
+}
+
+func newHost(id change.PipelineID, name string, cfg Config, deps Deps) *host {
+	h := &host{
+		id: id, cfg: cfg, deps: deps, out: deps.Log.With(env.KeyPipeline, name),
+		live: newLive(deps.Clock), kick: make(chan struct{}, 1),
+	}
+	h.mu.still = make(chan struct{})
+	close(h.mu.still)
+	return h
+}
+
+// run keeps the pipeline until ctx ends or it is gone from the catalog.
+func (h *host) run(ctx context.Context) {
+	defer h.closeLog()
+	backoff := h.cfg.BackoffMin
+	for context.Cause(ctx) == nil {
+		p, err := h.pipeline()
+		if err != nil {
+			return // dropped
+		}
+		if err := h.openLog(ctx); err != nil {
+			h.failed(ctx, err)
+			_ = awaitAny(ctx, h.deps.Clock, h.jitter(&backoff), nil) // ctx is looked at above
+			continue
+		}
+		if !p.Enabled || p.Paused || h.isHeld() {
+			_ = awaitAny(ctx, h.deps.Clock, 0, h.kick) // likewise
+			continue
+		}
+		began := h.deps.Clock.Now()
+		err = h.session(ctx, p)
+		if h.deps.Clock.Since(began) > h.cfg.BackoffMax {
+			backoff = h.cfg.BackoffMin
+		}
+		if !h.failed(ctx, err) {
+			backoff = h.cfg.BackoffMin
+			continue
+		}
+		_ = awaitAny(ctx, h.deps.Clock, h.jitter(&backoff), h.kick) // likewise
+	}
+}
+
+// session runs one session, unless somebody holds the pipeline.
+func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	h.mu.Lock()
+	if h.mu.held > 0 || h.mu.stopped {
+		h.mu.Unlock()
+		return errHeld
+	}
+	h.mu.cancel, h.mu.still = cancel, make(chan struct{})
+	log := h.mu.log
+	h.mu.Unlock()
+	defer h.ended()
+
+	if err := h.putState(ctx, catalog.PipelineStarting, ""); err != nil {
+		return err
+	}
+	s := &session{
+		cfg: h.cfg, deps: h.deps, live: h.live, out: h.out, pipeline: p,
+		writer:   &writer{log: log, clock: h.deps.Clock, out: h.out, live: h.live},
+		advanced: make(chan struct{}, 1),
+	}
+	s.ready = func() {
+		h.mu.Lock()
+		h.mu.source, h.mu.progress, h.mu.reason = s.source, s.progress, ""
+		h.mu.Unlock()
+		h.tell(nil)
+	}
+	err := s.run(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, errHeld) {
+		return errHeld
+	}
+	return err
+}
+
+// ended notes that no session runs.
+func (h *host) ended() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.cancel, h.mu.source = nil, nil
+	close(h.mu.still)
+}
+
+// failed records why a session ended and says whether to wait before the next.
+func (h *host) failed(ctx context.Context, err error) bool {
+	if context.Cause(ctx) != nil || errors.Is(err, errHeld) {
+		return false
+	}
+	if errors.Is(err, errRestart) {
+		return false
+	}
+	if logFailed(err) {
+		h.closeLog() // opening it reads what is durable
+	}
+	h.live.sourceError()
+	h.out.Warn("pipeline session ended", env.KeyError, err)
+	h.mu.Lock()
+	h.mu.reason = err.Error()
+	h.mu.Unlock()
+	if stateErr := h.putState(ctx, catalog.PipelineError, err.Error()); stateErr != nil {
+		h.out.Error("pipeline state not recorded", env.KeyError, stateErr)
+	}
+	h.tell(err)
+	return true
+}
+
+// logFailed says whether err leaves open what is in the log.
+func logFailed(err error) bool {
+	var l *logError
+	return errors.As(err, &l) || errors.Is(err, wal.ErrPoisoned) || errors.Is(err, wal.ErrClosed)
+}
+
+// jitter is the next wait after an error, and doubles backoff.
+func (h *host) jitter(backoff *time.Duration) time.Duration {
+	d := *backoff
+	*backoff = min(2*d, h.cfg.BackoffMax)
+	return d/2 + time.Duration(h.deps.IDs.Uint64()%uint64(d/2+1))
+}
+
+func (h *host) pipeline() (*catalog.Pipeline, error) {
+	snap := h.deps.Catalog.Snapshot()
+	defer snap.Close()
+	return snap.PipelineByID(h.id)
+}
+
+func (h *host) putState(ctx context.Context, state catalog.PipelineState, reason string) error {
+	return h.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		return putState(txn, h.id, state, reason)
+	})
+}
+
+// putState records what a pipeline does, if that is new; an error is an event, too.
+func putState(txn *catalog.Txn, id change.PipelineID, state catalog.PipelineState, reason string) error {
+	p, err := txn.PipelineByID(id)
+	if err != nil {
+		return err
+	}
+	if p.State == state && p.Reason == reason {
+		return nil
+	}
+	if state == catalog.PipelineStarting && p.State == catalog.PipelineError {
+		return nil // an error stays visible until the pipeline runs again
+	}
+	p.State, p.Reason = state, reason
+	if err := txn.PutPipeline(p); err != nil {
+		return err
+	}
+	level := "info"
+	if state == catalog.PipelineError {
+		level = "error"
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: level, Pipeline: p.Name, Kind: "pipeline " + string(state), Detail: reason,
+	})
+}
+
+// openLog opens the log unless it is open. What it holds and the catalog does not
+// know is published before it returns.
+func (h *host) openLog(ctx context.Context) error {
+	h.mu.Lock()
+	open := h.mu.log != nil
+	h.mu.Unlock()
+	if open {
+		return nil
+	}
+	log, err := h.deps.OpenLog(ctx, h.id)
+	if err != nil {
+		return &logError{fmt.Errorf("open log: %w", err)}
+	}
+	h.mu.Lock()
+	h.mu.log = log
+	h.mu.Unlock()
+	return nil
+}
+
+func (h *host) closeLog() {
+	h.mu.Lock()
+	log := h.mu.log
+	h.mu.log = nil
+	h.mu.Unlock()
+	if log == nil {
+		return
+	}
+	if err := log.Close(); err != nil {
+		h.out.Warn("log not closed cleanly", env.KeyError, err)
+	}
+}
+
+func (h *host) isHeld() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.held > 0 || h.mu.stopped
+}
+
+// hold ends the session and keeps others from beginning until release; it returns when
+// none runs.
+func (h *host) hold(ctx context.Context) (release func(), err error) {
+	h.mu.Lock()
+	h.mu.held++
+	if h.mu.cancel != nil {
+		h.mu.cancel(errHeld)
+	}
+	still := h.mu.still
+	h.mu.Unlock()
+	release = func() {
+		h.mu.Lock()
+		h.mu.held--
+		h.mu.Unlock()
+		signal(h.kick)
+	}
+	select {
+	case <-still:
+		return release, nil
+	case <-ctx.Done():
+		release()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// await has ch told the result of the next start, or of the one under way.
+func (h *host) await(ch chan<- error) {
+	h.mu.Lock()
+	running := h.mu.source != nil
+	if !running {
+		h.mu.outcome = append(h.mu.outcome, ch)
+	}
+	h.mu.Unlock()
+	if running {
+		ch <- nil
+		return
+	}
+	signal(h.kick)
+}
+
+// tell passes the result of a start to those who await it.
+func (h *host) tell(err error) {
+	h.mu.Lock()
+	waiting := h.mu.outcome
+	h.mu.outcome = nil
+	h.mu.Unlock()
+	for _, ch := range waiting {
+		ch <- err // of size 1, and told once
+	}
+}

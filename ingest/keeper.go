@@ -1,0 +1,106 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+)
+
+const (
+	// keepInterval is how often rates are sampled at least.
+	keepInterval = time.Second
+	// statusEvery is how often the source is asked how it is: a query there.
+	statusEvery   = 5 * time.Second
+	statusTimeout = 10 * time.Second
+)
+
+// keeper looks after a running session. Owned by its goroutine.
+type keeper struct {
+	session *session
+	version uint64 // of the catalog when tables were looked at last
+	waiting bool   // a table waits for the stream to pass its horizon
+	sampled time.Time
+	asked   time.Time
+}
+
+func (k *keeper) step(ctx context.Context) (more bool, err error) {
+	s := k.session
+	now := s.deps.Clock.Now()
+	if now.Sub(k.sampled) >= keepInterval {
+		k.sampled = now
+		s.live.sample()
+	}
+	if now.Sub(k.asked) >= statusEvery {
+		k.asked = now
+		k.askSource(ctx)
+	}
+	return false, k.promote(ctx)
+}
+
+// askSource keeps the last answer when there is none now: the stream tells of a lost
+// source.
+func (k *keeper) askSource(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	if status, err := k.session.source.Status(ctx); err == nil {
+		k.session.live.source(status)
+	}
+}
+
+// promote makes tables ready whose copy the stream has passed, and the pipeline
+// running when nothing is left to copy.
+func (k *keeper) promote(ctx context.Context) error {
+	s := k.session
+	snap := s.deps.Catalog.Snapshot()
+	version := snap.Version()
+	if version == k.version && !k.waiting {
+		snap.Close()
+		return nil
+	}
+	tables := snap.Tables(s.pipeline.ID)
+	p, err := snap.PipelineByID(s.pipeline.ID)
+	snap.Close()
+	if err != nil {
+		return err
+	}
+	state, due := catalog.PipelineRunning, false
+	k.waiting = false
+	for _, t := range tables {
+		switch t.State {
+		case catalog.TablePending, catalog.TableBackfill:
+			state = catalog.PipelineBackfill
+		case catalog.TableCatchup:
+			due = due || s.caughtUp(t)
+			k.waiting = true
+		}
+	}
+	if due || p.State != state || p.Reason != "" {
+		if err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			return s.recordStates(txn, state)
+		}); err != nil {
+			return err
+		}
+	}
+	k.version = version
+	return nil
+}
+
+// caughtUp says whether a copied table is consistent now.
+func (s *session) caughtUp(t *catalog.Table) bool {
+	return t.State == catalog.TableCatchup && t.StoppedAt == "" &&
+		s.progress.compare(s.progress.passed(), t.Backfill.Horizon) >= 0
+}
+
+func (s *session) recordStates(txn *catalog.Txn, state catalog.PipelineState) error {
+	for _, t := range txn.Tables(s.pipeline.ID) {
+		if !s.caughtUp(t) {
+			continue
+		}
+		t.State, t.Reason, t.Hint = catalog.TableReady, "", ""
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+	}
+	return putState(txn, s.pipeline.ID, state, "")
+}

@@ -1,0 +1,211 @@
+package ingest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// live is what a pipeline knows of itself since the server started. Safe for
+// concurrent use.
+type live struct {
+	clock env.Clock
+
+	mu struct {
+		sync.Mutex
+		metrics Metrics
+		tables  map[change.TableID]*tableLive
+		// inFlight is the commit time of the oldest transaction being appended.
+		inFlight     time.Time
+		lastCommit   time.Time
+		caughtUp     bool
+		full         bool
+		status       SourceStatus
+		acked        change.Position
+		rows, bytes  rate
+		pendingSince func() time.Time // of the session's batcher, nil without one
+	}
+}
+
+type tableLive struct {
+	metrics    TableMetrics
+	lastCommit time.Time
+	copied     rate
+}
+
+func newLive(clock env.Clock) *live {
+	l := &live{clock: clock}
+	l.mu.tables = map[change.TableID]*tableLive{}
+	return l
+}
+
+func (l *live) tableLocked(id change.TableID) *tableLive {
+	t := l.mu.tables[id]
+	if t == nil {
+		t = &tableLive{}
+		l.mu.tables[id] = t
+	}
+	return t
+}
+
+// appending notes the commit time of the oldest transaction in flight, zero for none.
+func (l *live) appending(oldest time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.inFlight = oldest
+	if !oldest.IsZero() {
+		l.mu.caughtUp = false
+	}
+}
+
+// committed counts a group of the stream that became durable.
+func (l *live) committed(c wal.CommittedGroup, g *group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := &l.mu.metrics
+	m.Groups++
+	m.Transactions += g.txns
+	for _, s := range c.Slices {
+		t := l.tableLocked(s.Table)
+		t.lastCommit = g.newest
+		for _, into := range []*TableMetrics{&t.metrics} {
+			into.Inserts += int64(s.Counts.Inserts)
+			into.Updates += int64(s.Counts.Updates)
+			into.Deletes += int64(s.Counts.Deletes)
+			into.LogBytes += int64(s.Length)
+		}
+		m.Inserts += int64(s.Counts.Inserts)
+		m.Updates += int64(s.Counts.Updates)
+		m.Deletes += int64(s.Counts.Deletes)
+		m.StreamRows += int64(s.Rows)
+		m.LogBytes += int64(s.Length)
+		if s.Truncate {
+			m.Truncates++
+			t.metrics.Truncates++
+		}
+	}
+	if !g.newest.IsZero() {
+		l.mu.lastCommit = g.newest
+	}
+}
+
+// copied counts a group of an initial copy.
+func (l *live) copied(c wal.CommittedGroup, chunkDone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range c.Slices {
+		t := l.tableLocked(s.Table)
+		t.metrics.CopiedRows += int64(s.Rows)
+		t.metrics.LogBytes += int64(s.Length)
+		l.mu.metrics.CopiedRows += int64(s.Rows)
+		l.mu.metrics.LogBytes += int64(s.Length)
+	}
+	if chunkDone {
+		l.mu.metrics.CopiedChunks++
+	}
+}
+
+func (l *live) stopped(tableStop) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.metrics.TableStops++
+}
+
+func (l *live) idle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.caughtUp = true
+}
+
+func (l *live) acknowledged(at change.Position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.acked = at
+}
+
+// throttled notes whether the log is full; begins says that it was not before.
+func (l *live) throttled(full bool) (begins bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begins = full && !l.mu.full
+	l.mu.full = full
+	if begins {
+		l.mu.metrics.Throttles++
+	}
+	return begins
+}
+
+func (l *live) sourceError() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.metrics.SourceErrors++
+}
+
+// attach connects the batcher of a session, nil at its end.
+func (l *live) attach(pendingSince func() time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.pendingSince = pendingSince
+	l.mu.inFlight, l.mu.caughtUp = time.Time{}, false
+}
+
+// source notes what the source says of itself.
+func (l *live) source(s SourceStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.status = s
+}
+
+// sample moves the rates on; called about once a second.
+func (l *live) sample() {
+	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.rows.sample(now, l.mu.metrics.StreamRows+l.mu.metrics.CopiedRows)
+	l.mu.bytes.sample(now, l.mu.metrics.LogBytes)
+	for _, t := range l.mu.tables {
+		t.copied.sample(now, t.metrics.CopiedRows)
+	}
+}
+
+// lag is by how long the log trails the source: 0 when nothing waits, never negative.
+func (l *live) lag() time.Duration {
+	l.mu.Lock()
+	pending, since := l.mu.pendingSince, l.mu.inFlight
+	behind := !l.mu.caughtUp && l.mu.status.LagBytes > 0
+	last := l.mu.lastCommit
+	l.mu.Unlock()
+	if since.IsZero() && pending != nil {
+		since = pending() // takes the batcher's lock, so not under ours
+	}
+	if since.IsZero() && behind {
+		since = last
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, l.clock.Now().Sub(since))
+}
+
+// rate is a smoothed change per second.
+type rate struct {
+	at    time.Time
+	value int64
+	perS  float64
+}
+
+// rateWeight is how much of the newest sample enters a rate.
+const rateWeight = 0.4
+
+func (r *rate) sample(now time.Time, value int64) {
+	if seconds := now.Sub(r.at).Seconds(); !r.at.IsZero() && seconds > 0 {
+		r.perS += rateWeight * (float64(value-r.value)/seconds - r.perS)
+		if r.perS < 0.005 {
+			r.perS = 0
+		}
+	}
+	r.at, r.value = now, value
+}

@@ -1,0 +1,185 @@
+package ingest
+
+import (
+	"sort"
+	"sync"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// progress knows how far a pipeline and its tables are, and from that what may be
+// acknowledged (O1). Written by the appender; safe for concurrent reading.
+type progress struct {
+	compare func(a, b change.Position) int
+
+	mu struct {
+		sync.Mutex
+		durable change.Position // of the pipeline, in the log
+		passed  change.Position // ≥ durable: an idle stream's, nothing before it is pending
+		acked   change.Position
+		// stopped and behind are the own positions of tables that hold the rest back.
+		stopped, behind map[change.TableID]change.Position
+	}
+}
+
+func newProgress(compare func(a, b change.Position) int, durable change.Position,
+	tables []*catalog.Table,
+) *progress {
+	p := &progress{compare: compare}
+	p.mu.durable, p.mu.passed = durable, durable
+	p.mu.stopped = map[change.TableID]change.Position{}
+	p.mu.behind = map[change.TableID]change.Position{}
+	for _, t := range tables {
+		switch {
+		case t.StoppedAt == "":
+		case t.State == catalog.TableStopped:
+			p.mu.stopped[t.ID] = t.StoppedAt
+		default:
+			p.mu.behind[t.ID] = t.StoppedAt
+		}
+	}
+	return p
+}
+
+// from is where the stream begins: where the pipeline is, or the first of the tables
+// that are behind.
+func (p *progress) from() change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from := p.mu.durable
+	for _, at := range p.mu.behind {
+		if p.compare(at, from) < 0 {
+			from = at
+		}
+	}
+	return from
+}
+
+// after is the position up to which a table has everything.
+func (p *progress) after(t *catalog.Table) change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	after, isBehind := p.mu.behind[t.ID]
+	if !isBehind {
+		after = p.mu.durable
+	}
+	// Without a key a change that the copy contains must not come again.
+	if !t.Current.HasKey() && p.compare(t.Backfill.Horizon, after) > 0 {
+		after = t.Backfill.Horizon
+	}
+	return after
+}
+
+// durable is the pipeline's durable position.
+func (p *progress) durable() change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.durable
+}
+
+// passed is the position that the stream has reached with nothing pending.
+func (p *progress) passed() change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.passed
+}
+
+// plan says what the group that ends at a position must record: the pipeline's
+// position, "" when it is not moved, and the positions of tables that are behind.
+func (p *progress) plan(at change.Position, s *groupState) change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	advances := p.compare(at, p.mu.durable) > 0
+	reached := p.compare(at, p.mu.durable) >= 0
+	for id := range p.mu.behind {
+		if stopsIn(s.Stops, id) {
+			continue // its stop says where it is
+		}
+		if reached {
+			s.Reached = append(s.Reached, id)
+		} else {
+			s.Progress = append(s.Progress, tableProgress{Table: id, At: at})
+		}
+	}
+	sort.Slice(s.Reached, func(i, j int) bool { return s.Reached[i] < s.Reached[j] })
+	sort.Slice(s.Progress, func(i, j int) bool { return s.Progress[i].Table < s.Progress[j].Table })
+	if !advances {
+		return ""
+	}
+	return at
+}
+
+func stopsIn(stops []tableStop, id change.TableID) bool {
+	for _, s := range stops {
+		if s.Table == id {
+			return true
+		}
+	}
+	return false
+}
+
+// record notes that the group planned so is durable.
+func (p *progress) record(position change.Position, s *groupState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if position != "" {
+		p.mu.durable = position
+		if p.compare(position, p.mu.passed) > 0 {
+			p.mu.passed = position
+		}
+	}
+	for _, stop := range s.Stops {
+		delete(p.mu.behind, stop.Table)
+		p.mu.stopped[stop.Table] = stop.At
+	}
+	for _, t := range s.Progress {
+		p.mu.behind[t.Table] = t.At
+	}
+	for _, id := range s.Reached {
+		delete(p.mu.behind, id)
+	}
+}
+
+// idle notes that the stream has reached at with nothing pending. persist says that
+// this lets a table that was behind go on with the others.
+func (p *progress) idle(at change.Position) (persist bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.compare(at, p.mu.passed) > 0 {
+		p.mu.passed = at
+	}
+	return len(p.mu.behind) > 0 && p.compare(at, p.mu.durable) >= 0
+}
+
+// ack is the position to acknowledge now; ok is false if it has not grown.
+func (p *progress) ack() (at change.Position, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at = p.mu.passed
+	if len(p.mu.behind) > 0 || len(p.mu.stopped) > 0 {
+		at = p.mu.durable
+	}
+	for _, own := range p.mu.stopped {
+		if p.compare(own, at) < 0 {
+			at = own
+		}
+	}
+	for _, own := range p.mu.behind {
+		if p.compare(own, at) < 0 {
+			at = own
+		}
+	}
+	if p.compare(at, p.mu.acked) <= 0 {
+		return "", false
+	}
+	p.mu.acked = at
+	return at, true
+}
+
+// acked is the position acknowledged last.
+func (p *progress) acked() change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.acked
+}

@@ -1,0 +1,252 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// errRestart ends a session so that the next one begins at once, with the tables as
+// the catalog then has them.
+var errRestart = errors.New("pipeline begins a new session")
+
+// session is one connection of a pipeline to its source, from Setup to the first
+// error. Owned by the host's goroutine; what it starts ends before run returns.
+type session struct {
+	cfg      Config
+	deps     Deps
+	live     *live
+	out      *slog.Logger
+	pipeline *catalog.Pipeline
+	writer   *writer
+	// ready is closed when the stream is about to begin.
+	ready func()
+
+	source   Source
+	progress *progress
+	created  bool
+	backfill Backfill // nil when nothing is to be copied
+	// advanced wakes the keeper: something became durable.
+	advanced chan struct{}
+}
+
+// run connects, prepares, and streams until ctx ends or something fails.
+func (s *session) run(ctx context.Context) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if s.backfill != nil {
+			_ = s.backfill.Close() // its rows are read or given up
+		}
+		_ = s.source.Close() // nothing is pending on the connection
+	}()
+	if err := s.setup(ctx); err != nil {
+		return err
+	}
+	if err := s.openBackfill(ctx); err != nil {
+		return err
+	}
+	s.ready()
+	return s.stream(ctx)
+}
+
+// connect makes the source.
+func (s *session) connect(ctx context.Context) error {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	offset, err := snap.Offset(s.pipeline.ID)
+	if err != nil {
+		return err
+	}
+	connection, err := snap.Connection(s.pipeline.Connection)
+	if err != nil {
+		return err
+	}
+	s.source, err = newSource(ctx, s.deps, connection, s.pipeline, offset.Position)
+	return err
+}
+
+// newSource resolves a connection's secrets and makes its source. p may be nil.
+func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog.Pipeline,
+	at change.Position,
+) (Source, error) {
+	factory, ok := deps.Sources[c.Kind]
+	if !ok {
+		return nil, fmt.Errorf("connection %q: no source of kind %q: %w", c.Name, c.Kind, ErrBadSource)
+	}
+	resolved, err := resolve(ctx, deps.Catalog, c)
+	if err != nil {
+		return nil, err
+	}
+	source, err := factory(ctx, resolved, p, SourceDeps{
+		Clock: deps.Clock, IDs: deps.IDs, Log: deps.Log, Position: at,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connection %q: %w", c.Name, err)
+	}
+	return source, nil
+}
+
+// resolve puts the connection's secrets among its options.
+func resolve(ctx context.Context, c *catalog.Catalog, conn *catalog.Connection) (ResolvedConnection, error) {
+	r := ResolvedConnection{Name: conn.Name, Kind: conn.Kind, Options: map[string]string{}}
+	for name, value := range conn.Options {
+		r.Options[name] = value
+	}
+	for name, sealed := range conn.Sealed {
+		plain, err := c.Unseal(sealed)
+		if err != nil {
+			return r, fmt.Errorf("connection %q: option %s: %w", conn.Name, name, err)
+		}
+		r.Options[name] = string(plain)
+	}
+	for name, secret := range conn.Secrets {
+		value, err := c.ResolveSecret(ctx, secret)
+		if err != nil {
+			return r, fmt.Errorf("connection %q: option %s: %w", conn.Name, name, err)
+		}
+		r.Options[name] = value
+	}
+	return r, nil
+}
+
+// setup makes what the source needs, and makes its state, the tables and the position
+// at which the stream begins durable before anything is streamed.
+func (s *session) setup(ctx context.Context) error {
+	tables, err := s.sourceTables(ctx)
+	if err != nil {
+		return err
+	}
+	taken := make([]SourceTable, 0, len(tables))
+	for _, t := range tables {
+		if t.Unsupported == "" {
+			taken = append(taken, t)
+		}
+	}
+	result, err := s.source.Setup(ctx, s.pipeline.SourceState, taken)
+	if err != nil {
+		return sourceError("set up source", err)
+	}
+	for _, w := range result.Warnings {
+		s.out.Warn("source warned", env.KeyReason, w)
+	}
+	s.created = result.Created
+	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		return s.recordSetup(txn, result, tables)
+	})
+	if err != nil {
+		return fmt.Errorf("record set-up: %w", err)
+	}
+	return s.loadProgress()
+}
+
+// loadProgress reads how far the pipeline and its tables are.
+func (s *session) loadProgress() error {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	offset, err := snap.Offset(s.pipeline.ID)
+	if err != nil {
+		return err
+	}
+	s.progress = newProgress(s.source.Compare, offset.Position, snap.Tables(s.pipeline.ID))
+	return nil
+}
+
+// sourceTables are the tables to stream: those that the catalog has, or what the
+// selection names when it has none yet.
+func (s *session) sourceTables(ctx context.Context) ([]SourceTable, error) {
+	snap := s.deps.Catalog.Snapshot()
+	known := snap.Tables(s.pipeline.ID)
+	snap.Close()
+	if len(known) == 0 {
+		found, err := s.source.Discover(ctx, s.pipeline.Selection)
+		if err != nil {
+			return nil, sourceError("discover tables", err)
+		}
+		return found, nil
+	}
+	tables := make([]SourceTable, len(known))
+	for i, t := range known {
+		tables[i] = sourceTable(t)
+	}
+	return tables, nil
+}
+
+func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []SourceTable) error {
+	p, err := txn.PipelineByID(s.pipeline.ID)
+	if err != nil {
+		return err
+	}
+	p.SourceState = result.State
+	if err := txn.PutPipeline(p); err != nil {
+		return err
+	}
+	s.pipeline = p
+	offset, err := txn.Offset(p.ID)
+	if err != nil {
+		return err
+	}
+	if result.Start != "" && (result.Created || offset.Position == "") {
+		if err := txn.SetPosition(p.ID, result.Start); err != nil {
+			return err
+		}
+	}
+	created, err := createTables(txn, p, tables, result.Token)
+	if err != nil || !result.Created || len(created) > 0 {
+		return err
+	}
+	return s.retoken(txn, result.Token)
+}
+
+// retoken gives tables that are to be copied by a stream just created, after a RESET,
+// a token of that stream.
+func (s *session) retoken(txn *catalog.Txn, token int64) error {
+	for _, t := range txn.Tables(s.pipeline.ID) {
+		if t.State != catalog.TablePending {
+			continue
+		}
+		t.Backfill.Token = token
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamTables are the tables that the stream delivers: all but the stopped.
+func (s *session) streamTables() []StreamTable {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	var tables []StreamTable
+	for _, t := range snap.Tables(s.pipeline.ID) {
+		if t.State == catalog.TableStopped {
+			continue
+		}
+		tables = append(tables, StreamTable{
+			ID: t.ID, Source: sourceTable(t), Schema: t.Current, After: s.progress.after(t),
+		})
+	}
+	return tables
+}
+
+// freshness is the pipeline's own, else the server's.
+func (s *session) freshness() time.Duration {
+	if d, err := time.ParseDuration(s.pipeline.Options["freshness"]); err == nil && d >= 0 {
+		return d
+	}
+	return s.cfg.Freshness
+}
+
+// logError is an error of the log: it must be opened anew before anything is read
+// from the source again, since the fate of the group is open.
+type logError struct{ cause error }
+
+func (e *logError) Error() string { return e.cause.Error() }
+func (e *logError) Unwrap() error { return e.cause }

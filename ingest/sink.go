@@ -1,0 +1,322 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// batcher is the Sink of one stream: it gathers whole transactions into groups, which
+// the appender takes as soon as its previous append has returned. So at most one
+// group is being appended while one is being filled.
+//
+// Its Sink methods belong to the streaming goroutine, take and finished to the
+// appender's. While a transaction is open the tables belong to the stream; between
+// transactions to whoever holds mu.
+type batcher struct {
+	ctx       context.Context // of the stream: ends waits for room
+	clock     env.Clock
+	limit     int64
+	freshness time.Duration
+	tables    map[change.TableID]*sinkTable
+	txn       uint64 // number of the open or last transaction
+	committed time.Time
+
+	// wake tells the appender that there may be work, room tells the stream that a
+	// group was taken.
+	wake, room chan struct{}
+
+	mu struct {
+		sync.Mutex
+		open     bool
+		inFlight bool
+		filling  filling
+		// sealed is a group closed early, so that a long transaction does not keep
+		// those before it waiting.
+		sealed *group
+		// last is the position of the last commit.
+		last change.Position
+		// idle is the newest position at which nothing was pending, "" when taken.
+		idle change.Position
+		err  error
+	}
+}
+
+// filling is the group being filled.
+type filling struct {
+	touched []*sinkTable // in the order of their first change
+	txns    int64
+	bytes   int64
+	since   time.Time // when its first transaction arrived, on our clock
+	oldest  time.Time // commit time of its first transaction, at the source
+	newest  time.Time
+	stops   []tableStop
+}
+
+// group is a closed group, owned by who takes it.
+type group struct {
+	batches  []*change.Batch
+	position change.Position
+	txns     int64
+	bytes    int64
+	oldest   time.Time
+	newest   time.Time
+	stops    []tableStop
+}
+
+func (g *group) release() {
+	for _, b := range g.batches {
+		b.Release()
+	}
+	g.batches = nil
+}
+
+var _ Sink = (*batcher)(nil)
+
+type batcherConfig struct {
+	clock     env.Clock
+	limit     int64
+	freshness time.Duration
+	from      change.Position
+	tables    []StreamTable
+}
+
+func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
+	b := &batcher{
+		ctx: ctx, clock: cfg.clock, limit: cfg.limit, freshness: cfg.freshness,
+		tables: make(map[change.TableID]*sinkTable, len(cfg.tables)),
+		wake:   make(chan struct{}, 1), room: make(chan struct{}, 1),
+	}
+	for _, t := range cfg.tables {
+		b.tables[t.ID] = newSinkTable(memory.DefaultAllocator, t)
+	}
+	b.mu.last = cfg.from
+	return b
+}
+
+// Begin implements Sink.
+func (b *batcher) Begin(_ int64, committedAt time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.err != nil {
+		return b.mu.err
+	}
+	if _, due := b.dueLocked(); due && !b.mu.inFlight && b.mu.sealed == nil {
+		b.mu.sealed = b.sealLocked()
+		signal(b.wake)
+	}
+	b.mu.open = true
+	b.txn++
+	b.committed = committedAt
+	return nil
+}
+
+// Builder implements Sink.
+func (b *batcher) Builder(id change.TableID) (*change.Builder, error) {
+	t, err := b.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	return t.builder, nil
+}
+
+// Truncate implements Sink.
+func (b *batcher) Truncate(id change.TableID) error {
+	t, err := b.enter(id)
+	if err != nil {
+		return err
+	}
+	t.truncate()
+	return nil
+}
+
+func (b *batcher) enter(id change.TableID) (*sinkTable, error) {
+	t, ok := b.tables[id]
+	if !ok {
+		return nil, errTable(ErrUnknownTable, id)
+	}
+	if t.stopped {
+		return nil, errTable(ErrTableStopped, id)
+	}
+	t.enter(b.txn)
+	if !t.touched {
+		t.touched = true
+		b.mu.filling.touched = append(b.mu.filling.touched, t) // open: ours
+	}
+	return t, nil
+}
+
+// Commit implements Sink. It waits while the group is full and the one before it is
+// still being appended: that is how a slow log slows the source.
+func (b *batcher) Commit(at change.Position) error {
+	b.mu.Lock()
+	f := &b.mu.filling
+	if f.txns == 0 {
+		f.since, f.oldest = b.clock.Now(), b.committed
+	}
+	f.txns++
+	f.newest = b.committed
+	for _, t := range f.touched {
+		if t.txn == b.txn {
+			f.bytes += t.grown()
+		}
+	}
+	b.mu.last, b.mu.open, b.mu.idle = at, false, ""
+	full := f.bytes >= b.limit
+	b.mu.Unlock()
+	signal(b.wake)
+	if !full {
+		return nil
+	}
+	return b.waitRoom()
+}
+
+// waitRoom waits until the full group has been taken.
+func (b *batcher) waitRoom() error {
+	for {
+		b.mu.Lock()
+		full, err := b.mu.filling.bytes >= b.limit, b.mu.err
+		b.mu.Unlock()
+		if err != nil || !full {
+			return err
+		}
+		select {
+		case <-b.ctx.Done():
+			return context.Cause(b.ctx)
+		case <-b.room:
+		}
+	}
+}
+
+// Idle implements Sink.
+func (b *batcher) Idle(at change.Position) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.err != nil || b.mu.open {
+		return b.mu.err
+	}
+	b.mu.idle = at
+	signal(b.wake)
+	return nil
+}
+
+// StopTable implements Sink.
+func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
+	t, ok := b.tables[id]
+	if !ok {
+		return errTable(ErrUnknownTable, id)
+	}
+	if t.stopped {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.open {
+		t.discard(b.txn)
+	}
+	t.stopped = true
+	b.mu.filling.stops = append(b.mu.filling.stops,
+		tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint})
+	signal(b.wake)
+	return nil
+}
+
+// take returns the next group to append, nil if there is none; then idle is the
+// position that the stream has reached without anything pending, if any, and wait how
+// long the group being filled may still wait, 0 if it is empty. It says that the
+// group taken before has been dealt with.
+func (b *batcher) take() (g *group, idle change.Position, wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.inFlight = false
+	if g = b.mu.sealed; g != nil {
+		b.mu.sealed, b.mu.inFlight = nil, true
+		return g, "", 0
+	}
+	wait, due := b.dueLocked()
+	if due && !b.mu.open {
+		b.mu.inFlight = true
+		g = b.sealLocked()
+		signal(b.room)
+		return g, "", 0
+	}
+	if wait == 0 && !due && !b.mu.open {
+		idle, b.mu.idle = b.mu.idle, ""
+	}
+	return nil, idle, wait
+}
+
+// dueLocked says whether the group being filled may be closed, else in how long it
+// may be: 0 when it holds nothing.
+func (b *batcher) dueLocked() (wait time.Duration, due bool) {
+	f := &b.mu.filling
+	if len(f.stops) > 0 || f.bytes >= b.limit {
+		return 0, true
+	}
+	if f.txns == 0 {
+		return 0, false
+	}
+	wait = b.freshness - b.clock.Since(f.since)
+	return max(wait, 0), wait <= 0
+}
+
+// sealLocked closes the group being filled.
+func (b *batcher) sealLocked() *group {
+	f := &b.mu.filling
+	g := &group{
+		position: b.mu.last, txns: f.txns, bytes: f.bytes,
+		oldest: f.oldest, newest: f.newest, stops: f.stops,
+	}
+	for _, t := range f.touched {
+		g.batches = t.seal(g.batches)
+	}
+	*f = filling{touched: f.touched[:0]}
+	return g
+}
+
+// fail ends the stream with err at its next call.
+func (b *batcher) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.err == nil {
+		b.mu.err = err
+	}
+	signal(b.room)
+}
+
+// pendingSince is the source's commit time of the oldest transaction that waits in
+// the batcher, zero if none does.
+func (b *batcher) pendingSince() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.sealed != nil {
+		return b.mu.sealed.oldest
+	}
+	if b.mu.filling.txns > 0 {
+		return b.mu.filling.oldest
+	}
+	return time.Time{}
+}
+
+// release frees what was not taken. The stream and the appender have ended.
+func (b *batcher) release() {
+	if b.mu.sealed != nil {
+		b.mu.sealed.release()
+	}
+	for _, t := range b.tables {
+		t.release()
+	}
+}
+
+// signal wakes who waits on ch, of size 1, or whoever comes next.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,195 @@
+package ingest
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// sinkTable collects the changes of one table for the group being filled. Owned by
+// the batcher.
+type sinkTable struct {
+	id      change.TableID
+	builder *change.Builder
+	size    sizer
+	// done are batches of the group that a truncate closed.
+	done    []*change.Batch
+	touched bool // has something in the group
+	stopped bool
+	// txn is the transaction that begin was taken for: what the table had in the
+	// group when that transaction began.
+	txn   uint64
+	begin mark
+	// bytes is the table's part of the group's size.
+	bytes int64
+}
+
+// mark is how much of the group was there at some moment.
+type mark struct {
+	rows, batches int
+	truncate      bool
+}
+
+func newSinkTable(mem memory.Allocator, t StreamTable) *sinkTable {
+	schema := t.Schema.Arrow()
+	st := &sinkTable{id: t.ID, builder: change.NewBuilder(mem, t.ID, t.Schema.Version, schema)}
+	for i := range schema.NumFields() - change.SystemColumns {
+		st.size.add(st.builder.Column(i))
+	}
+	return st
+}
+
+// enter notes what is there when transaction txn first touches the table.
+func (t *sinkTable) enter(txn uint64) {
+	if t.txn == txn {
+		return
+	}
+	t.txn = txn
+	t.begin = mark{rows: t.builder.Rows(), batches: len(t.done), truncate: t.builder.Truncate}
+}
+
+// truncate closes the batch being built and begins one that truncates.
+func (t *sinkTable) truncate() {
+	if t.builder.Rows() > 0 || t.builder.Truncate {
+		t.done = append(t.done, t.builder.Batch())
+	}
+	t.builder.Truncate = true
+}
+
+// discard drops what transaction txn has added.
+func (t *sinkTable) discard(txn uint64) {
+	if t.txn != txn {
+		return
+	}
+	added := t.done[t.begin.batches:]
+	t.done = t.done[:t.begin.batches]
+	last := t.builder.Batch()
+	first := last // the batch that was being built when the transaction began
+	if len(added) > 0 {
+		first = added[0]
+		for _, b := range added[1:] {
+			b.Release()
+		}
+		last.Release()
+	}
+	if t.begin.rows == 0 && !t.begin.truncate {
+		first.Release()
+		return
+	}
+	t.done = append(t.done, head(first, t.begin.rows))
+}
+
+// head keeps the first rows of a batch and counts them anew.
+func head(b *change.Batch, rows int) *change.Batch {
+	whole := b.Record
+	b.Record = whole.NewSlice(0, int64(rows))
+	whole.Release()
+	b.Counts = change.Counts{}
+	ops := b.Record.Column(0).(*array.Uint8)
+	tokens := b.Record.Column(1).(*array.Int64)
+	for i := range rows {
+		switch change.Op(ops.Value(i)) {
+		case change.Insert:
+			b.Counts.Inserts++
+		case change.Update:
+			b.Counts.Updates++
+		case change.Delete:
+			b.Counts.Deletes++
+		}
+		token := tokens.Value(i)
+		if i == 0 {
+			b.Counts.MinToken, b.Counts.MaxToken = token, token
+		}
+		b.Counts.MinToken = min(b.Counts.MinToken, token)
+		b.Counts.MaxToken = max(b.Counts.MaxToken, token)
+	}
+	return b
+}
+
+// seal hands over the table's batches of the group.
+func (t *sinkTable) seal(dst []*change.Batch) []*change.Batch {
+	dst = append(dst, t.done...)
+	if t.builder.Rows() > 0 || t.builder.Truncate {
+		dst = append(dst, t.builder.Batch())
+	}
+	t.done, t.touched, t.bytes = nil, false, 0
+	t.begin = mark{}
+	return dst
+}
+
+// grown is by how much the table's part of the group has grown since last asked.
+func (t *sinkTable) grown() int64 {
+	now := t.size.bytes(t.builder.Rows())
+	for _, b := range t.done {
+		now += b.Rows() * t.size.fixed
+	}
+	delta := now - t.bytes
+	t.bytes = now
+	return delta
+}
+
+// release frees everything.
+func (t *sinkTable) release() {
+	for _, b := range t.done {
+		b.Release()
+	}
+	t.done = nil
+	t.builder.Release()
+}
+
+// sizer estimates the bytes of a builder without walking its rows.
+type sizer struct {
+	fixed    int64 // bytes per row of columns of fixed width, system columns included
+	variable []interface{ DataLen() int }
+	lists    []array.Builder // values of lists, by their number
+}
+
+const (
+	systemWidth = 1 + 8 + 4
+	offsetWidth = 4
+)
+
+func (s *sizer) add(b array.Builder) {
+	if s.fixed == 0 {
+		s.fixed = systemWidth
+	}
+	switch b := b.(type) {
+	case interface{ DataLen() int }: // strings and binaries
+		s.variable = append(s.variable, b)
+		s.fixed += offsetWidth
+	case array.ListLikeBuilder:
+		s.fixed += offsetWidth
+		values := b.ValueBuilder()
+		if v, ok := values.(interface{ DataLen() int }); ok {
+			s.variable = append(s.variable, v)
+		}
+		s.lists = append(s.lists, values)
+	default:
+		s.fixed += width(b.Type())
+	}
+}
+
+func width(t arrow.DataType) int64 {
+	if f, ok := t.(arrow.FixedWidthDataType); ok {
+		return int64(f.BitWidth()+7) / 8
+	}
+	return 8
+}
+
+func (s *sizer) bytes(rows int) int64 {
+	n := max(s.fixed, systemWidth) * int64(rows)
+	for _, v := range s.variable {
+		n += int64(v.DataLen())
+	}
+	for _, l := range s.lists {
+		n += int64(l.Len()) * width(l.Type())
+	}
+	return n
+}
+
+// errTable names the table in an error.
+func errTable(err error, id change.TableID) error { return fmt.Errorf("table %d: %w", id, err) }

@@ -1,0 +1,158 @@
+package ingest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// groupState is what travels in change.Group.State: facts about tables that become
+// durable with the rows of the group. Its encoding is durable.
+type groupState struct {
+	Version int `json:"v"`
+	// Chunk is a finished chunk of an initial copy.
+	Chunk *chunkDone `json:"chunk,omitempty"`
+	// Stops are tables that stopped in this group.
+	Stops []tableStop `json:"stops,omitempty"`
+	// Progress moves the own positions of tables that are behind the pipeline.
+	Progress []tableProgress `json:"progress,omitempty"`
+	// Reached are tables that were behind and no longer are.
+	Reached []change.TableID `json:"reached,omitempty"`
+}
+
+const groupStateVersion = 1
+
+type chunkDone struct {
+	Table      change.TableID `json:"table"`
+	Generation uint32         `json:"generation"`
+	Chunk      int            `json:"chunk"`
+	Rows       int64          `json:"rows"`
+	Bytes      int64          `json:"bytes"`
+	At         time.Time      `json:"at"`
+	// Consistent says that the stream had passed the copy's horizon, so that the
+	// table is ready when this was its last chunk.
+	Consistent bool `json:"consistent,omitempty"`
+}
+
+type tableStop struct {
+	Table  change.TableID  `json:"table"`
+	At     change.Position `json:"at"`
+	Reason string          `json:"reason"`
+	Hint   string          `json:"hint,omitempty"`
+}
+
+type tableProgress struct {
+	Table change.TableID  `json:"table"`
+	At    change.Position `json:"at"`
+}
+
+// empty says that there is nothing to make durable.
+func (s *groupState) empty() bool {
+	return s.Chunk == nil && len(s.Stops) == 0 && len(s.Progress) == 0 && len(s.Reached) == 0
+}
+
+// encode renders the state, nil when it is empty.
+func (s *groupState) encode() ([]byte, error) {
+	if s.empty() {
+		return nil, nil
+	}
+	s.Version = groupStateVersion
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode group state: %w", err)
+	}
+	return b, nil
+}
+
+func decodeGroupState(b []byte) (*groupState, error) {
+	var s groupState
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("decode group state: %w", err)
+	}
+	if s.Version != groupStateVersion {
+		return nil, fmt.Errorf("group state has version %d, not %d", s.Version, groupStateVersion)
+	}
+	return &s, nil
+}
+
+// ApplyState is catalog.Deps.ApplyState: it records what a group's State says, in the
+// transaction that publishes the group. Tables that are gone, or were begun anew
+// since, are passed over.
+func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) error {
+	s, err := decodeGroupState(state)
+	if err != nil {
+		return fmt.Errorf("pipeline %d: %w", pipeline, err)
+	}
+	apply := func(id change.TableID, f func(*catalog.Table)) error {
+		t, err := txn.TableByID(id)
+		if errors.Is(err, catalog.ErrTableNotFound) || err == nil && t.Pipeline != pipeline {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("apply group state: %w", err)
+		}
+		f(t)
+		return txn.PutTable(t)
+	}
+	if c := s.Chunk; c != nil {
+		if err := apply(c.Table, c.apply); err != nil {
+			return err
+		}
+	}
+	for _, stop := range s.Stops {
+		if err := apply(stop.Table, stop.apply); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.Progress {
+		if err := apply(p.Table, func(t *catalog.Table) { t.StoppedAt = p.At }); err != nil {
+			return err
+		}
+	}
+	for _, id := range s.Reached {
+		if err := apply(id, reached); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply marks the chunk done, and the table copied when it was the last.
+func (c *chunkDone) apply(t *catalog.Table) {
+	b := &t.Backfill
+	if t.Generation != c.Generation || c.Chunk < 0 || c.Chunk >= len(b.Done) || b.Done[c.Chunk] {
+		return
+	}
+	b.Done[c.Chunk] = true
+	b.RowsDone += c.Rows
+	b.BytesDone += c.Bytes
+	for _, done := range b.Done {
+		if !done {
+			return
+		}
+	}
+	finish(t, c.At, c.Consistent)
+}
+
+// finish ends the initial copy of a table.
+func finish(t *catalog.Table, at time.Time, consistent bool) {
+	t.Backfill.FinishedAt = at
+	if t.State != catalog.TableBackfill && t.State != catalog.TablePending {
+		return // stopped meanwhile; what is copied stays
+	}
+	t.State = catalog.TableCatchup
+	if consistent && t.StoppedAt == "" {
+		t.State = catalog.TableReady
+	}
+}
+
+func (s tableStop) apply(t *catalog.Table) {
+	t.State, t.Reason, t.Hint, t.StoppedAt = catalog.TableStopped, s.Reason, s.Hint, s.At
+}
+
+// reached ends the catching up of a table that was resumed.
+func reached(t *catalog.Table) { t.StoppedAt = "" }

@@ -1,0 +1,215 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// Supervisor runs the pipelines of a server: one host each. Its other methods are the
+// statements that act on pipelines; they may be called from any goroutine while Run
+// runs, and on one pipeline they take turns.
+type Supervisor struct {
+	cfg  Config
+	deps Deps
+
+	mu struct {
+		sync.Mutex
+		ctx   context.Context // of Run, nil before
+		hosts map[change.PipelineID]*hosted
+	}
+}
+
+// hosted is a host that runs.
+type hosted struct {
+	*host
+	cancel context.CancelFunc
+	done   <-chan struct{}
+	// turn is held by the statement that acts on the pipeline.
+	turn chan struct{}
+}
+
+// NewSupervisor returns a supervisor that runs nothing until Run. It panics on settings
+// that Config.Validate refuses.
+func NewSupervisor(cfg Config, deps Deps) *Supervisor {
+	cfg = cfg.withDefaults()
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Failpoints == nil {
+		deps.Failpoints = env.NoFailpoints
+	}
+	if deps.Lake == nil {
+		deps.Lake = noLake{}
+	}
+	if deps.OpenLog == nil {
+		deps.OpenLog = walOpener(cfg, deps)
+	}
+	s := &Supervisor{cfg: cfg, deps: deps}
+	s.mu.hosts = map[change.PipelineID]*hosted{}
+	return s
+}
+
+// noLake is a server without lake.
+type noLake struct{}
+
+func (noLake) DropTable(context.Context, change.TableID) error { return nil }
+
+// walOpener opens logs on disk.
+func walOpener(cfg Config, deps Deps) func(context.Context, change.PipelineID) (Log, error) {
+	return func(ctx context.Context, p change.PipelineID) (Log, error) {
+		return wal.Open(ctx, wal.Config{
+			Dir: cfg.LogDir(p), Pipeline: p, SegmentBytes: cfg.SegmentBytes,
+			GroupBytes: cfg.GroupBytes, QuotaBytes: cfg.QuotaBytes,
+		}, wal.Deps{
+			Publisher: deps.Catalog, Clock: deps.Clock, IDs: deps.IDs,
+			Log: deps.Log, Failpoints: deps.Failpoints,
+		})
+	}
+}
+
+// Run opens the logs of all pipelines and runs those that are enabled, until ctx ends
+// and everything has stopped. It returns ctx's cause.
+func (s *Supervisor) Run(ctx context.Context) error {
+	s.mu.Lock()
+	s.mu.ctx = ctx
+	s.mu.Unlock()
+	snap := s.deps.Catalog.Snapshot()
+	pipelines := snap.Pipelines()
+	snap.Close()
+	for _, p := range pipelines {
+		if _, err := s.host(p); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	s.mu.Lock()
+	hosts := make([]*hosted, 0, len(s.mu.hosts))
+	for _, h := range s.mu.hosts {
+		hosts = append(hosts, h)
+	}
+	s.mu.Unlock()
+	for _, h := range hosts {
+		<-h.done
+	}
+	return context.Cause(ctx)
+}
+
+// host returns the pipeline's host, started if there was none.
+func (s *Supervisor) host(p *catalog.Pipeline) (*hosted, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.mu.hosts[p.ID]; h != nil {
+		return h, nil
+	}
+	if s.mu.ctx == nil || s.mu.ctx.Err() != nil {
+		return nil, fmt.Errorf("pipeline %q: %w", p.Name, ErrNotRunning)
+	}
+	ctx, cancel := context.WithCancel(s.mu.ctx)
+	h := &hosted{
+		host: newHost(p.ID, p.Name, s.cfg, s.deps), cancel: cancel, turn: make(chan struct{}, 1),
+	}
+	h.done = startHost(ctx, h.host)
+	s.mu.hosts[p.ID] = h
+	return h, nil
+}
+
+// end stops a pipeline's host for good, its log closed.
+func (s *Supervisor) end(h *hosted) {
+	h.cancel()
+	<-h.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.hosts, h.id)
+}
+
+// find returns a pipeline and its host.
+func (s *Supervisor) find(name string) (*catalog.Pipeline, *hosted, error) {
+	snap := s.deps.Catalog.Snapshot()
+	p, err := snap.Pipeline(name)
+	snap.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := s.host(p)
+	return p, h, err
+}
+
+// still has fn run while the pipeline stands still and no other statement acts on it.
+// The pipeline goes on afterwards.
+func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pipeline, *hosted) error) error {
+	p, h, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("pipeline %q: %w", name, context.Cause(ctx))
+	}
+	defer func() { <-h.turn }()
+	release, err := h.hold(ctx)
+	if err != nil {
+		return fmt.Errorf("pipeline %q: %w", name, err)
+	}
+	defer release()
+	if p, err = h.pipeline(); err != nil { // it may have changed while we waited
+		return err
+	}
+	return fn(p, h)
+}
+
+// Reclaim has a pipeline's log delete segments that the catalog no longer needs.
+func (s *Supervisor) Reclaim(ctx context.Context, p change.PipelineID, seqs []segment.Seq) error {
+	r, err := s.openLogOf(p)
+	if err != nil {
+		return err
+	}
+	return r.Reclaim(ctx, seqs)
+}
+
+// SealActive has a pipeline's log seal the segment it writes, so that it can be
+// reclaimed.
+func (s *Supervisor) SealActive(ctx context.Context, p change.PipelineID) error {
+	r, err := s.openLogOf(p)
+	if err != nil {
+		return err
+	}
+	return r.SealActive(ctx)
+}
+
+// reclaimer is the part of *wal.Log that reclaim needs.
+type reclaimer interface {
+	Reclaim(ctx context.Context, seqs []segment.Seq) error
+	SealActive(ctx context.Context) error
+}
+
+var errNoReclaim = errors.New("log cannot reclaim")
+
+func (s *Supervisor) openLogOf(p change.PipelineID) (reclaimer, error) {
+	s.mu.Lock()
+	h := s.mu.hosts[p]
+	s.mu.Unlock()
+	if h == nil {
+		return nil, fmt.Errorf("log of pipeline %d: %w", p, ErrNotRunning)
+	}
+	h.mu.Lock()
+	log := h.mu.log
+	h.mu.Unlock()
+	if log == nil {
+		return nil, fmt.Errorf("log of pipeline %d: %w", p, ErrNotRunning)
+	}
+	r, ok := log.(reclaimer)
+	if !ok {
+		return nil, fmt.Errorf("log of pipeline %d: %w", p, errNoReclaim)
+	}
+	return r, nil
+}

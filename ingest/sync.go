@@ -1,0 +1,118 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Synced is one table's result of Sync.
+type Synced struct {
+	Schema, Table string
+	State         string
+	Rows, Bytes   int64 // taken in while Sync ran
+	LagSeconds    float64
+}
+
+const (
+	syncPoll     = 50 * time.Millisecond
+	syncProgress = time.Second
+)
+
+// Sync waits until the pipeline has caught up with the moment of the call, all its
+// tables copied or stopped, or until d has passed when d > 0, and tells progress about
+// once a second. The pipeline must be enabled and not paused.
+func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
+	progress func(PipelineStatus),
+) ([]Synced, error) {
+	p, h, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if !p.Enabled || p.Paused {
+		return nil, fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
+	}
+	began, told := s.deps.Clock.Now(), s.deps.Clock.Now()
+	before, _ := s.Status(name)
+	var target change.Position
+	for {
+		if target == "" {
+			target = h.newest(ctx)
+		}
+		if d > 0 && s.deps.Clock.Since(began) >= d || d <= 0 && target != "" && h.reached(target) {
+			break
+		}
+		select {
+		case <-h.done:
+			return nil, fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
+		default:
+		}
+		if s.deps.Clock.Since(told) >= syncProgress {
+			told = s.deps.Clock.Now()
+			if st, ok := s.Status(name); ok {
+				progress(st)
+			}
+		}
+		if err := s.deps.Clock.Sleep(ctx, syncPoll); err != nil {
+			return nil, fmt.Errorf("sync pipeline %q: %w", name, err)
+		}
+	}
+	after, _ := s.Status(name)
+	return synced(before, after), nil
+}
+
+// newest asks the source for its newest position, "" when there is no session.
+func (h *host) newest(ctx context.Context) change.Position {
+	h.mu.Lock()
+	source := h.mu.source
+	h.mu.Unlock()
+	if source == nil {
+		return ""
+	}
+	status, err := source.Status(ctx)
+	if err != nil {
+		return "" // asked again soon
+	}
+	h.live.source(status)
+	return status.Current
+}
+
+// reached says whether everything up to target is here and nothing is left to copy.
+func (h *host) reached(target change.Position) bool {
+	h.mu.Lock()
+	progress, running := h.mu.progress, h.mu.source != nil
+	h.mu.Unlock()
+	if !running || progress == nil || progress.compare(progress.passed(), target) < 0 {
+		return false
+	}
+	snap := h.deps.Catalog.Snapshot()
+	defer snap.Close()
+	for _, t := range snap.Tables(h.id) {
+		if t.State != catalog.TableReady && t.State != catalog.TableStopped {
+			return false
+		}
+	}
+	return true
+}
+
+func synced(before, after PipelineStatus) []Synced {
+	earlier := map[change.TableID]TableMetrics{}
+	for _, t := range before.Tables {
+		earlier[t.ID] = t.Metrics
+	}
+	out := make([]Synced, 0, len(after.Tables))
+	for _, t := range after.Tables {
+		was := earlier[t.ID]
+		out = append(out, Synced{
+			Schema: t.Schema, Table: t.Name, State: t.State, LagSeconds: after.LagSeconds,
+			Rows:  rowsOf(t.Metrics) - rowsOf(was),
+			Bytes: t.Metrics.LogBytes - was.LogBytes,
+		})
+	}
+	return out
+}
+
+func rowsOf(m TableMetrics) int64 { return m.Inserts + m.Updates + m.Deletes + m.CopiedRows }

@@ -1,0 +1,167 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+)
+
+// firstUserOID is the first OID of types that are a database's own.
+const firstUserOID = 16384
+
+// newSchema makes the schema of a source table.
+func newSchema(t SourceTable) (*schema.Table, error) {
+	s, err := schema.New(newFields(t), t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s.%s: %w", t.Schema, t.Name, err)
+	}
+	return s, nil
+}
+
+// nextSchema is the version that follows old for a source table as it is now, when no
+// old rows stay: columns that cannot be widened get new fields.
+func nextSchema(old *schema.Table, t SourceTable) (*schema.Table, error) {
+	next, err := schema.Evolve(old, newFields(t), t.Key)
+	if !errors.Is(err, schema.ErrIncompatible) {
+		return next, err
+	}
+	next, err = newSchema(t)
+	if err != nil {
+		return nil, err
+	}
+	next.Version = old.Version + 1
+	for i := range next.Fields {
+		next.Fields[i].ID += old.LastFieldID
+	}
+	for i := range next.Key {
+		next.Key[i] += old.LastFieldID
+	}
+	next.LastFieldID += old.LastFieldID
+	return next, nil
+}
+
+func newFields(t SourceTable) []schema.NewField {
+	cols := make([]schema.NewField, len(t.Columns))
+	for i, c := range t.Columns {
+		cols[i] = schema.NewField{
+			Name: c.Name, Type: c.Type, OID: c.OID, TypMod: c.TypMod,
+			NotNull: c.NotNull, AttNum: c.AttNum,
+		}
+		if c.OID >= firstUserOID {
+			cols[i].TypeName = c.TypeName
+		}
+	}
+	return cols
+}
+
+// sourceTable is a known table as its source described it: what a source needs to
+// stream and to copy it. Its replica identity is not kept.
+func sourceTable(t *catalog.Table) SourceTable {
+	s := SourceTable{
+		Schema: t.SourceSchema, Name: t.SourceName, OID: t.SourceOID,
+		EstimatedRows: t.Backfill.RowsEstimate, EstimatedBytes: -1,
+	}
+	for _, f := range t.Current.Fields {
+		s.Columns = append(s.Columns, SourceColumn{
+			Name: f.Name, OID: f.OID, TypMod: f.TypMod, TypeName: f.SQLType(),
+			NotNull: f.NotNull, AttNum: f.AttNum, Type: f.Type,
+		})
+	}
+	for _, f := range t.Current.KeyFields() {
+		s.Key = append(s.Key, f.Name)
+	}
+	return s
+}
+
+// targetName is where a source table lands.
+func targetName(p *catalog.Pipeline, t SourceTable) (schemaName, name string) {
+	schemaName = p.TargetSchema
+	if schemaName == "" {
+		schemaName = p.Name
+	}
+	return strings.ReplaceAll(schemaName, "%s", t.Schema), t.Name
+}
+
+// createTables adds the tables that the pipeline does not have yet, pending, and says
+// what became of the others: those that cannot be taken in get an event.
+func createTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, token int64,
+) (created []*catalog.Table, err error) {
+	known := map[uint32]bool{}
+	for _, t := range txn.Tables(p.ID) {
+		known[t.SourceOID] = true
+	}
+	for _, st := range found {
+		if known[st.OID] {
+			continue
+		}
+		t, problem, err := createTable(txn, p, st, token)
+		if err != nil {
+			return nil, err
+		}
+		if problem == nil {
+			created = append(created, t)
+			continue
+		}
+		event := catalog.Event{
+			Level: "warning", Pipeline: p.Name, Table: st.Schema + "." + st.Name,
+			Kind: "table not taken in", Detail: problem.Reason,
+		}
+		if problem.Hint != "" {
+			event.Detail += ". " + problem.Hint
+		}
+		if err := txn.AddEvent(event); err != nil {
+			return nil, err
+		}
+	}
+	return created, nil
+}
+
+func createTable(txn *catalog.Txn, p *catalog.Pipeline, st SourceTable, token int64,
+) (*catalog.Table, *TableError, error) {
+	if st.Unsupported != "" {
+		return nil, &TableError{Reason: st.Unsupported, Hint: st.Hint}, nil
+	}
+	s, err := newSchema(st)
+	if err != nil {
+		return nil, &TableError{Reason: err.Error()}, nil
+	}
+	schemaName, name := targetName(p, st)
+	t := &catalog.Table{
+		Pipeline: p.ID, Schema: schemaName, Name: name,
+		SourceSchema: st.Schema, SourceName: st.Name, SourceOID: st.OID,
+		Current: s, Versions: []*schema.Table{s}, State: catalog.TablePending,
+		Backfill: catalog.BackfillProgress{Token: token, RowsEstimate: st.EstimatedRows},
+	}
+	if !copies(p) {
+		t.State = catalog.TableReady
+	}
+	err = txn.CreateTable(t)
+	if errors.Is(err, catalog.ErrExists) {
+		return nil, &TableError{
+			Reason: fmt.Sprintf("table %s.%s exists already", schemaName, name),
+			Hint:   "Name another schema with SCHEMA '…_%s', which makes one for each schema of the source.",
+		}, nil
+	}
+	return t, nil, err
+}
+
+// copies says whether the pipeline makes initial copies.
+func copies(p *catalog.Pipeline) bool {
+	switch strings.ToLower(p.Options["copy_data"]) {
+	case "false", "off", "no", "0":
+		return false
+	}
+	return true
+}
+
+// restart begins a table anew: what it has vanishes from queries with its generation.
+func restart(t *catalog.Table) {
+	t.Generation++
+	t.State, t.Reason, t.Hint, t.StoppedAt = catalog.TablePending, "", "", ""
+	t.Backfill = catalog.BackfillProgress{
+		Token: t.Backfill.Token, RowsEstimate: t.Backfill.RowsEstimate,
+	}
+}
