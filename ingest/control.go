@@ -46,7 +46,7 @@ func (s *Supervisor) Validate(ctx context.Context, c *catalog.Connection) ([]Fin
 // Start lets the pipeline work, if its catalog row says so, and returns when it
 // streams, or with the error of its first attempt; it goes on trying then.
 func (s *Supervisor) Start(ctx context.Context, name string) error {
-	p, h, err := s.find(name)
+	p, h, err := s.find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Supervisor) Start(ctx context.Context, name string) error {
 // Stop ends the pipeline's work until Start or the next start of the server, and
 // returns when nothing of it runs. Its log stays open.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
-	_, h, err := s.find(name)
+	_, h, err := s.find(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ import (
 type Supervisor struct {
 	cfg  Config
 	deps Deps
+	// began is closed when Run has begun; statements wait for it.
+	began chan struct{}
 
 	mu struct {
 		sync.Mutex
@@ -53,7 +55,7 @@ func NewSupervisor(cfg Config, deps Deps) *Supervisor {
 	if deps.OpenLog == nil {
 		deps.OpenLog = walOpener(cfg, deps)
 	}
-	s := &Supervisor{cfg: cfg, deps: deps}
+	s := &Supervisor{cfg: cfg, deps: deps, began: make(chan struct{})}
 	s.mu.hosts = map[change.PipelineID]*hosted{}
 	return s
 }
@@ -77,11 +79,12 @@ func walOpener(cfg Config, deps Deps) func(context.Context, change.PipelineID) (
 }
 
 // Run opens the logs of all pipelines and runs those that are enabled, until ctx ends
-// and everything has stopped. It returns ctx's cause.
+// and everything has stopped. It returns ctx's cause. It runs once.
 func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.mu.ctx = ctx
 	s.mu.Unlock()
+	close(s.began)
 	snap := s.deps.Catalog.Snapshot()
 	pipelines := snap.Pipelines()
 	snap.Close()
@@ -132,7 +135,12 @@ func (s *Supervisor) end(h *hosted) {
 }
 
 // find returns a pipeline and its host.
-func (s *Supervisor) find(name string) (*catalog.Pipeline, *hosted, error) {
+func (s *Supervisor) find(ctx context.Context, name string) (*catalog.Pipeline, *hosted, error) {
+	select {
+	case <-s.began:
+	case <-ctx.Done():
+		return nil, nil, fmt.Errorf("pipeline %q: %w", name, context.Cause(ctx))
+	}
 	snap := s.deps.Catalog.Snapshot()
 	p, err := snap.Pipeline(name)
 	snap.Close()
@@ -146,7 +154,7 @@ func (s *Supervisor) find(name string) (*catalog.Pipeline, *hosted, error) {
 // still has fn run while the pipeline stands still and no other statement acts on it.
 // The pipeline goes on afterwards.
 func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pipeline, *hosted) error) error {
-	p, h, err := s.find(name)
+	p, h, err := s.find(ctx, name)
 	if err != nil {
 		return err
 	}

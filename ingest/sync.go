@@ -28,7 +28,7 @@ const (
 func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 	progress func(PipelineStatus),
 ) ([]Synced, error) {
-	p, h, err := s.find(name)
+	p, h, err := s.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
