@@ -7,3 +7,7 @@ var ErrNoSnapshot = errors.New("no such lake snapshot")
 
 // ErrConflict says that the table has moved on since the commit's base.
 var ErrConflict = errors.New("lake table has moved on")
+
+// ErrOutcomeUnknown says that a commit may or may not have happened. Its files must
+// stay; Find tells later.
+var ErrOutcomeUnknown = errors.New("outcome of lake commit is unknown")

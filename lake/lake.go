@@ -59,8 +59,9 @@ type Table interface {
 	// belongs to no snapshot until Commit.
 	WriteDeletes(ctx context.Context, positions []Position) (*DeleteFile, error)
 	// Commit makes a new snapshot, or returns the one that c.CompactionID already
-	// made. On ErrConflict nothing has happened. After any other error the outcome
-	// was looked up: nothing has happened either, and the caller may Abort.
+	// made. When an error comes back the outcome was looked up: nothing has happened,
+	// because the table has moved on (ErrConflict) or for another reason, and the
+	// caller may Abort; unless it wraps ErrOutcomeUnknown.
 	Commit(ctx context.Context, c Commit) (*Snapshot, error)
 	// Abort removes files that were written and will not be committed.
 	Abort(ctx context.Context, files []DataFile, deletes []DeleteFile)

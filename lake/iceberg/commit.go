@@ -51,12 +51,16 @@ func (t *tableHandle) commit(ctx context.Context, c lake.Commit) (*lake.Snapshot
 
 // resolve decides what a failed commit did: the table's snapshots know (C3).
 func (t *tableHandle) resolve(ctx context.Context, compactionID string, st *staged, cause error) (*lake.Snapshot, error) {
+	ctx = context.WithoutCancel(ctx) // the question must be answered
 	if err := t.reload(ctx); err != nil {
-		return nil, errors.Join(cause, err)
+		return nil, fmt.Errorf("%w: %w", lake.ErrOutcomeUnknown, errors.Join(cause, err))
 	}
 	done, err := t.Find(ctx, compactionID)
-	if done != nil || err != nil {
-		return done, err
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", lake.ErrOutcomeUnknown, errors.Join(cause, err))
+	}
+	if done != nil {
+		return done, nil
 	}
 	st.undo(t.w.io)
 	if errors.Is(cause, table.ErrCommitFailed) {

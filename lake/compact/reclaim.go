@@ -1,0 +1,82 @@
+package compact
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// reclaimMost bounds one step.
+const reclaimMost = 32
+
+// Reclaim deletes segments of a pipeline's log that hold no live slice (R1) and lie
+// below the active one, once they have been so for the delay. The lake has had the
+// rows, durably, since the slices were acked; so a pin that still wants a slice loses
+// it and never sees a hole (P3). The catalog forgets a segment last (P4), so a crash in
+// between repeats the deletion. did says that something was reclaimed.
+func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did bool, err error) {
+	log, ok := s.deps.Log(pipeline)
+	if !ok {
+		return false, nil
+	}
+	due, err := s.reclaimable(pipeline)
+	if err != nil || len(due) == 0 {
+		return false, err
+	}
+	if err := log.Reclaim(ctx, due); err != nil {
+		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
+	}
+	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		for _, seq := range due {
+			if err := txn.DeleteSegment(pipeline, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("forget segments of pipeline %d: %w", pipeline, err)
+	}
+	s.mu.Lock()
+	for _, seq := range due {
+		delete(s.mu.idle, segmentKey{pipeline, seq})
+	}
+	s.mu.Unlock()
+	s.log.Info("segments reclaimed", env.KeyPipeline, uint32(pipeline), env.KeyCount, len(due),
+		env.KeySeq, uint64(due[len(due)-1]))
+	return true, nil
+}
+
+// reclaimable are the segments whose delay is over.
+func (s *Service) reclaimable(pipeline change.PipelineID) ([]segment.Seq, error) {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	at, err := snap.Offset(pipeline)
+	if err != nil {
+		return nil, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
+	}
+	idle, err := snap.ReclaimableSegments(pipeline, at.Seq)
+	if err != nil {
+		return nil, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
+	}
+	now := s.deps.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var due []segment.Seq
+	for _, seq := range idle {
+		key := segmentKey{pipeline, seq}
+		since, ok := s.mu.idle[key]
+		if !ok {
+			s.mu.idle[key] = now
+			since = now
+		}
+		if now.Sub(since) >= s.cfg.ReclaimDelay && len(due) < reclaimMost {
+			due = append(due, seq)
+		}
+	}
+	return due, nil
+}

@@ -1,0 +1,224 @@
+package compact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// Searcher finds lake rows by key.
+type Searcher interface {
+	// Superseded runs plan and yields its rows: a data file's path and a row's position
+	// in it. The order does not matter; a row may come twice. An error ends it.
+	Superseded(ctx context.Context, plan *duckdb.Plan) iter.Seq2[lake.Position, error]
+}
+
+// SliceReader reads slices of one pipeline's log. wal.Reader is one.
+type SliceReader interface {
+	// ReadSlice returns the slice's rows, system columns first; nil if it has none. The
+	// caller releases it.
+	ReadSlice(ctx context.Context, s wal.Slice) (arrow.RecordBatch, error)
+}
+
+// Log is the part of a pipeline's open log that reclaims. wal.Log is one.
+type Log interface {
+	// Reclaim deletes sealed segments. Of those that are gone it does nothing.
+	Reclaim(ctx context.Context, seqs []segment.Seq) error
+}
+
+// Deps are the service's collaborators; all but Logger and Failpoints are required.
+type Deps struct {
+	Catalog   *catalog.Catalog
+	Warehouse lake.Warehouse
+	Searcher  Searcher
+	// Reader gives the reader of a pipeline's log.
+	Reader func(change.PipelineID) SliceReader
+	// Log gives the open log of a pipeline; false when it is not open, then nothing of
+	// it is reclaimed.
+	Log        func(change.PipelineID) (Log, bool)
+	Clock      env.Clock
+	Logger     *slog.Logger
+	Failpoints env.Failpoints
+}
+
+// Service compacts all tables of all pipelines, maintains their lake tables and
+// reclaims the logs. Safe for concurrent use.
+type Service struct {
+	cfg  Config
+	deps Deps
+	log  *slog.Logger
+	mu   struct {
+		sync.Mutex
+		tables map[change.TableID]*tableTurn
+		// idle is since when a segment has had no live slice.
+		idle map[segmentKey]time.Time
+	}
+}
+
+type segmentKey struct {
+	pipeline change.PipelineID
+	seq      segment.Seq
+}
+
+// tableTurn lets one at a time work on a lake table.
+type tableTurn struct {
+	token chan struct{} // size 1: holds the token while nobody works
+	// Below: only with the token.
+	commits int // since Maintain; the first commit of a process maintains too
+	seen    bool
+	errors  int
+	retryAt time.Time
+}
+
+// New makes a service. Nothing runs before Run, Step or Compact.
+func New(cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("compaction: %w", err)
+	}
+	s := &Service{cfg: cfg.withDefaults(), deps: deps, log: deps.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.deps.Failpoints == nil {
+		s.deps.Failpoints = env.NoFailpoints
+	}
+	s.mu.tables = map[change.TableID]*tableTurn{}
+	s.mu.idle = map[segmentKey]time.Time{}
+	return s, nil
+}
+
+// Compact moves all live changes of a pipeline into the lake that may go there: while
+// the initial copy of a table runs, only its copied rows. The errors of tables are
+// joined; each is tried.
+func (s *Service) Compact(ctx context.Context, pipeline string) error {
+	snap := s.deps.Catalog.Snapshot()
+	p, err := snap.Pipeline(pipeline)
+	if err != nil {
+		snap.Close()
+		return fmt.Errorf("compact: %w", err)
+	}
+	tables := snap.Tables(p.ID)
+	snap.Close()
+	var errs []error
+	for _, t := range tables {
+		errs = append(errs, s.CompactTable(ctx, t.ID, true))
+	}
+	return errors.Join(errs...)
+}
+
+// CompactTable compacts a table until nothing is left to do; without force only what
+// the thresholds want.
+func (s *Service) CompactTable(ctx context.Context, id change.TableID, force bool) error {
+	for {
+		more, err := s.StepTable(ctx, id, force)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// StepTable does one compaction of a table, or none. A table that is gone is no error.
+func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) (more bool, err error) {
+	turn, err := s.take(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer turn.give()
+	if !force && s.deps.Clock.Now().Before(turn.retryAt) {
+		return false, nil
+	}
+	j, err := s.next(id, force)
+	if err == nil && j == nil {
+		return false, nil
+	}
+	if err == nil {
+		err = s.run(ctx, turn, j)
+	}
+	if errors.Is(err, catalog.ErrTableNotFound) {
+		return false, nil
+	}
+	s.settle(turn, id, err)
+	if err != nil {
+		return false, fmt.Errorf("compact table %d: %w", id, err)
+	}
+	return true, nil
+}
+
+// DropTable removes a table's lake side. A compaction of it that runs is waited for.
+// Idempotent.
+func (s *Service) DropTable(ctx context.Context, id change.TableID) error {
+	turn, err := s.take(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer turn.give()
+	return s.deps.Warehouse.Drop(ctx, id)
+}
+
+// The pauses of a table whose compaction failed.
+const (
+	retryMin = time.Second
+	retryMax = time.Minute
+)
+
+// settle remembers how a compaction ended.
+func (s *Service) settle(turn *tableTurn, id change.TableID, err error) {
+	if err == nil {
+		turn.errors, turn.retryAt = 0, time.Time{}
+		return
+	}
+	turn.errors++
+	pause := min(retryMin<<min(turn.errors-1, 6), retryMax)
+	turn.retryAt = s.deps.Clock.Now().Add(pause)
+	s.log.Warn("compaction failed", env.KeyTable, uint32(id), env.KeyAttempt, turn.errors, env.KeyError, err)
+}
+
+// take waits for a table's turn.
+func (s *Service) take(ctx context.Context, id change.TableID) (*tableTurn, error) {
+	s.mu.Lock()
+	turn := s.mu.tables[id]
+	if turn == nil {
+		turn = &tableTurn{token: make(chan struct{}, 1)}
+		turn.token <- struct{}{}
+		s.mu.tables[id] = turn
+	}
+	s.mu.Unlock()
+	select {
+	case <-turn.token:
+		return turn, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (t *tableTurn) give() { t.token <- struct{}{} }
+
+// commitInterval and commitBytes are the pipeline's, or the service's.
+func (s *Service) commitInterval(p *catalog.Pipeline) time.Duration {
+	if d, err := time.ParseDuration(p.Options["commit_interval"]); err == nil && d > 0 {
+		return d
+	}
+	return s.cfg.CommitInterval
+}
+
+func (s *Service) commitBytes(p *catalog.Pipeline) int64 {
+	if n, err := strconv.ParseInt(p.Options["commit_bytes"], 10, 64); err == nil && n > 0 {
+		return n
+	}
+	return s.cfg.WantBytes
+}
