@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
@@ -15,6 +16,9 @@ import (
 type Decoder struct {
 	feed   *feeder
 	reader *ipc.Reader
+	// empty is a batch without rows: the reader holds on to its last batch, so it is
+	// given this one to let go of the real ones.
+	empty *ipc.Message
 }
 
 // NewDecoder makes a decoder from the message of a schema record.
@@ -28,7 +32,28 @@ func NewDecoder(message []byte) (*Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	return &Decoder{feed: feed, reader: r}, nil
+	d := &Decoder{feed: feed, reader: r}
+	if d.empty, err = emptyMessage(r.Schema()); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return d, nil
+}
+
+func emptyMessage(s *arrow.Schema) (*ipc.Message, error) {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
+	defer b.Release()
+	rec := b.NewRecordBatch()
+	defer rec.Release()
+	p, err := ipc.GetRecordBatchPayload(rec)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Release()
+	var out []byte
+	if _, err := p.WritePayload((*appender)(&out)); err != nil {
+		return nil, err
+	}
+	return parseMessage(out)
 }
 
 // Schema of the rows.
@@ -47,6 +72,11 @@ func (d *Decoder) Decode(message []byte) (arrow.RecordBatch, error) {
 		return nil, fmt.Errorf("arrow message: %w", err)
 	}
 	rec.Retain()
+	d.feed.next = d.empty
+	if _, err := d.reader.Read(); err != nil {
+		rec.Release()
+		return nil, fmt.Errorf("arrow message: %w", err)
+	}
 	return rec, nil
 }
 

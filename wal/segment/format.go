@@ -9,7 +9,10 @@ const (
 	// MarkerBytes is the length of a marker.
 	MarkerBytes = 60
 
-	recordHeaderBytes = 32
+	// RecordHeaderBytes is the length of the frame before a record's payload.
+	RecordHeaderBytes = 32
+
+	recordHeaderBytes = RecordHeaderBytes
 	sliceHeaderBytes  = 48
 	groupEndBytes     = 48
 	footerFixedBytes  = 64

@@ -1,0 +1,96 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// Config is the settings of a log.
+type Config struct {
+	// Dir is the log's own directory; made when it does not exist.
+	Dir      string
+	Pipeline change.PipelineID
+	// SegmentBytes is the length of a segment file (default 64 MiB, at least 64 KiB,
+	// at most 1 GiB). A larger group gets a segment of its own size.
+	SegmentBytes int64
+	// Spares is how many pre-written files wait to become segments (default 2).
+	// They are made once the log has its first segment.
+	Spares int
+	// GroupBytes is about how much one commit makes durable (default 8 MiB). Producers
+	// wait when four times as much is queued.
+	GroupBytes int64
+	// QuotaBytes bounds the files of the log, spares included; zero does not.
+	QuotaBytes int64
+}
+
+// Deps are a log's collaborators.
+type Deps struct {
+	Publisher  Publisher
+	Clock      env.Clock
+	IDs        env.IDs
+	Log        *slog.Logger
+	Failpoints env.Failpoints // nil: none
+	FS         FS             // nil: the machine's file system
+}
+
+const (
+	defaultSegmentBytes = 64 << 20
+	defaultGroupBytes   = 8 << 20
+	defaultSpares       = 2
+	segmentBytesMin     = 64 << 10
+	// queuedCommits is how many commits' worth of groups may wait in memory.
+	queuedCommits = 4
+)
+
+func (c Config) withDefaults() Config {
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = defaultSegmentBytes
+	}
+	if c.GroupBytes == 0 {
+		c.GroupBytes = defaultGroupBytes
+	}
+	if c.Spares == 0 {
+		c.Spares = defaultSpares
+	}
+	return c
+}
+
+// Validate reports all that is wrong with the settings.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Dir == "" {
+		errs = append(errs, errors.New("wal: Dir is required"))
+	}
+	if c.Pipeline == 0 {
+		errs = append(errs, errors.New("wal: Pipeline is required"))
+	}
+	if c.SegmentBytes < segmentBytesMin || c.SegmentBytes > segment.BodyBytesMax {
+		errs = append(errs, fmt.Errorf("wal: SegmentBytes %d is not within %d and %d",
+			c.SegmentBytes, segmentBytesMin, segment.BodyBytesMax))
+	}
+	if c.GroupBytes < 1 || c.Spares < 0 || c.QuotaBytes < 0 {
+		errs = append(errs, errors.New("wal: GroupBytes, Spares and QuotaBytes must not be negative"))
+	}
+	if c.QuotaBytes > 0 && c.QuotaBytes < c.SegmentBytes {
+		errs = append(errs, errors.New("wal: QuotaBytes is less than one segment"))
+	}
+	return errors.Join(errs...)
+}
+
+func (d Deps) withDefaults() Deps {
+	if d.Failpoints == nil {
+		d.Failpoints = env.NoFailpoints
+	}
+	if d.FS == nil {
+		d.FS = DiskFS()
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	return d
+}
