@@ -173,10 +173,34 @@ func (s *session) sourceTables(ctx context.Context) ([]SourceTable, error) {
 		return found, nil
 	}
 	tables := make([]SourceTable, len(known))
+	var keyless []catalog.SelectedTable
 	for i, t := range known {
 		tables[i] = sourceTable(t)
+		if !t.Current.HasKey() {
+			keyless = append(keyless, catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName})
+		}
 	}
-	return tables, nil
+	if len(keyless) == 0 {
+		return tables, nil
+	}
+	return tables, s.identify(ctx, tables, keyless)
+}
+
+// identify asks for the replica identity of tables without a key: only the source
+// knows it, and what it sends of them depends on it.
+func (s *session) identify(ctx context.Context, tables []SourceTable, keyless []catalog.SelectedTable) error {
+	found, err := s.source.Discover(ctx, catalog.TableSelection{Tables: keyless})
+	if err != nil {
+		return sourceError("discover tables", err)
+	}
+	for _, f := range found {
+		for i := range tables {
+			if f.OID != 0 && tables[i].OID == f.OID {
+				tables[i].ReplicaIdentity = f.ReplicaIdentity
+			}
+		}
+	}
+	return nil
 }
 
 func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []SourceTable) error {

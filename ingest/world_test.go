@@ -172,6 +172,9 @@ type world struct {
 	store   kv.Store
 	disk    *disk
 	factory ingest.SourceFactory
+	// openLog replaces the disk, failpoints are none, unless set.
+	openLog    func(context.Context, change.PipelineID) (ingest.Log, error)
+	failpoints env.Failpoints
 
 	catalog    *catalog.Catalog
 	supervisor *ingest.Supervisor
@@ -248,7 +251,11 @@ func (w *world) boot() {
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},
 		Clock: clock, IDs: ids, Log: log, Lake: w.lake,
+		Failpoints: w.failpoints,
 		OpenLog: func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
+			if w.openLog != nil {
+				return w.openLog(ctx, p)
+			}
 			return w.disk.open(ctx, p, c)
 		},
 	})
