@@ -28,7 +28,7 @@ type Plan struct {
 type Relation struct {
 	// Name is the unique placeholder in Plan.SQL.
 	Name string
-	// Columns as the query sees them, in order.
+	// Columns as the query sees them, in order; the key's columns are among them.
 	Columns []Column
 	// Key are names of key columns; empty: append only, a plain union.
 	Key []string
@@ -41,7 +41,7 @@ type Relation struct {
 	LakeRows int64
 	// Live is the log side, nil when the table has no live slices.
 	Live *Live
-	// LakePredicate, in the engine's dialect over Columns, is repeated on the log's
+	// KeyPredicate, in the engine's dialect over Columns, is repeated on the log's
 	// side keys ("" for none): only for predicates on key columns.
 	KeyPredicate string
 	// WithPosition adds the virtual columns "_skippr_file" VARCHAR and "_skippr_pos"
@@ -81,6 +81,11 @@ type Live struct {
 	Table    uint32
 	// Slices are W \ E of this table, in log order.
 	Slices []LiveSlice
+	// Fields are the field ids of the table's columns, in the order of the slices'
+	// records (system columns not counted), by schema version. Where a version is
+	// missing, columns are found by the record's PARQUET:field_id metadata, else by
+	// name.
+	Fields map[uint32][]int32
 	// CompareTokens says that live changes are not known to be newer than every lake
 	// row: then tokens are compared both ways (M2).
 	CompareTokens bool

@@ -47,7 +47,8 @@ type sliceState struct {
 // NewIndex returns an empty index.
 func NewIndex() *Index { return &Index{base: 1} }
 
-// Append adds the next slice of the log. key holds the key's column indexes in rec.
+// Append adds the next slice of the log. key holds the key's column indexes in rec;
+// with an empty key no row is ever superseded.
 // A truncate slice hides every slice before it from pins that hold it. rec may be nil
 // for a slice without rows. After an error the index is as it was.
 func (x *Index) Append(rec arrow.RecordBatch, key []int, truncate bool) (Ordinal, error) {
@@ -179,9 +180,12 @@ func (x *Index) apply(s Ordinal, b *batch) {
 	for i := range b.rows {
 		x.supersededAt = append(x.supersededAt, never)
 		var e *entry
-		if b.ints != nil {
+		switch {
+		case b.ints != nil:
 			e = x.newest.ofInt(b.ints(i))
-		} else {
+		case b.key == nil:
+			continue
+		default:
 			x.scratch = b.key(x.scratch[:0], i)
 			e = x.newest.ofBytes(x.scratch)
 		}

@@ -25,6 +25,7 @@ type batch struct {
 	token   []int64
 	ordinal []int32
 	// ints is set for a single integer key, otherwise key appends row i's key bytes.
+	// Neither is set without a key.
 	ints func(i int) int64
 	key  func(dst []byte, i int) []byte
 }
@@ -42,6 +43,9 @@ func readBatch(rec arrow.RecordBatch, key []int) (*batch, error) {
 			rec.Column(2).DataType())
 	}
 	b := &batch{rows: int(rec.NumRows()), token: token.Int64Values(), ordinal: ordinal.Int32Values()}
+	if len(key) == 0 {
+		return b, nil
+	}
 	columns := make([]arrow.Array, len(key))
 	for i, k := range key {
 		if k < 0 || k >= int(rec.NumCols()) {

@@ -308,3 +308,16 @@ func BenchmarkCollapse(b *testing.B) {
 		})
 	}
 }
+
+func TestWithoutKeyEveryRowWins(t *testing.T) {
+	x := NewIndex()
+	for range 3 {
+		rec := record(arrow.PrimitiveTypes.Int64, []ch{{key: 1}, {key: 1}})
+		if _, err := x.Append(rec, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := winners(x, Pin{1, 3}); len(got) != 4 {
+		t.Errorf("winners %v", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	b "github.com/duckdb/duckdb-go-bindings"
 
@@ -84,6 +85,9 @@ func (c *Conn) Query(ctx context.Context, sql string) (*Stream, error) {
 
 func (c *Conn) prepare(sql string) (b.PreparedStatement, error) {
 	var st b.PreparedStatement
+	if strings.IndexByte(sql, 0) >= 0 { // it would end the C string
+		return st, &Error{Kind: InvalidText, Message: "invalid byte sequence: 0x00"}
+	}
 	if b.Prepare(c.conn, sql, &st) == b.StateError {
 		err := classify(b.PrepareError(st))
 		b.DestroyPrepare(&st)

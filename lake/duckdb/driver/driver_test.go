@@ -229,21 +229,21 @@ func TestScanProjection(t *testing.T) {
 func TestErrorsAreClassified(t *testing.T) {
 	_, c := open(t)
 	for sql, kind := range map[string]ErrorKind{
-		"SELEC 1":                                 Syntax,
-		"SELECT nope":                             Binder,
-		"SELECT * FROM nope":                      Catalog,
-		"SELECT nope(1)":                          Catalog,
-		"SELECT 'abc'::INTEGER":                   InvalidText,
-		"SELECT '99999999999'::INTEGER":           OutOfRange,
-		"SELECT 99999999999::INTEGER":             OutOfRange,
-		"SELECT 2147483647::INTEGER + 1::INTEGER": OutOfRange,
-		"SELECT 300::DECIMAL(3,1)":                OutOfRange,
-		"SELECT '2024-13-01'::DATE":               OutOfRange,
-		"SELECT 'abc'::DATE":                      InvalidText,
-		"SELECT error('division by zero')":        DivisionByZero,
-		"SELECT error('x')":                       InvalidInput,
-		"SELECT * FROM skippr_scan(4711::UBIGINT)":         Binder,
-		"SELECT * FROM read_parquet('/nope')":     IO,
+		"SELEC 1":                                  Syntax,
+		"SELECT nope":                              Binder,
+		"SELECT * FROM nope":                       Catalog,
+		"SELECT nope(1)":                           Catalog,
+		"SELECT 'abc'::INTEGER":                    InvalidText,
+		"SELECT '99999999999'::INTEGER":            OutOfRange,
+		"SELECT 99999999999::INTEGER":              OutOfRange,
+		"SELECT 2147483647::INTEGER + 1::INTEGER":  OutOfRange,
+		"SELECT 300::DECIMAL(3,1)":                 OutOfRange,
+		"SELECT '2024-13-01'::DATE":                OutOfRange,
+		"SELECT 'abc'::DATE":                       InvalidText,
+		"SELECT error('division by zero')":         DivisionByZero,
+		"SELECT error('x')":                        InvalidInput,
+		"SELECT * FROM skippr_scan(4711::UBIGINT)": Binder,
+		"SELECT * FROM read_parquet('/nope')":      IO,
 	} {
 		s, err := c.Query(context.Background(), sql)
 		if err == nil {

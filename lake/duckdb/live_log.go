@@ -1,0 +1,292 @@
+package duckdb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/skipprd/skipprd/lake/duckdb/driver"
+	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// blockRowsMax is up to how many rows small slices are put together: a scan hands
+// out work in pieces of this order, and a row is copied at most about log2 of it
+// times.
+const blockRowsMax = 64 << 10
+
+// liveLog holds slices of one table in log order, with their collapse. Small slices
+// are put together into blocks, so that a table that gets a slice per commit is not
+// scanned a row at a time. Not safe for concurrent use.
+type liveLog struct {
+	// first is the ordinal of refs[0].
+	first  merge.Ordinal
+	refs   []LiveSlice
+	index  *merge.Index
+	blocks []liveBlock
+}
+
+// liveBlock is the rows [from, to) of the index.
+type liveBlock struct {
+	*driver.Block
+	version  uint32
+	from, to uint64
+	bytes    int64
+}
+
+func newLiveLog() *liveLog { return &liveLog{first: 1, index: merge.NewIndex()} }
+
+// close gives the blocks back; views keep their own references.
+func (l *liveLog) close() {
+	for _, b := range l.blocks {
+		b.Release()
+	}
+	l.blocks = nil
+}
+
+// bytes is the memory held.
+func (l *liveLog) bytes() int64 {
+	n := l.index.Bytes() + int64(cap(l.refs))*40
+	for _, b := range l.blocks {
+		n += b.bytes
+	}
+	return n
+}
+
+// match finds the pin of slices. known are how many of them the log holds already;
+// ok is false when the log cannot be extended to hold them as one run.
+func (l *liveLog) match(want []LiveSlice) (lo merge.Ordinal, known int, ok bool) {
+	at, found := slices.BinarySearchFunc(l.refs, want[0], compareSlices)
+	if !found {
+		return l.first + merge.Ordinal(at) - 1, 0, at == len(l.refs)
+	}
+	held := l.refs[at:]
+	known = min(len(held), len(want))
+	for i := range known {
+		if compareSlices(held[i], want[i]) != 0 {
+			return 0, 0, false
+		}
+	}
+	return l.first + merge.Ordinal(at) - 1, known, true
+}
+
+func compareSlices(a, b LiveSlice) int {
+	return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Start, b.Start))
+}
+
+// extend reads slices that follow the held ones and appends them. After an error the
+// log must be thrown away.
+func (l *liveLog) extend(ctx context.Context, reader SliceReader, r *Relation, more []LiveSlice) error {
+	var run []arrow.RecordBatch
+	var version uint32
+	var rows int64
+	defer func() { releaseAll(run) }()
+	flush := func() error {
+		err := l.addBlock(run, version)
+		releaseAll(run)
+		run, rows = run[:0], 0
+		return err
+	}
+	for _, s := range more {
+		var rec arrow.RecordBatch
+		if s.Rows > 0 {
+			var err error
+			if rec, err = reader.ReadSlice(ctx, s, r.Live.Dir); err != nil {
+				return fmt.Errorf("read slice %d:%d of table %d: %w", s.Seq, s.Start, r.Live.Table, err)
+			}
+			if len(run) > 0 && (s.SchemaVersion != version || rows+rec.NumRows() > blockRowsMax ||
+				!run[0].Schema().Equal(rec.Schema())) {
+				if err := flush(); err != nil {
+					rec.Release()
+					return err
+				}
+			}
+			run, version = append(run, rec), s.SchemaVersion
+			rows += rec.NumRows()
+		}
+		if err := l.append(r, s, rec); err != nil {
+			return err
+		}
+	}
+	return flush()
+}
+
+func (l *liveLog) append(r *Relation, s LiveSlice, rec arrow.RecordBatch) error {
+	var key []int
+	if rec != nil {
+		columns := recordColumns(r, rec.Schema(), s.SchemaVersion)
+		for _, name := range r.Key {
+			i := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
+			if i < 0 || columns[i] < 0 {
+				return fmt.Errorf("slice %d:%d has no key column %q: %w", s.Seq, s.Start, name, ErrPlan)
+			}
+			key = append(key, columns[i])
+		}
+	}
+	if _, err := l.index.Append(rec, key, s.Truncate); err != nil {
+		return fmt.Errorf("slice %d:%d of table %d: %w", s.Seq, s.Start, r.Live.Table, err)
+	}
+	l.refs = append(l.refs, s)
+	return nil
+}
+
+// addBlock makes a block of the last rows appended to the index, and merges it with
+// its predecessors while those are small.
+func (l *liveLog) addBlock(run []arrow.RecordBatch, version uint32) error {
+	if len(run) == 0 {
+		return nil
+	}
+	var rows int64
+	for _, rec := range run {
+		rows += rec.NumRows()
+	}
+	b, err := newLiveBlock(run, version, l.index.Rows()-uint64(rows))
+	if err != nil {
+		return err
+	}
+	l.blocks = append(l.blocks, b)
+	for len(l.blocks) > 1 {
+		merged, err := l.mergeLast()
+		if err != nil || !merged {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *liveLog) mergeLast() (bool, error) {
+	n := len(l.blocks)
+	a, b := l.blocks[n-2], l.blocks[n-1]
+	if a.version != b.version || a.to-a.from > 2*(b.to-b.from) || b.to-a.from > blockRowsMax ||
+		!a.Record().Schema().Equal(b.Record().Schema()) {
+		return false, nil
+	}
+	both, err := newLiveBlock([]arrow.RecordBatch{a.Record(), b.Record()}, a.version, a.from)
+	if err != nil {
+		return false, err
+	}
+	a.Release()
+	b.Release()
+	l.blocks = append(l.blocks[:n-2], both)
+	return true, nil
+}
+
+// evict forgets slices below ordinal before.
+func (l *liveLog) evict(before merge.Ordinal) {
+	if before <= l.first {
+		return
+	}
+	l.index.Evict(before)
+	l.refs = slices.Clone(l.refs[before-l.first:])
+	l.first = before
+	row := l.index.Rows()
+	if len(l.refs) > 0 {
+		row, _ = l.index.Range(before)
+	}
+	keep := 0
+	for keep < len(l.blocks) && l.blocks[keep].to <= row {
+		l.blocks[keep].Release()
+		keep++
+	}
+	l.blocks = slices.Clone(l.blocks[keep:])
+}
+
+func newLiveBlock(run []arrow.RecordBatch, version uint32, from uint64) (liveBlock, error) {
+	rec := run[0]
+	if len(run) > 1 {
+		var err error
+		if rec, err = concatenate(run); err != nil {
+			return liveBlock{}, err
+		}
+		defer rec.Release()
+	}
+	block, err := driver.NewBlock(rec)
+	if err != nil {
+		return liveBlock{}, err
+	}
+	return liveBlock{
+		Block: block, version: version, from: from, to: from + uint64(rec.NumRows()), bytes: recordBytes(rec),
+	}, nil
+}
+
+// concatenate copies records of one schema into one.
+func concatenate(run []arrow.RecordBatch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, run[0].NumCols())
+	var rows int64
+	for _, rec := range run {
+		rows += rec.NumRows()
+	}
+	for c := range columns {
+		parts := make([]arrow.Array, len(run))
+		for i, rec := range run {
+			parts[i] = rec.Column(c)
+		}
+		var err error
+		if columns[c], err = array.Concatenate(parts, memory.DefaultAllocator); err != nil {
+			return nil, fmt.Errorf("concatenate column %q: %w", run[0].ColumnName(c), err)
+		}
+		defer columns[c].Release()
+	}
+	return array.NewRecordBatch(run[0].Schema(), columns, rows), nil
+}
+
+// recordColumns finds each column of r in a record of a slice: its index, or -1 when
+// the schema version did not have it.
+func recordColumns(r *Relation, s *arrow.Schema, version uint32) []int {
+	ids := r.Live.Fields[version]
+	out := make([]int, len(r.Columns))
+	for i, c := range r.Columns {
+		out[i] = -1
+		for k := change.SystemColumns; k < s.NumFields(); k++ {
+			if sameColumn(c, s.Field(k), ids, k-change.SystemColumns) {
+				out[i] = k
+				break
+			}
+		}
+	}
+	return out
+}
+
+func sameColumn(c Column, f arrow.Field, ids []int32, place int) bool {
+	if ids != nil {
+		return place < len(ids) && ids[place] == c.FieldID
+	}
+	if text, ok := f.Metadata.GetValue("PARQUET:field_id"); ok {
+		id, err := strconv.ParseInt(text, 10, 32)
+		return err == nil && int32(id) == c.FieldID
+	}
+	return f.Name == c.Name
+}
+
+func releaseAll(run []arrow.RecordBatch) {
+	for _, rec := range run {
+		rec.Release()
+	}
+}
+
+func recordBytes(rec arrow.RecordBatch) int64 {
+	var n int64
+	for _, c := range rec.Columns() {
+		n += dataBytes(c.Data())
+	}
+	return n
+}
+
+func dataBytes(d arrow.ArrayData) int64 {
+	var n int64
+	for _, b := range d.Buffers() {
+		if b != nil {
+			n += int64(b.Len())
+		}
+	}
+	for _, c := range d.Children() {
+		n += dataBytes(c)
+	}
+	return n
+}

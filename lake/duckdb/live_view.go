@@ -1,0 +1,207 @@
+package duckdb
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/skipprd/skipprd/lake/duckdb/driver"
+	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// sortedKeysMax is up to how many winners' keys are sorted, so that each file can be
+// looked up; beyond it only the least and the greatest key count.
+const sortedKeysMax = 200_000
+
+// pinned is the winners of one pin of a table, published to the engine. Immutable;
+// counted references, safe for concurrent use.
+type pinned struct {
+	groups    []pinnedGroup
+	rows      int64
+	deletes   int64
+	truncated bool
+	// key is the column of a single integer key, by group.
+	key  [][]driver.Part
+	keys struct {
+		once   sync.Once
+		sorted []int64 // nil when there are too many
+		ok     bool
+		lo, hi int64
+	}
+	keyColumn []int
+	refs      atomic.Int64
+}
+
+// pinnedGroup is the winners of one record schema.
+type pinnedGroup struct {
+	source  *driver.Source
+	schema  *arrow.Schema
+	version uint32
+}
+
+// liveView is a pin as one query sees it.
+type liveView struct {
+	*pinned
+	groups []liveGroup
+}
+
+// liveGroup has columns[i], the place in the source of the relation's column i, -1
+// where the schema version lacks it.
+type liveGroup struct {
+	source  *driver.Source
+	columns []int
+}
+
+// view publishes the winners of pin p, which must be exact and effective.
+func (l *liveLog) view(r *Relation, p merge.Pin, truncated bool) (*pinned, error) {
+	v := &pinned{truncated: truncated}
+	v.refs.Store(1)
+	var parts []driver.Part
+	var last *liveBlock
+	flush := func() error {
+		if len(parts) == 0 {
+			return nil
+		}
+		err := v.addGroup(r, last, parts)
+		parts = nil
+		return err
+	}
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		rows, all := l.index.Winners(nil, p, b.from, b.to)
+		if !all && len(rows) == 0 {
+			continue
+		}
+		if last != nil && (last.version != b.version || !last.Record().Schema().Equal(b.Record().Schema())) {
+			if err := flush(); err != nil {
+				v.release()
+				return nil, err
+			}
+		}
+		last = b
+		part := driver.Part{Block: b.Block, Rows: rows, All: all}
+		v.deletes += countDeletes(part)
+		parts = append(parts, part)
+	}
+	if err := flush(); err != nil {
+		v.release()
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *pinned) addGroup(r *Relation, b *liveBlock, parts []driver.Part) error {
+	s := b.Record().Schema()
+	fields := make([]arrow.Field, s.NumFields())
+	for i := range fields {
+		fields[i] = arrow.Field{Name: systemColumn(i), Type: s.Field(i).Type, Nullable: true}
+	}
+	source, err := driver.NewSource(arrow.NewSchema(fields, nil), parts)
+	if err != nil {
+		return err
+	}
+	v.groups = append(v.groups, pinnedGroup{source: source, schema: s, version: b.version})
+	v.rows += source.Rows()
+	if len(r.Key) == 1 {
+		columns := recordColumns(r, s, b.version)
+		at := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == r.Key[0] })
+		v.key = append(v.key, parts)
+		v.keyColumn = append(v.keyColumn, columns[at])
+	}
+	return nil
+}
+
+func (v *pinned) retain() { v.refs.Add(1) }
+
+// release gives a reference back; the queries that name the sources are over by then.
+func (v *pinned) release() {
+	if v.refs.Add(-1) > 0 {
+		return
+	}
+	for _, g := range v.groups {
+		g.source.Close()
+	}
+}
+
+// mayHold reports whether a winner's key may lie in [lo, hi].
+func (v *pinned) mayHold(lo, hi int64) bool {
+	v.keys.once.Do(v.collectKeys)
+	k := &v.keys
+	switch {
+	case !k.ok:
+		return true
+	case k.sorted == nil:
+		return lo <= k.hi && k.lo <= hi
+	}
+	at, _ := slices.BinarySearch(k.sorted, lo)
+	return at < len(k.sorted) && k.sorted[at] <= hi
+}
+
+func (v *pinned) collectKeys() {
+	k := &v.keys
+	if len(v.key) == 0 {
+		return
+	}
+	keep := v.rows <= sortedKeysMax
+	first := true
+	for i, parts := range v.key {
+		for _, p := range parts {
+			value := integerColumn(p.Block.Record().Column(v.keyColumn[i]))
+			if value == nil {
+				return
+			}
+			eachRow(p, func(row int) {
+				x := value(row)
+				if first {
+					k.lo, k.hi, first = x, x, false
+				}
+				k.lo, k.hi = min(k.lo, x), max(k.hi, x)
+				if keep {
+					k.sorted = append(k.sorted, x)
+				}
+			})
+		}
+	}
+	slices.Sort(k.sorted)
+	k.ok = !first
+}
+
+func integerColumn(a arrow.Array) func(int) int64 {
+	switch a := a.(type) {
+	case *array.Int64:
+		return a.Value
+	case *array.Int32:
+		return func(i int) int64 { return int64(a.Value(i)) }
+	}
+	return nil
+}
+
+func countDeletes(p driver.Part) int64 {
+	op, ok := p.Block.Record().Column(0).(*array.Uint8)
+	if !ok {
+		return 0
+	}
+	var n int64
+	eachRow(p, func(row int) {
+		if op.Value(row) == uint8(change.Delete) {
+			n++
+		}
+	})
+	return n
+}
+
+func eachRow(p driver.Part, f func(row int)) {
+	if !p.All {
+		for _, r := range p.Rows {
+			f(int(r))
+		}
+		return
+	}
+	for i := range int(p.Block.Record().NumRows()) {
+		f(i)
+	}
+}

@@ -1,0 +1,175 @@
+package duckdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// serve answers connections until ctx ends or parent reaches its end.
+func (w *worker) serve(ctx context.Context, listener net.Listener, parent io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // Accept returns
+	defer stop()
+	if parent != nil {
+		go func() { // ends with the process at the latest: a read of stdin cannot be stopped
+			_, _ = io.Copy(io.Discard, parent)
+			cancel()
+		}()
+	}
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("accept from the engine pool: %w", err)
+		}
+		all.Go(func() { w.answer(ctx, conn) })
+	}
+}
+
+// answer serves one connection until its other end closes it. Requests come one at a
+// time; while one is answered only a cancel may come.
+func (w *worker) answer(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // unblocks reads and writes
+	defer stop()
+	m := newMessages(conn, conn)
+	s, err := newSession(w.db, w.live, w.encoder)
+	if err != nil {
+		_ = m.send(frameFailed, failureOf(err)) // the pool sees the close otherwise
+		return
+	}
+	defer s.close()
+	requests, done := make(chan request), make(chan struct{})
+	canceler := &canceler{}
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		defer close(requests)
+		readRequests(m, canceler, requests, done)
+		canceler.cancel() // the other end is gone
+	})
+	for r := range requests {
+		if err := s.answer(ctx, r, m); err != nil {
+			break
+		}
+	}
+	close(done)
+	_ = conn.Close() // ends the reader
+	reader.Wait()
+}
+
+// request is one frame that wants an answer. ctx ends when it is canceled.
+type request struct {
+	kind     byte
+	plan     *Plan
+	canceled context.Context
+	finish   func()
+}
+
+// canceler cancels the request being answered. A cancel that comes between requests
+// is for one that is over, and does nothing.
+type canceler struct {
+	mu struct {
+		sync.Mutex
+		current *context.CancelFunc
+	}
+}
+
+func (c *canceler) begin() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	mine := &cancel
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.current = mine
+	return ctx, func() {
+		cancel()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.mu.current == mine { // the next request may have begun already
+			c.mu.current = nil
+		}
+	}
+}
+
+func (c *canceler) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.current != nil {
+		(*c.mu.current)()
+	}
+}
+
+// readRequests reads frames until the connection ends or one makes no sense.
+func readRequests(m *messages, c *canceler, requests chan<- request, done <-chan struct{}) {
+	for {
+		kind, _, err := m.receive()
+		if err != nil {
+			return
+		}
+		if kind == frameCancel {
+			c.cancel()
+			continue
+		}
+		var message planMessage
+		if (kind != frameQuery && kind != frameDescribe) || m.decode(&message) != nil {
+			return
+		}
+		p, err := message.plan()
+		if err != nil {
+			return
+		}
+		ctx, finish := c.begin()
+		select {
+		case requests <- request{kind: kind, plan: p, canceled: ctx, finish: finish}:
+		case <-done:
+			finish()
+			return
+		}
+	}
+}
+
+// answer answers one request. An error ends the connection.
+func (s *session) answer(ctx context.Context, r request, m *messages) error {
+	defer r.finish()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(r.canceled, func() { cancel(errCanceled) })
+	defer stop()
+	var err error
+	if r.kind == frameDescribe {
+		var d *Description
+		if d, err = guarded(func() (*Description, error) { return s.describe(r.plan) }); err == nil {
+			return m.send(frameTold, d)
+		}
+	} else {
+		_, err = guarded(func() (struct{}, error) { return struct{}{}, s.query(ctx, r.plan, m) })
+	}
+	var network *net.OpError
+	switch {
+	case err == nil:
+		return m.send(frameDone, nil)
+	case errors.As(err, &network) || errors.Is(err, io.ErrClosedPipe):
+		return err
+	}
+	return m.send(frameFailed, failureOf(err))
+}
+
+// guarded turns a panic into an error of the one query that met it.
+func guarded[T any](f func() (T, error)) (out T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &EngineError{Kind: KindInternal, Message: fmt.Sprintf("panic: %v", r)}
+		}
+	}()
+	return f()
+}
