@@ -77,7 +77,7 @@ func (s *Service) appendSlices(ctx context.Context, tbl lake.Table, j *job, out 
 			if b == nil {
 				continue
 			}
-			err = put(b, withoutDeletes(b, nil))
+			err = put(b, withoutDeletes(b, everyRow(b)))
 			b.Release()
 			if err != nil {
 				return err
@@ -182,15 +182,9 @@ func keyColumns(t *schema.Table) ([]int, error) {
 	return key, nil
 }
 
-// withoutDeletes are the chosen rows (nil: all) that are no deletes.
+// withoutDeletes are the chosen rows that are no deletes.
 func withoutDeletes(b arrow.RecordBatch, chosen []int32) []int32 {
 	op := b.Column(opColumn).(*array.Uint8)
-	if chosen == nil {
-		chosen = make([]int32, b.NumRows())
-		for i := range chosen {
-			chosen[i] = int32(i)
-		}
-	}
 	kept := make([]int32, 0, len(chosen))
 	for _, r := range chosen {
 		if change.Op(op.Value(int(r))) != change.Delete {
@@ -198,6 +192,14 @@ func withoutDeletes(b arrow.RecordBatch, chosen []int32) []int32 {
 		}
 	}
 	return kept
+}
+
+func everyRow(b arrow.RecordBatch) []int32 {
+	rows := make([]int32, b.NumRows())
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	return rows
 }
 
 // lakeRows are the chosen rows, ascending, as the lake wants them: the table's columns,
