@@ -1,0 +1,100 @@
+package pgwire
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// SessionInfo is a session as pg_stat_activity shows it.
+type SessionInfo struct {
+	PID             uint32
+	User, Database  string
+	ApplicationName string
+	RemoteAddr      string
+	TLS             bool
+	// BackendStart is when the session began, QueryStart when its current or last
+	// statement did, StateChange when State last changed.
+	BackendStart, QueryStart, StateChange time.Time
+	// State is pg_stat_activity's: active, idle, idle in transaction, idle in
+	// transaction (aborted).
+	State string
+	// Query is the text of the current or last statement, cut to 1 KiB.
+	Query string
+}
+
+// activity is the record that other goroutines may read.
+type activity struct {
+	mu struct {
+		sync.Mutex
+		info SessionInfo
+	}
+}
+
+const queryTextMax = 1 << 10
+
+func (a *activity) update(f func(*SessionInfo)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(&a.mu.info)
+}
+
+func (a *activity) read() SessionInfo {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mu.info
+}
+
+func (a *activity) running(now time.Time, query string) {
+	if len(query) > queryTextMax {
+		query = query[:queryTextMax]
+	}
+	a.update(func(i *SessionInfo) {
+		i.State, i.Query, i.QueryStart, i.StateChange = "active", query, now, now
+	})
+}
+
+func (a *activity) idle(now time.Time, status TxStatus) {
+	state := "idle"
+	switch status {
+	case InTx:
+		state = "idle in transaction"
+	case Aborted:
+		state = "idle in transaction (aborted)"
+	}
+	a.update(func(i *SessionInfo) {
+		if i.State != state {
+			i.State, i.StateChange = state, now
+		}
+	})
+}
+
+// Sessions returns the sessions, by PID. Safe for concurrent use.
+func (s *Server) Sessions() []SessionInfo {
+	var out []SessionInfo
+	for _, ss := range s.all() {
+		out = append(out, ss.activity.read())
+	}
+	slices.SortFunc(out, func(a, b SessionInfo) int { return int(a.PID) - int(b.PID) })
+	return out
+}
+
+// Cancel cancels the running statement of a session, as pg_cancel_backend does; false
+// means that there is no such session.
+func (s *Server) Cancel(pid uint32) bool {
+	ss := s.session(pid)
+	if ss != nil {
+		ss.cancel(ErrClientCancel)
+	}
+	return ss != nil
+}
+
+// Terminate ends a session, as pg_terminate_backend does; false means that there is
+// no such session.
+func (s *Server) Terminate(pid uint32) bool {
+	ss := s.session(pid)
+	if ss != nil {
+		ss.terminate(ErrTerminated)
+	}
+	return ss != nil
+}

@@ -1,0 +1,91 @@
+package pgwire
+
+import (
+	"context"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// copyReader is the client's data of a COPY FROM STDIN. The data of a CopyData
+// message are not buffered, however long it is.
+type copyReader struct {
+	session *session
+	ctx     context.Context // of the statement
+	end     error           // once the stream is over
+}
+
+// Read implements CopyReader.
+func (r *copyReader) Read(p []byte) (int, error) {
+	if r.end != nil || len(p) == 0 {
+		return 0, r.end
+	}
+	stop := context.AfterFunc(r.ctx, r.session.conn.interruptRead)
+	defer stop()
+	n, err := r.read(p)
+	r.end = err
+	return n, err
+}
+
+func (r *copyReader) read(p []byte) (int, error) {
+	s := r.session
+	for s.copyLeft == 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := s.conn.in.Read(p[:min(len(p), s.copyLeft)])
+	s.copyLeft -= n
+	if n > 0 || err == nil {
+		return n, nil
+	}
+	return 0, r.lost()
+}
+
+// lost is what the reader of the data sees of a read that failed: why the statement
+// was interrupted, or a broken connection. Never io.EOF, which would be the proper
+// end of the data.
+func (r *copyReader) lost() error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	return &connError{io.ErrUnexpectedEOF}
+}
+
+// next reads the header of the next message of the copy.
+func (r *copyReader) next() error {
+	c := r.session.conn
+	kind, n, err := c.readHeader()
+	if err != nil {
+		if _, ok := pgerr.As(err); ok {
+			return err
+		}
+		return r.lost()
+	}
+	switch kind {
+	case 'd':
+		r.session.copyLeft = n
+		return nil
+	case 'c':
+		if err := c.discard(n); err != nil {
+			return err
+		}
+		return io.EOF
+	case 'f':
+		body, err := c.readBody(n)
+		if err != nil {
+			return err
+		}
+		var m pgproto3.CopyFail
+		if err := decode(&m, body); err != nil {
+			return err
+		}
+		return pgerr.New(codes.QueryCanceled, "COPY from stdin failed: %s", m.Message)
+	case 'H', 'S': // sent by clients that do not look; PostgreSQL ignores them here too
+		return c.discard(n)
+	}
+	return fatal(codes.ProtocolViolation, "unexpected message type 0x%02X during COPY from stdin", kind)
+}

@@ -1,0 +1,282 @@
+package pgwire
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// extended serves a message of the extended protocol. After an error everything is
+// dropped until Sync.
+func (s *session) extended(kind byte, body []byte) error {
+	var ctx context.Context
+	var err error
+	switch kind {
+	case 'P':
+		var m pgproto3.Parse
+		if err := decode(&m, body); err != nil {
+			return err
+		}
+		ctx, err = s.within(m.Query, func(ctx context.Context) error { return s.parse(ctx, &m) })
+	case 'B':
+		var m pgproto3.Bind
+		if err := decode(&m, body); err != nil {
+			return err
+		}
+		ctx, err = s.within(s.textOf(m.PreparedStatement), func(ctx context.Context) error { return s.bind(ctx, &m) })
+	case 'E':
+		var m pgproto3.Execute
+		if err := decode(&m, body); err != nil {
+			return err
+		}
+		text := ""
+		if p := s.portals[m.Portal]; p != nil {
+			text = p.statement.text
+		}
+		ctx, err = s.within(text, func(ctx context.Context) error { return s.execute(ctx, &m) })
+	case 'D':
+		var m pgproto3.Describe
+		if err := decode(&m, body); err != nil {
+			return err
+		}
+		ctx, err = context.Background(), s.describe(&m)
+	case 'C':
+		var m pgproto3.Close
+		if err := decode(&m, body); err != nil {
+			return err
+		}
+		ctx, err = context.Background(), s.close(&m)
+	case 'H':
+		return s.conn.flush()
+	}
+	if err == nil {
+		return s.conn.flushIfFull()
+	}
+	s.skipping = true
+	return s.failedIn(ctx, err)
+}
+
+// within runs f as a statement that can be canceled.
+func (s *session) within(text string, f func(context.Context) error) (context.Context, error) {
+	ctx, end := s.begin(text)
+	err := f(ctx)
+	end()
+	return ctx, err
+}
+
+func (s *session) textOf(name string) string {
+	if st := s.statements[name]; st != nil {
+		return st.text
+	}
+	return ""
+}
+
+func validText(s string) error {
+	if !utf8.ValidString(s) {
+		return pgerr.New(codes.CharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\"")
+	}
+	return nil
+}
+
+func (s *session) parse(ctx context.Context, m *pgproto3.Parse) error {
+	if err := validText(m.Query); err != nil {
+		return err
+	}
+	if m.Name != "" && s.statements[m.Name] != nil {
+		return pgerr.New(codes.DuplicatePreparedStatement, "prepared statement \"%s\" already exists", m.Name)
+	}
+	if m.Name == "" {
+		delete(s.statements, "")
+	}
+	st, err := s.prepare(ctx, m.Query, m.ParameterOIDs)
+	if err != nil {
+		return err
+	}
+	s.statements[m.Name] = &prepared{Statement: st, text: m.Query}
+	s.conn.out = append(s.conn.out, '1', 0, 0, 0, 4)
+	return nil
+}
+
+func (s *session) statement(name string) (*prepared, error) {
+	if st := s.statements[name]; st != nil {
+		return st, nil
+	}
+	if name == "" {
+		return nil, pgerr.New(codes.InvalidSQLStatementName, "unnamed prepared statement does not exist")
+	}
+	return nil, pgerr.New(codes.InvalidSQLStatementName, "prepared statement \"%s\" does not exist", name)
+}
+
+func (s *session) portal(name string) (*portal, error) {
+	if p := s.portals[name]; p != nil {
+		return p, nil
+	}
+	return nil, pgerr.New(codes.InvalidCursorName, "portal \"%s\" does not exist", name)
+}
+
+// bind makes a portal. The message's values live until the next read: the engine
+// copies what it keeps.
+func (s *session) bind(ctx context.Context, m *pgproto3.Bind) error {
+	st, err := s.statement(m.PreparedStatement)
+	if err != nil {
+		return err
+	}
+	if err := s.admit(st); err != nil {
+		return err
+	}
+	if n := len(m.ParameterFormatCodes); n > 1 && n != len(m.Parameters) {
+		return pgerr.New(codes.ProtocolViolation, "bind message has %d parameter formats but %d parameters", n, len(m.Parameters))
+	}
+	if len(m.Parameters) != len(st.Params()) {
+		return pgerr.New(codes.ProtocolViolation, "bind message supplies %d parameters, but prepared statement \"%s\" requires %d",
+			len(m.Parameters), m.PreparedStatement, len(st.Params()))
+	}
+	columns := len(st.Columns())
+	if n := len(m.ResultFormatCodes); n > 1 && n != columns {
+		return pgerr.New(codes.ProtocolViolation, "bind message has %d result formats but query has %d columns", n, columns)
+	}
+	paramFormats, err := expandFormats(m.ParameterFormatCodes, len(m.Parameters))
+	if err != nil {
+		return err
+	}
+	resultFormats, err := expandFormats(m.ResultFormatCodes, columns)
+	if err != nil {
+		return err
+	}
+	if old := s.portals[m.DestinationPortal]; old != nil {
+		if m.DestinationPortal != "" {
+			return pgerr.New(codes.DuplicateCursor, "cursor \"%s\" already exists", m.DestinationPortal)
+		}
+		old.close()
+		delete(s.portals, "")
+	}
+	p := &portal{statement: st, formats: resultFormats}
+	if !st.Empty() {
+		if p.Portal, err = st.Bind(ctx, m.Parameters, paramFormats, resultFormats); err != nil {
+			return err
+		}
+	}
+	s.portals[m.DestinationPortal] = p
+	s.conn.out = append(s.conn.out, '2', 0, 0, 0, 4)
+	return nil
+}
+
+// expandFormats gives each of n values its format code.
+func expandFormats(given []int16, n int) ([]int16, error) {
+	out := make([]int16, n)
+	for _, f := range given {
+		if f != 0 && f != 1 {
+			return nil, pgerr.New(codes.InvalidParameterValue, "unsupported format code: %d", f)
+		}
+	}
+	for i := range out {
+		switch len(given) {
+		case 0:
+		case 1:
+			out[i] = given[0]
+		default:
+			out[i] = given[i]
+		}
+	}
+	return out, nil
+}
+
+func (s *session) describe(m *pgproto3.Describe) error {
+	var columns []Column
+	var formats []int16
+	switch m.ObjectType {
+	case 'S':
+		st, err := s.statement(m.Name)
+		if err != nil {
+			return err
+		}
+		columns = st.Columns()
+		if columns != nil && s.sql.Status() == Aborted {
+			return errAborted()
+		}
+		if err := s.conn.send(&pgproto3.ParameterDescription{ParameterOIDs: st.Params()}); err != nil {
+			return err
+		}
+	case 'P':
+		p, err := s.portal(m.Name)
+		if err != nil {
+			return err
+		}
+		if p.Portal != nil {
+			columns, formats = p.Columns(), p.formats
+		}
+		if columns != nil && s.sql.Status() == Aborted {
+			return errAborted()
+		}
+	default:
+		return fatal(codes.ProtocolViolation, "invalid DESCRIBE message subtype %d", m.ObjectType)
+	}
+	if columns == nil {
+		s.conn.out = append(s.conn.out, 'n', 0, 0, 0, 4)
+		return nil
+	}
+	return s.rowDescription(columns, formats)
+}
+
+func (s *session) execute(ctx context.Context, m *pgproto3.Execute) error {
+	p, err := s.portal(m.Portal)
+	if err != nil {
+		return err
+	}
+	if err := s.admit(p.statement); err != nil {
+		return err
+	}
+	switch {
+	case p.Portal == nil:
+		s.conn.out = append(s.conn.out, 'I', 0, 0, 0, 4)
+		return nil
+	case p.done:
+		if p.Columns() == nil {
+			return pgerr.New(codes.ObjectNotInPrerequisiteState, "portal \"%s\" cannot be run", m.Portal)
+		}
+		return s.complete(emptyTag(p.doneTag))
+	}
+	s.server.metrics.queries.add(1)
+	limit := int(int32(m.MaxRows)) // negative: no limit, as in PostgreSQL
+	tag, done, err := p.Execute(ctx, s.sink.begin(ctx), max(limit, 0))
+	if err != nil {
+		return err
+	}
+	if !done {
+		s.conn.out = append(s.conn.out, 's', 0, 0, 0, 4)
+		return nil
+	}
+	p.done, p.doneTag = true, tag
+	return s.complete(tag)
+}
+
+// emptyTag is the tag of a portal that is executed again after its end: no rows.
+func emptyTag(tag string) string {
+	for i := len(tag); i > 0; i-- {
+		if tag[i-1] == ' ' {
+			return tag[:i] + "0"
+		}
+	}
+	return tag
+}
+
+// close drops a statement or a portal; one that does not exist is no error.
+func (s *session) close(m *pgproto3.Close) error {
+	switch m.ObjectType {
+	case 'S':
+		delete(s.statements, m.Name)
+	case 'P':
+		if p := s.portals[m.Name]; p != nil {
+			p.close()
+			delete(s.portals, m.Name)
+		}
+	default:
+		return fatal(codes.ProtocolViolation, "invalid CLOSE message subtype %d", m.ObjectType)
+	}
+	s.conn.out = append(s.conn.out, '3', 0, 0, 0, 4)
+	return nil
+}

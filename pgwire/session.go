@@ -1,0 +1,296 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// session is one client's connection, from its first byte to its end. All but what
+// stands below mu, busy, ending and activity is owned by the connection's goroutine.
+type session struct {
+	server     *Server
+	conn       *conn
+	log        *slog.Logger
+	sql        Session
+	version    uint32
+	pid        uint32
+	key        []byte
+	statements map[string]*prepared
+	portals    map[string]*portal
+	// skipping drops messages until Sync, after an error in the extended protocol.
+	skipping bool
+	// copyLeft is what is still on the wire of the CopyData that is being read.
+	copyLeft int
+	sink     sink
+	activity activity
+	// busy says that a statement runs.
+	busy atomic.Bool
+	// ending is the cause for which the session shall end at its next wait.
+	ending atomic.Pointer[error]
+	mu     struct {
+		sync.Mutex
+		cancel context.CancelCauseFunc
+	}
+}
+
+// prepared is a prepared statement with its text, for the activity record.
+type prepared struct {
+	Statement
+	text string
+}
+
+// portal is a bound statement. Portal is nil for an empty one.
+type portal struct {
+	Portal
+	statement *prepared
+	formats   []int16
+	// done says that it ran to its end, with tag doneTag.
+	done    bool
+	doneTag string
+}
+
+func newSession(s *Server, tcp net.Conn) *session {
+	ss := &session{
+		server: s, conn: newConn(tcp, &s.metrics.bytes),
+		statements: map[string]*prepared{}, portals: map[string]*portal{},
+	}
+	ss.sink.session = ss
+	return ss
+}
+
+// errDone ends a session in agreement with its client.
+var errDone = errors.New("session is over")
+
+// run serves the connection. It returns when nothing is left to be said.
+func (s *session) run() {
+	s.log = s.server.deps.Log.With("remote", s.conn.tcp.RemoteAddr().String())
+	defer func() {
+		r := recover()
+		s.release()
+		if r == nil {
+			return
+		}
+		s.log.Error("session panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+		_ = s.conn.tcp.SetWriteDeadline(s.server.deps.Clock.Now().Add(farewell)) // fails on a closed socket only
+		s.conn.out = s.conn.out[:0]                                              // may end in half a message
+		s.say(fatal(codes.Internal, "internal error"))
+	}()
+	err := s.start()
+	if err == nil {
+		for err == nil {
+			err = s.step()
+		}
+	} else if !errors.Is(err, errDone) {
+		s.server.metrics.rejected.add(1)
+	}
+	s.end(err)
+}
+
+// farewell is how long the last message may take.
+const farewell = time.Second
+
+// end sends the error that ends the session, if it is one for the client.
+func (s *session) end(err error) {
+	if errors.Is(err, errDone) {
+		return
+	}
+	s.log.Debug("session ended", env.KeyError, err)
+	if e, ok := pgerr.As(err); ok {
+		_ = s.conn.tcp.SetWriteDeadline(s.server.deps.Clock.Now().Add(farewell)) // fails on a closed socket only
+		s.say(e)
+	}
+}
+
+func (s *session) say(e *pgerr.Error) {
+	if s.sendError(e) == nil {
+		_ = s.conn.flush() // the last attempt
+	}
+}
+
+// release gives back what the session holds.
+func (s *session) release() {
+	defer s.server.unregister(s.pid)
+	if s.sql == nil {
+		return
+	}
+	s.closePortals()
+	s.sql.Close()
+	s.sql = nil
+}
+
+// start brings the connection to its first ReadyForQuery.
+func (s *session) start() error {
+	clock := s.server.deps.Clock
+	_ = s.conn.tcp.SetDeadline(clock.Now().Add(s.server.config.StartupTimeout)) // fails on a closed socket only
+	if s.server.closing.Load() {
+		return errDone
+	}
+	st, err := s.negotiate()
+	if err != nil || st == nil {
+		if err == nil {
+			err = errDone
+		}
+		return err
+	}
+	s.conn.startReading()
+	request, err := st.request()
+	if err != nil {
+		return err
+	}
+	if s.server.config.RequireTLS && s.conn.tls() == nil {
+		return fatal(codes.InvalidAuthorizationSpecification, "connection requires TLS").
+			WithHint("Connect with sslmode=require.")
+	}
+	if err := s.authenticate(request.User); err != nil {
+		return err
+	}
+	if !s.server.register(s) {
+		return fatal(codes.TooManyConnections, "sorry, too many clients already")
+	}
+	if s.server.closing.Load() {
+		return fatal(codes.CannotConnectNow, "the database system is shutting down")
+	}
+	_ = s.conn.tcp.SetDeadline(time.Time{}) // fails on a closed socket only
+	s.conn.bodyMax = s.server.config.MessageBytesMax
+	s.version = st.version
+	if err := s.open(request); err != nil {
+		return err
+	}
+	return s.ready()
+}
+
+// open starts the SQL session and greets the client.
+func (s *session) open(request Startup) error {
+	request.PID, request.TLS = s.pid, s.conn.tls() != nil
+	request.RemoteAddr = s.conn.tcp.RemoteAddr().String()
+	request.Cancel = s.cancel
+	now := s.server.deps.Clock.Now()
+	s.activity.update(func(i *SessionInfo) {
+		*i = SessionInfo{
+			PID: s.pid, User: request.User, Database: request.Database, RemoteAddr: request.RemoteAddr,
+			ApplicationName: request.Params["application_name"], TLS: request.TLS, BackendStart: now, StateChange: now,
+		}
+	})
+	ctx, end := s.begin("start-up")
+	defer end()
+	sql, err := s.server.deps.Engine.Open(ctx, request)
+	if err != nil {
+		return asFatal(Translate(ctx, err))
+	}
+	s.sql = sql
+	s.key = make([]byte, 4)
+	if s.version >= pgproto3.ProtocolVersion32 {
+		s.key = make([]byte, 32)
+	}
+	s.server.deps.IDs.Read(s.key)
+	if err := s.conn.send(&pgproto3.AuthenticationOk{}); err != nil {
+		return err
+	}
+	status := defaultStatus(request)
+	maps.Copy(status, sql.Parameters())
+	for _, name := range slices.Sorted(maps.Keys(status)) {
+		if err := s.conn.send(&pgproto3.ParameterStatus{Name: name, Value: status[name]}); err != nil {
+			return err
+		}
+	}
+	return s.conn.send(&pgproto3.BackendKeyData{ProcessID: s.pid, SecretKey: s.key})
+}
+
+// defaultStatus is the set of parameters that drivers rely on, for those that the
+// engine does not report.
+func defaultStatus(request Startup) map[string]string {
+	return map[string]string{
+		"server_version": "15.0", "server_encoding": "UTF8", "client_encoding": "UTF8",
+		"application_name": request.Params["application_name"], "session_authorization": request.User,
+		"is_superuser": "on", "default_transaction_read_only": "off", "in_hot_standby": "off",
+		"DateStyle": "ISO, MDY", "IntervalStyle": "postgres", "TimeZone": "UTC",
+		"integer_datetimes": "on", "standard_conforming_strings": "on",
+	}
+}
+
+// ready ends a round: portals of a finished transaction go, and the client may send.
+func (s *session) ready() error {
+	status := s.sql.Status()
+	if status == Idle {
+		s.closePortals()
+	}
+	s.activity.idle(s.server.deps.Clock.Now(), status)
+	s.conn.out = append(s.conn.out, 'Z', 0, 0, 0, 5, byte(status))
+	return s.conn.flush()
+}
+
+func (s *session) closePortals() {
+	for name, p := range s.portals {
+		p.close()
+		delete(s.portals, name)
+	}
+}
+
+func (p *portal) close() {
+	if p.Portal != nil {
+		p.Portal.Close()
+	}
+}
+
+// begin starts the context of a statement; end must be called.
+func (s *session) begin(text string) (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	s.mu.cancel = cancel
+	s.mu.Unlock()
+	s.busy.Store(true)
+	s.activity.running(s.server.deps.Clock.Now(), text)
+	if cause := s.ending.Load(); cause != nil {
+		cancel(*cause)
+	}
+	return ctx, func() {
+		s.busy.Store(false)
+		s.mu.Lock()
+		s.mu.cancel = nil
+		s.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// cancel cancels the running statement, if any. Safe for concurrent use.
+func (s *session) cancel(cause error) {
+	s.mu.Lock()
+	cancel := s.mu.cancel
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+}
+
+// terminate ends the session: its running statement is canceled; an idle one wakes.
+// Safe for concurrent use.
+func (s *session) terminate(cause error) {
+	s.ending.Store(&cause)
+	s.cancel(cause)
+	s.conn.interruptRead()
+}
+
+// sendError sends and counts an error; like PostgreSQL, it is written out at once.
+func (s *session) sendError(e *pgerr.Error) error {
+	s.server.metrics.countError(string(e.Code))
+	m := errorResponse(e)
+	if err := s.conn.send(&m); err != nil {
+		return err
+	}
+	return s.conn.flush()
+}

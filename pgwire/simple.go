@@ -1,0 +1,153 @@
+package pgwire
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// query serves a Query message: several statements, one implicit transaction.
+func (s *session) query(body []byte) error {
+	var m pgproto3.Query
+	if err := decode(&m, body); err != nil {
+		return err
+	}
+	if err := validText(m.String); err != nil {
+		return s.finishQuery(context.Background(), err)
+	}
+	s.dropUnnamed()
+	ctx, end := s.begin(m.String)
+	err := s.runAll(ctx, m.String)
+	end()
+	return s.finishQuery(ctx, err)
+}
+
+func (s *session) finishQuery(ctx context.Context, err error) error {
+	if err != nil {
+		if err := s.failedIn(ctx, err); err != nil {
+			return err
+		}
+		if err := s.endImplicit(true); err != nil {
+			if err := s.failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return s.ready()
+}
+
+// dropUnnamed forgets the unnamed statement and portal, as a simple query does.
+func (s *session) dropUnnamed() {
+	delete(s.statements, "")
+	if p := s.portals[""]; p != nil {
+		p.close()
+		delete(s.portals, "")
+	}
+}
+
+func (s *session) runAll(ctx context.Context, sql string) error {
+	parts, err := s.sql.Split(sql)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 0 {
+		s.conn.out = append(s.conn.out, 'I', 0, 0, 0, 4)
+		return s.endImplicit(false)
+	}
+	for i, part := range parts {
+		if err := s.runOne(ctx, part, i == len(parts)-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runOne runs a statement of a simple query. After the last one the implicit
+// transaction is committed before the client hears that it succeeded.
+func (s *session) runOne(ctx context.Context, sql string, last bool) error {
+	st, err := s.prepare(ctx, sql, nil)
+	if err != nil {
+		return err
+	}
+	if st.Empty() {
+		if last {
+			return s.endImplicit(false)
+		}
+		return nil
+	}
+	if len(st.Params()) > 0 {
+		return pgerr.New(codes.UndefinedParameter, "there is no parameter $1")
+	}
+	p, err := st.Bind(ctx, nil, nil, make([]int16, len(st.Columns())))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if columns := p.Columns(); columns != nil {
+		if err := s.rowDescription(columns, nil); err != nil {
+			return err
+		}
+	}
+	s.server.metrics.queries.add(1)
+	tag, _, err := p.Execute(ctx, s.sink.begin(ctx), 0)
+	if err != nil {
+		return err
+	}
+	if last {
+		if err := s.endImplicit(false); err != nil {
+			return err
+		}
+	}
+	return s.complete(tag)
+}
+
+// prepare analyses a statement, refusing it in an aborted transaction unless it is
+// one that ends it.
+func (s *session) prepare(ctx context.Context, sql string, types []uint32) (Statement, error) {
+	st, err := s.sql.Prepare(ctx, sql, types)
+	if err != nil {
+		if e, ok := pgerr.As(err); s.sql.Status() == Aborted && !(ok && e.Code == codes.Syntax) {
+			return nil, errAborted()
+		}
+		return nil, err
+	}
+	return st, s.admit(st)
+}
+
+// admit refuses statements in an aborted transaction.
+func (s *session) admit(st Statement) error {
+	if s.sql.Status() == Aborted && !st.Empty() && !st.AllowedInAborted() {
+		return errAborted()
+	}
+	return nil
+}
+
+func errAborted() *pgerr.Error {
+	return pgerr.New(codes.InFailedSQLTransaction,
+		"current transaction is aborted, commands ignored until end of transaction block")
+}
+
+func (s *session) complete(tag string) error {
+	n := len(tag) + 5
+	s.conn.out = append(s.conn.out, 'C', byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	s.conn.out = append(append(s.conn.out, tag...), 0)
+	return s.conn.flushIfFull()
+}
+
+// rowDescription announces columns; formats is nil for text.
+func (s *session) rowDescription(columns []Column, formats []int16) error {
+	fields := make([]pgproto3.FieldDescription, len(columns))
+	for i, c := range columns {
+		fields[i] = pgproto3.FieldDescription{
+			Name: []byte(c.Name), TableOID: c.TableOID, TableAttributeNumber: c.AttNum,
+			DataTypeOID: c.TypeOID, DataTypeSize: c.TypeSize, TypeModifier: c.TypMod,
+		}
+		if formats != nil {
+			fields[i].Format = formats[i]
+		}
+	}
+	return s.conn.send(&pgproto3.RowDescription{Fields: fields})
+}

@@ -1,0 +1,102 @@
+package pgwire
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// sink is the session's side of a running statement.
+type sink struct {
+	session *session
+	ctx     context.Context // of the running statement
+}
+
+func (k *sink) begin(ctx context.Context) *sink {
+	k.ctx = ctx
+	return k
+}
+
+// cause is the reason why the statement must stop, nil to go on. Asked after each
+// batch, so that a client that reads slowly does not keep a canceled statement alive.
+func (k *sink) cause() error {
+	if k.ctx.Err() != nil {
+		return context.Cause(k.ctx)
+	}
+	return nil
+}
+
+// Rows implements Sink.
+func (k *sink) Rows(messages []byte, n int) error {
+	if err := k.session.conn.write(messages); err != nil {
+		return err
+	}
+	k.session.server.metrics.rows.add(int64(n))
+	return k.cause()
+}
+
+// Notice implements Sink.
+func (k *sink) Notice(e *pgerr.Error) error {
+	m := pgproto3.NoticeResponse(errorResponse(e))
+	if err := k.session.conn.send(&m); err != nil {
+		return err
+	}
+	return k.session.conn.flush()
+}
+
+// ParameterStatus implements Sink.
+func (k *sink) ParameterStatus(name, value string) error {
+	if name == "application_name" {
+		k.session.activity.update(func(i *SessionInfo) { i.ApplicationName = value })
+	}
+	return k.session.conn.send(&pgproto3.ParameterStatus{Name: name, Value: value})
+}
+
+// CopyOut implements Sink.
+func (k *sink) CopyOut(format int16, columns int) error {
+	return k.session.conn.send(&pgproto3.CopyOutResponse{OverallFormat: byte(format), ColumnFormatCodes: copyFormats(format, columns)})
+}
+
+func copyFormats(format int16, columns int) []uint16 {
+	out := make([]uint16, columns)
+	for i := range out {
+		out[i] = uint16(format)
+	}
+	return out
+}
+
+// CopyData implements Sink.
+func (k *sink) CopyData(messages []byte, n int) error { return k.Rows(messages, n) }
+
+// CopyDone implements Sink.
+func (k *sink) CopyDone() error {
+	k.session.conn.out = append(k.session.conn.out, 'c', 0, 0, 0, 4)
+	return k.session.conn.flushIfFull()
+}
+
+// CopyIn implements Sink.
+func (k *sink) CopyIn(format int16, columns int) (CopyReader, error) {
+	c := k.session.conn
+	if err := c.send(&pgproto3.CopyInResponse{OverallFormat: byte(format), ColumnFormatCodes: copyFormats(format, columns)}); err != nil {
+		return nil, err
+	}
+	if err := c.flush(); err != nil {
+		return nil, err
+	}
+	_ = c.tcp.SetReadDeadline(time.Time{}) // fails on a closed socket only
+	return &copyReader{session: k.session, ctx: k.ctx}, nil
+}
+
+// CutMessages splits complete messages after the first n, for a row limit that falls
+// into a batch.
+func CutMessages(messages []byte, n int) (head, tail []byte) {
+	at := 0
+	for ; n > 0 && at < len(messages); n-- {
+		at += 1 + int(binary.BigEndian.Uint32(messages[at+1:]))
+	}
+	return messages[:at], messages[at:]
+}

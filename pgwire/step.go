@@ -1,0 +1,160 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// step reads and serves one message. An error ends the session.
+func (s *session) step() error {
+	kind, n, err := s.await()
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case 'd', 'c', 'f': // left over from a COPY that failed
+		return s.conn.discard(n)
+	case 'X':
+		return errDone
+	}
+	body, err := s.conn.readBody(n)
+	if err != nil {
+		return err
+	}
+	if kind == 'S' {
+		return s.sync(n)
+	}
+	if s.skipping {
+		return nil
+	}
+	switch kind {
+	case 'Q':
+		return s.query(body)
+	case 'P', 'B', 'D', 'E', 'C', 'H':
+		return s.extended(kind, body)
+	case 'F':
+		if err := s.failed(pgerr.New(codes.FeatureNotSupported, "fastpath function calls are not supported")); err != nil {
+			return err
+		}
+		return s.ready()
+	}
+	return fatal(codes.ProtocolViolation, "invalid frontend message type %d", kind)
+}
+
+// await waits for the next message's header, as long as the session may idle.
+func (s *session) await() (kind byte, n int, err error) {
+	timeout := s.server.config.IdleTimeout
+	if s.sql.Status() != Idle {
+		timeout = s.server.config.IdleTxTimeout
+	}
+	deadline := time.Time{}
+	if timeout > 0 {
+		deadline = s.server.deps.Clock.Now().Add(timeout)
+	}
+	_ = s.conn.tcp.SetReadDeadline(deadline) // fails on a closed socket only
+	// Looked at after the deadline was set: who ends the session sets these first and
+	// the deadline then.
+	if err := s.endingError(); err != nil {
+		return 0, 0, err
+	}
+	if s.copyLeft > 0 { // of a COPY that failed
+		left := s.copyLeft
+		s.copyLeft = 0
+		if err := s.conn.discard(left); err != nil {
+			return 0, 0, err
+		}
+	}
+	kind, n, err = s.conn.readHeader()
+	if err == nil {
+		if timeout > 0 {
+			_ = s.conn.tcp.SetReadDeadline(time.Time{}) // fails on a closed socket only
+		}
+		return kind, n, nil
+	}
+	switch {
+	case isTimeout(err):
+		if e := s.endingError(); e != nil {
+			return 0, 0, e
+		}
+		if s.sql.Status() == Idle {
+			return 0, 0, fatal("57P05", "terminating connection due to idle-session timeout")
+		}
+		return 0, 0, fatal("25P03", "terminating connection due to idle-in-transaction timeout")
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return 0, 0, errDone
+	}
+	return 0, 0, err
+}
+
+// endingError is the reason to end now, nil when there is none.
+func (s *session) endingError() error {
+	if s.server.closing.Load() || s.ending.Load() != nil {
+		return errAdminShutdown()
+	}
+	return nil
+}
+
+func errAdminShutdown() *pgerr.Error {
+	return fatal(codes.AdminShutdown, "terminating connection due to administrator command")
+}
+
+// sync ends a sequence of the extended protocol.
+func (s *session) sync(n int) error {
+	if n != 0 {
+		return fatal(codes.ProtocolViolation, "invalid message length")
+	}
+	failed := s.skipping
+	s.skipping = false
+	if err := s.endImplicit(failed); err != nil {
+		if err := s.failed(err); err != nil {
+			return err
+		}
+	}
+	return s.ready()
+}
+
+// endImplicit ends the implicit transaction. A statement error is returned for the
+// caller to send.
+func (s *session) endImplicit(failed bool) error {
+	ctx := context.Background() // nothing to cancel: what ran is done
+	return s.sql.Sync(ctx, failed)
+}
+
+// failed reports a statement's error to the client and the SQL session. It returns
+// an error when the session is over.
+func (s *session) failed(err error) error {
+	return s.failedIn(context.Background(), err)
+}
+
+func (s *session) failedIn(ctx context.Context, err error) error {
+	var lost *connError
+	if errors.As(err, &lost) {
+		return err
+	}
+	e := Translate(ctx, err)
+	if e.Code == codes.Internal || e.Code == codes.DataCorrupted {
+		s.server.deps.Log.Error("statement failed", "sqlstate", string(e.Code), "message", e.Message, env.KeyError, e.Cause)
+	}
+	if e.Severity == "FATAL" {
+		return e
+	}
+	s.sql.Fail()
+	return s.sendError(e)
+}
+
+// decode decodes a message; one that is malformed ends the session.
+func decode(m pgproto3.FrontendMessage, body []byte) error {
+	if err := m.Decode(body); err != nil {
+		return fatal(codes.ProtocolViolation, "invalid message format").WithDetail("%v", err)
+	}
+	return nil
+}
