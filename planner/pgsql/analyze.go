@@ -1,0 +1,282 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// Resolver finds relations. Safe for concurrent use.
+type Resolver interface {
+	// Relation finds a table or system relation by its exact names.
+	Relation(schema, name string) (*Relation, bool)
+	// HasSchema reports whether a schema exists.
+	HasSchema(name string) bool
+}
+
+// Relation is a relation that statements may read. Immutable.
+type Relation struct {
+	Schema, Name string
+	OID          uint32
+	Columns      []RelationColumn
+	// Key are the indexes of the key columns, in key order.
+	Key []int
+	// System says that the server makes the rows itself.
+	System bool
+}
+
+// RelationColumn is a column of a Relation.
+type RelationColumn struct {
+	Name string
+	Type Type
+	// Engine is the engine's type of the stored values.
+	Engine  string
+	AttNum  int16
+	FieldID int32
+}
+
+// Function is a function on top of the built-in list; see planner.SystemFunction
+// for what Engine may hold.
+type Function struct {
+	Schema, Name string
+	Args         []uint32
+	Result       uint32
+	Set          bool
+	Engine       string
+}
+
+// Env is what the meaning of a statement depends on.
+type Env struct {
+	Resolver Resolver
+	// SearchPath is resolved: pg_catalog stands where it is searched.
+	SearchPath                  []string
+	User, SessionUser, Database string
+	Version                     string
+	PID                         uint32
+	// Setting returns the value that SHOW would.
+	Setting   func(name string) (string, bool)
+	Functions map[string][]Function // by name
+}
+
+// Analysis is an analysed query, ready to be planned. Immutable.
+type Analysis struct {
+	// SQL in the engine's dialect. NowMark in it stands for the transaction's time.
+	SQL string
+	// Uses are the relations that stand in SQL.
+	Uses []*Use
+	// Columns are the output columns.
+	Columns []OutputColumn
+	// Params are the parameter types.
+	Params []uint32
+	// SetConfig are the calls of set_config, which take effect when the statement
+	// runs.
+	SetConfig []SetConfig
+}
+
+// NowMark stands in Analysis.SQL for the time of the transaction as a quoted
+// literal.
+const NowMark = "\x01now\x01"
+
+// Use is one use of a relation in a statement.
+type Use struct {
+	Relation *Relation
+	// Name is the placeholder in the SQL.
+	Name string
+	// Columns are the columns that the statement needs: index into
+	// Relation.Columns and the name under which SQL knows it.
+	Columns []UsedColumn
+	// KeyPredicate restricts key columns, in the engine's dialect over the used names;
+	// it holds for every row that the statement can need.
+	KeyPredicate string
+	// Bounds are inclusive integer bounds of a single-column key, when Bounded.
+	Bounded    bool
+	Min, Max   int64
+	names      map[int]int
+	seen       map[string]int
+	predicates []string
+}
+
+// UsedColumn is a column of a Use.
+type UsedColumn struct {
+	Index int
+	Name  string
+}
+
+// OutputColumn is a column of a result.
+type OutputColumn struct {
+	Name     string
+	Type     Type
+	TableOID uint32
+	AttNum   int16
+}
+
+// SetConfig is a call of set_config(name, value, is_local).
+type SetConfig struct {
+	Name, Value string
+	Local       bool
+}
+
+// Analyze analyses a SELECT, VALUES or TABLE statement. params are the parameter
+// types that the client declared, 0 for open ones. The error is a *pgerr.Error
+// with its position.
+func Analyze(p *Parsed, params []uint32, env *Env) (*Analysis, error) {
+	sel := p.Node.GetSelectStmt()
+	if sel == nil {
+		return nil, unsupported("cannot analyze this statement")
+	}
+	return AnalyzeSelect(p.SQL, sel, params, env)
+}
+
+// AnalyzeSelect analyses a query that is part of a statement (EXPLAIN, COPY,
+// DECLARE); sql is the whole text, for positions.
+func AnalyzeSelect(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*Analysis, error) {
+	a := &analyzer{env: env, sql: sql, params: append([]uint32(nil), params...)}
+	q, err := a.query(sel, nil)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.finish(q)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range a.params {
+		if t == 0 {
+			if !a.seenParam[i+1] {
+				a.params[i] = OIDText
+				continue
+			}
+			return nil, pgerr.New(codes.IndeterminateDatatype, "could not determine data type of parameter $%d", i+1)
+		}
+	}
+	out.Params = a.params
+	return out, nil
+}
+
+// analyzer is the state of one analysis; used once.
+type analyzer struct {
+	env       *Env
+	sql       string
+	params    []uint32
+	seenParam map[int]bool
+	uses      []*Use
+	setConfig []SetConfig
+	aliases   int
+	depth     int
+}
+
+// maxDepth bounds the nesting of a statement.
+const maxDepth = 400
+
+func (a *analyzer) enter() error {
+	a.depth++
+	if a.depth > maxDepth {
+		return pgerr.New(codes.StatementTooComplex, "stack depth limit exceeded").
+			WithHint("Nest the statement less deeply.")
+	}
+	return nil
+}
+
+func (a *analyzer) leave() { a.depth-- }
+
+// alias makes a name that is unique in the statement.
+func (a *analyzer) alias(hint string) string {
+	a.aliases++
+	return fmt.Sprintf("%s_%d", hint, a.aliases)
+}
+
+// errAt gives an error a position, unless it has one.
+func (a *analyzer) errAt(loc int32, err error) error {
+	e, ok := pgerr.As(err)
+	if !ok || e.Position > 0 || loc < 0 {
+		return err
+	}
+	return e.WithPosition(charPosition(a.sql, loc))
+}
+
+// finish casts the output columns to the engine types of their announced types and
+// prints the statement.
+func (a *analyzer) finish(q *query) (*Analysis, error) {
+	out := &Analysis{Uses: a.uses, SetConfig: a.setConfig}
+	for i := range q.targets {
+		t := &q.targets[i]
+		e := t.expr
+		if e.undecided() {
+			d, err := a.coerce(e, plain(OIDText), implicit)
+			if err != nil {
+				return nil, err
+			}
+			d.name = e.name
+			e = d
+		}
+		c := OutputColumn{Name: t.name, Type: e.typ}
+		if e.col != nil {
+			c.TableOID, c.AttNum = e.col.tableOID, e.col.attNum
+		}
+		out.Columns = append(out.Columns, c)
+		sql, err := outputSQL(e)
+		if err != nil {
+			return nil, a.errAt(e.loc, err)
+		}
+		t.expr = e
+		t.expr.sql = sql
+	}
+	if len(q.targets) == 0 {
+		return nil, unsupported("a query without columns is not supported")
+	}
+	out.SQL = q.print(true)
+	for _, u := range a.uses {
+		u.close()
+	}
+	return out, nil
+}
+
+// outputSQL makes sure that what the engine returns is what is announced.
+func outputSQL(e expr) (string, error) {
+	if e.typ.OID == OIDRecord {
+		return "", unsupported("row values cannot be returned")
+	}
+	if e.text || e.col != nil && e.col.stored {
+		return e.sql, nil
+	}
+	eng := e.typ.engineType()
+	switch {
+	case e.dyn:
+		return "skippr_quotient_text(" + e.sql + ")", nil
+	case eng == "" || eng == "VARCHAR" && lookupType(e.typ.OID).engine == "VARCHAR" && !e.con:
+		return e.sql, nil
+	}
+	return "CAST(" + e.sql + " AS " + eng + ")", nil
+}
+
+func (u *Use) close() {
+	if len(u.Columns) == 0 {
+		i := 0
+		if len(u.Relation.Key) > 0 {
+			i = u.Relation.Key[0]
+		}
+		if len(u.Relation.Columns) > 0 {
+			u.column(i)
+		}
+	}
+	u.KeyPredicate = strings.Join(u.predicates, " AND ")
+}
+
+// column returns the name of a relation's column in the SQL, marking it as used.
+// Names that differ only in case, which the engine cannot tell apart, get a number.
+func (u *Use) column(i int) string {
+	if at, ok := u.names[i]; ok {
+		return u.Columns[at].Name
+	}
+	name := u.Relation.Columns[i].Name
+	low := strings.ToLower(name)
+	if n := u.seen[low]; n > 0 {
+		name = fmt.Sprintf("%s~%d", name, n)
+	}
+	u.seen[low]++
+	u.names[i] = len(u.Columns)
+	u.Columns = append(u.Columns, UsedColumn{Index: i, Name: name})
+	return name
+}

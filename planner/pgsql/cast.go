@@ -1,0 +1,487 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// expr is an analysed expression: its text in the engine's dialect and its type.
+type expr struct {
+	sql string
+	typ Type
+	// lit is the text of a literal whose type is not decided yet (typ unknown);
+	// null is an undecided NULL; param is the number of an undecided parameter.
+	lit   *string
+	null  bool
+	param int
+	// text says that sql yields the exact text of a type whose engine type is another
+	// (a numeric without a modifier, an interval of a source column).
+	text bool
+	// scale is the number of fraction digits of a numeric, -1 unknown; dyn says that
+	// PostgreSQL would show a scale that depends on the value (a quotient).
+	scale int
+	dyn   bool
+	loc   int32
+	// name is the output name PostgreSQL would give, "" for ?column?.
+	name string
+	col  *column // a plain column reference
+	con  bool    // a constant
+	row  []expr  // a row constructor's fields
+	set  bool    // a set-returning call
+	// num is the value of an integer constant.
+	num *int64
+}
+
+func (e *expr) undecided() bool { return e.typ.OID == OIDUnknown }
+
+// coercion is how eager a cast is.
+type coercion uint8
+
+const (
+	implicit coercion = iota
+	assignment
+	explicit
+)
+
+// numericRank orders the number types by implicit promotion.
+func numericRank(oid uint32) int {
+	switch oid {
+	case OIDInt2:
+		return 1
+	case OIDInt4:
+		return 2
+	case OIDInt8:
+		return 3
+	case OIDNumeric:
+		return 4
+	case OIDFloat4:
+		return 5
+	case OIDFloat8:
+		return 6
+	}
+	return 0
+}
+
+func isInt(oid uint32) bool   { return oid == OIDInt2 || oid == OIDInt4 || oid == OIDInt8 }
+func isFloat(oid uint32) bool { return oid == OIDFloat4 || oid == OIDFloat8 }
+
+// isOID reports whether values are object ids: oid and its aliases.
+func isOID(oid uint32) bool {
+	switch oid {
+	case OIDOid, OIDRegclass, OIDRegtype, OIDRegproc, OIDRegnsp, OIDRegrole, 2202, 2203, OIDXid, 29:
+		return true
+	}
+	return false
+}
+
+func isString(oid uint32) bool {
+	return oid == OIDText || oid == OIDVarchar || oid == OIDBpchar || oid == OIDName
+}
+
+// canCoerce reports whether PostgreSQL has a cast from one type to another at the
+// given eagerness.
+func canCoerce(from, to uint32, c coercion) bool {
+	if from == to || from == OIDUnknown || to == OIDAny {
+		return true
+	}
+	if fr, tr := numericRank(from), numericRank(to); fr > 0 && tr > 0 {
+		return fr < tr || c >= assignment
+	}
+	fe, te := ElemOf(from), ElemOf(to)
+	switch {
+	case to == OIDAnyArray:
+		return fe != 0
+	case to == OIDAnyElement:
+		return true
+	case fe != 0 && te != 0:
+		return canCoerce(fe, te, c)
+	case isInt(from) && isOID(to):
+		return true
+	case isOID(from) && (to == OIDOid || isOID(to) && c == explicit):
+		return true
+	case isOID(from) && (to == OIDInt8 || to == OIDInt4):
+		return c >= assignment
+	case isString(from) && isString(to):
+		return true
+	case from == OIDChar && (isString(to)):
+		return true
+	case isString(from) && (to == OIDChar || to == OIDRegclass):
+		return to == OIDRegclass || c >= assignment
+	}
+	return canCoerceTime(from, to, c) || c >= assignment && isString(to) && from != OIDRecord && from != OIDVoid ||
+		c == explicit && canConvert(from, to)
+}
+
+func canCoerceTime(from, to uint32, c coercion) bool {
+	switch from {
+	case OIDDate:
+		return to == OIDTimestamp || to == OIDTimestamptz
+	case OIDTimestamp:
+		return to == OIDTimestamptz || c >= assignment && (to == OIDDate || to == OIDTime)
+	case OIDTimestamptz:
+		return c >= assignment && (to == OIDDate || to == OIDTime || to == OIDTimestamp || to == OIDTimetz)
+	case OIDTime:
+		return to == OIDInterval || to == OIDTimetz
+	case OIDInterval:
+		return c >= assignment && to == OIDTime
+	}
+	return false
+}
+
+// canConvert holds the casts that must be written out.
+func canConvert(from, to uint32) bool {
+	switch {
+	case isString(from) && to != OIDRecord && to != OIDVoid:
+		return true
+	case from == OIDBool && to == OIDInt4, from == OIDInt4 && to == OIDBool:
+		return true
+	case (from == OIDJSON || from == OIDJSONB) && (to == OIDJSON || to == OIDJSONB):
+		return true
+	case from == OIDJSONB && (numericRank(to) > 0 || to == OIDBool):
+		return false
+	}
+	return false
+}
+
+func cannotCast(from, to Type) *pgerr.Error {
+	return pgerr.New(codes.CannotCoerce, "cannot cast type %s to %s", from.Name(), to.Name())
+}
+
+// coerce casts e to a type, deciding undecided literals and parameters.
+func (a *analyzer) coerce(e expr, to Type, c coercion) (expr, error) {
+	if e.undecided() {
+		return a.decide(e, to)
+	}
+	if e.row != nil {
+		return e, a.errAt(e.loc, unsupported("casts of row expressions are not supported"))
+	}
+	if !canCoerce(e.typ.OID, to.OID, c) {
+		return e, a.errAt(e.loc, cannotCast(e.typ, to))
+	}
+	if e.typ.OID == to.OID {
+		return a.applyMod(e, to), nil
+	}
+	out, err := a.convert(e, to)
+	if err != nil {
+		return e, a.errAt(e.loc, err)
+	}
+	out.loc, out.name, out.con, out.col = e.loc, e.name, e.con, nil
+	return out, nil
+}
+
+// decide gives an undecided literal, NULL or parameter its type.
+func (a *analyzer) decide(e expr, to Type) (expr, error) {
+	if to.OID == OIDUnknown || to.OID == OIDAny || to.OID == OIDAnyElement {
+		to = plain(OIDText)
+	}
+	out := expr{typ: to, loc: e.loc, con: true, name: e.name, scale: -1}
+	if _, s, ok := to.decimal(); ok {
+		out.scale = s
+	}
+	eng := to.engineType()
+	switch {
+	case e.null:
+		if eng == "" {
+			eng = "DECIMAL(38,0)"
+			out.scale = 0
+			if to.isArray() {
+				eng = "DECIMAL(38,10)[]"
+			}
+		}
+		out.sql = "CAST(NULL AS " + eng + ")"
+		return out, nil
+	case e.param > 0:
+		return a.decideParam(e, to, out)
+	}
+	return a.literal(*e.lit, to, out)
+}
+
+func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
+	n := e.param
+	if a.params[n-1] == 0 {
+		a.params[n-1] = to.OID
+	}
+	have := plain(a.params[n-1])
+	out.typ, out.con = have, true
+	out.sql = fmt.Sprintf("$%d", n)
+	switch eng := have.engineType(); {
+	case have.OID == OIDNumeric:
+		out.text = true
+	case eng == "":
+		out.sql = "CAST(" + out.sql + " AS DECIMAL(38,10)[])"
+	case eng != "VARCHAR" || true:
+		out.sql = "CAST(" + out.sql + " AS " + eng + ")"
+	}
+	if have.OID != to.OID || to.Mod >= 0 {
+		return a.coerce(out, to, explicit)
+	}
+	return out, nil
+}
+
+// literal makes the typed constant of a literal's text.
+func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
+	if isOID(to.OID) && to.OID != OIDOid {
+		if v, done, err := a.regLiteral(text, to); done || err != nil {
+			if err != nil {
+				return out, a.errAt(out.loc, err)
+			}
+			out.sql = fmt.Sprintf("CAST(%d AS BIGINT)", v)
+			return out, nil
+		}
+	}
+	conv, err := EngineText(to, text)
+	if err != nil {
+		return out, a.errAt(out.loc, err)
+	}
+	eng := to.engineType()
+	switch {
+	case to.OID == OIDNumeric:
+		return a.decimalLiteral(conv, to, out)
+	case eng == "":
+		out.sql = "CAST(" + quote(conv) + " AS DECIMAL(38,10)[])"
+	case eng == "VARCHAR":
+		out.sql = quote(conv)
+	default:
+		out.sql = "CAST(" + quote(conv) + " AS " + eng + ")"
+	}
+	return out, nil
+}
+
+// decimalLiteral makes a decimal constant with exactly the digits it is written
+// with.
+func (a *analyzer) decimalLiteral(text string, to Type, out expr) (expr, error) {
+	digits, scale, ok := plainDecimal(text)
+	width := len(strings.TrimLeft(strings.ReplaceAll(strings.TrimLeft(digits, "+-"), ".", ""), "0"))
+	width = max(width, scale, 1)
+	if !ok || width > maxDigits {
+		return out, a.errAt(out.loc, unsupported("numeric constants of more than %d digits are not supported", maxDigits))
+	}
+	out.sql = fmt.Sprintf("CAST('%s' AS DECIMAL(%d,%d))", digits, width, scale)
+	out.scale = scale
+	if eng := to.engineType(); eng != "" {
+		out.sql = "CAST(" + out.sql + " AS " + eng + ")"
+		_, out.scale, _ = to.decimal()
+	}
+	return out, nil
+}
+
+// plainDecimal expands an exponent: "1.5e3" becomes "1500", scale 0.
+func plainDecimal(s string) (digits string, scale int, ok bool) {
+	mant, exp := s, 0
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		if _, err := fmt.Sscanf(s[i+1:], "%d", &exp); err != nil || exp > 100 || exp < -100 {
+			return "", 0, false
+		}
+		mant = s[:i]
+	}
+	sign := ""
+	if mant != "" && (mant[0] == '-' || mant[0] == '+') {
+		sign, mant = strings.TrimPrefix(mant[:1], "+"), mant[1:]
+	}
+	whole, frac, _ := strings.Cut(mant, ".")
+	for ; exp > 0; exp-- {
+		if frac == "" {
+			whole += "0"
+			continue
+		}
+		whole, frac = whole+frac[:1], frac[1:]
+	}
+	for ; exp < 0; exp++ {
+		if whole == "" {
+			whole = "0"
+		}
+		whole, frac = whole[:len(whole)-1], whole[len(whole)-1:]+frac
+	}
+	if whole == "" {
+		whole = "0"
+	}
+	if frac == "" {
+		return sign + whole, 0, true
+	}
+	return sign + whole + "." + frac, len(frac), true
+}
+
+// applyMod applies a type modifier to a value that already has the type.
+func (a *analyzer) applyMod(e expr, to Type) expr {
+	if to.Mod < 0 || to.Mod == e.typ.Mod {
+		return e
+	}
+	out := e
+	out.typ, out.col = to, nil
+	n := to.Mod - 4
+	switch to.OID {
+	case OIDNumeric:
+		eng := to.engineType()
+		if eng == "" {
+			return e
+		}
+		out.sql = "CAST(" + decimalSQL(e) + " AS " + eng + ")"
+		out.text, out.dyn = false, false
+		_, out.scale, _ = to.decimal()
+	case OIDVarchar:
+		out.sql = fmt.Sprintf("left(%s, %d)", e.sql, n)
+	case OIDBpchar:
+		out.sql = fmt.Sprintf("rpad(left(%s, %d), %d, ' ')", e.sql, n, n)
+	case OIDTimestamp, OIDTimestamptz:
+		if to.Mod < 6 && to.Mod >= 0 {
+			out.sql = roundTimestamp(e.sql, to)
+		}
+	}
+	return out
+}
+
+// roundTimestamp rounds to the given number of fraction digits.
+func roundTimestamp(sql string, to Type) string {
+	unit := int64(1)
+	for i := to.Mod; i < 6; i++ {
+		unit *= 10
+	}
+	back := "make_timestamp"
+	if to.OID == OIDTimestamptz {
+		back = "make_timestamptz"
+	}
+	return fmt.Sprintf("%s(CAST(((epoch_us(%s) + %d) // %d) * %d AS BIGINT))", back, sql, unit/2, unit, unit)
+}
+
+// decimalSQL renders a numeric expression as an engine DECIMAL.
+func decimalSQL(e expr) string {
+	if e.text {
+		return "skippr_num(" + e.sql + ")"
+	}
+	return e.sql
+}
+
+// convert renders the cast of a decided expression to another type.
+func (a *analyzer) convert(e expr, to Type) (expr, error) {
+	out := expr{typ: to, scale: -1}
+	from := e.typ.OID
+	switch {
+	case to.OID == OIDNumeric:
+		return a.toNumeric(e, to), nil
+	case isString(to.OID) || to.OID == OIDChar:
+		s, err := textOf(e)
+		if err != nil {
+			return e, err
+		}
+		out.sql = s
+		if to.OID == OIDChar {
+			out.sql = "left(" + s + ", 1)"
+		}
+		return a.applyMod(out, to), nil
+	case isString(from) || from == OIDChar:
+		return a.fromText(e, to)
+	case from == OIDNumeric:
+		out.sql = "CAST(" + decimalSQL(e) + " AS " + to.engineType() + ")"
+	case e.text:
+		out.sql = "CAST(CAST(" + e.sql + " AS " + e.typ.engineType() + ") AS " + to.engineType() + ")"
+	case from == OIDTime && to.OID == OIDInterval:
+		out.sql = "(" + e.sql + " - TIME '00:00:00')"
+		return out, unsupported("cast of time to interval is not supported")
+	case from == OIDInterval && to.OID == OIDTime:
+		out.sql = "(TIME '00:00:00' + " + e.sql + ")"
+	case e.typ.isArray() && to.isArray() && to.engineType() == "":
+		out.sql = "CAST(" + e.sql + " AS DECIMAL(38,10)[])"
+	case to.engineType() == "VARCHAR" && lookupType(from).engine == "VARCHAR":
+		out.sql = e.sql
+	case isOID(from) && isOID(to.OID):
+		out.sql = e.sql
+	default:
+		out.sql = "CAST(" + e.sql + " AS " + to.engineType() + ")"
+	}
+	return out, nil
+}
+
+func (a *analyzer) toNumeric(e expr, to Type) expr {
+	out := expr{typ: plain(OIDNumeric), scale: 0}
+	switch {
+	case e.typ.OID == OIDInt2:
+		out.sql = "CAST(" + e.sql + " AS DECIMAL(5,0))"
+	case e.typ.OID == OIDInt4:
+		out.sql = "CAST(" + e.sql + " AS DECIMAL(10,0))"
+	case e.typ.OID == OIDInt8:
+		out.sql = "CAST(" + e.sql + " AS DECIMAL(19,0))"
+	case isFloat(e.typ.OID):
+		out.sql, out.text, out.scale = "skippr_float_numeric("+e.sql+")", true, -1
+		if eng := to.engineType(); eng != "" {
+			out.sql, out.text = "CAST("+e.sql+" AS "+eng+")", false
+			out.typ = to
+			_, out.scale, _ = to.decimal()
+			return out
+		}
+	default:
+		out.sql, out.text, out.scale = "skippr_text_numeric("+e.sql+")", true, -1
+	}
+	return a.applyMod(out, to)
+}
+
+// fromText renders the cast of a non-constant text value.
+func (a *analyzer) fromText(e expr, to Type) (expr, error) {
+	out := expr{typ: to, scale: -1, sql: e.sql}
+	src := e.sql
+	if e.typ.OID == OIDBpchar {
+		src = "rtrim(" + src + ", ' ')"
+	}
+	switch to.OID {
+	case OIDInt2, OIDInt4, OIDInt8:
+		out.sql = fmt.Sprintf("skippr_text_int(%s, CAST(NULL AS %s))", src, to.engineType())
+		out.sql = fmt.Sprintf("CAST(skippr_int_text(%s, '%s') AS %s)", src, to.Name(), to.engineType())
+	case OIDBool:
+		out.sql = "skippr_text_bool(" + src + ")"
+	case OIDJSON, OIDJSONB, OIDXML:
+		out.sql = src
+	case OIDRegclass:
+		return a.regclassOfText(src, out)
+	case OIDFloat4, OIDFloat8, OIDDate, OIDTime, OIDTimestamp, OIDTimestamptz, OIDInterval, OIDUUID, OIDOid:
+		out.sql = "CAST(trim(" + src + ") AS " + to.engineType() + ")"
+	default:
+		if lookupType(to.OID).engine != "VARCHAR" {
+			return out, unsupported("cast of a non-constant %s to %s is not supported", e.typ.Name(), to.Name())
+		}
+	}
+	return out, nil
+}
+
+// textOf renders a value as PostgreSQL's cast to text does.
+func textOf(e expr) (string, error) {
+	if e.text {
+		return e.sql, nil
+	}
+	switch e.typ.OID {
+	case OIDBpchar:
+		return "rtrim(" + e.sql + ", ' ')", nil
+	case OIDFloat4, OIDFloat8:
+		return "skippr_float_text(" + e.sql + ")", nil
+	case OIDBytea:
+		return `('\x' || lower(hex(` + e.sql + `)))`, nil
+	case OIDInterval:
+		return "skippr_interval_text(" + e.sql + ")", nil
+	case OIDNumeric:
+		if e.dyn {
+			return "skippr_quotient_text(" + e.sql + ")", nil
+		}
+	case OIDRegclass, OIDRegtype, OIDRegproc, OIDRegnsp, OIDRegrole, 2202, 2203:
+		return "", errRegText
+	case OIDRecord:
+		return "", unsupported("text form of row values is not supported")
+	}
+	t := lookupType(e.typ.OID)
+	if t.elem != 0 {
+		switch lookupType(t.elem).engine {
+		case "VARCHAR":
+			return "skippr_text_array(" + e.sql + ")", nil
+		case "SMALLINT", "INTEGER", "BIGINT", "BOOLEAN", "UUID", "DATE":
+			if e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector {
+				return "array_to_string(" + e.sql + ", ' ')", nil
+			}
+			return "skippr_text_array(CAST(" + e.sql + " AS VARCHAR[]))", nil
+		}
+		return "", unsupported("text form of %s is not supported", e.typ.Name())
+	}
+	if t.engine == "VARCHAR" {
+		return e.sql, nil
+	}
+	return "CAST(" + e.sql + " AS VARCHAR)", nil
+}

@@ -1,0 +1,435 @@
+package pgsql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// expr analyses an expression in a scope. A part of it that is grouped by counts as
+// grouped as a whole.
+func (a *analyzer) expr(n *pg.Node, s *scope) (expr, error) {
+	if err := a.enter(); err != nil {
+		return expr{}, err
+	}
+	defer a.leave()
+	mark := len(s.refs)
+	e, err := a.exprNode(n, s)
+	if err == nil && s.grouped && s.groupSQL[e.sql] && len(s.refs) > mark {
+		s.refs = s.refs[:mark]
+	}
+	return e, err
+}
+
+func (a *analyzer) exprNode(n *pg.Node, s *scope) (expr, error) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_ColumnRef:
+		return a.columnRef(v.ColumnRef, s)
+	case *pg.Node_AConst:
+		return a.constant(v.AConst)
+	case *pg.Node_ParamRef:
+		return a.paramRef(v.ParamRef)
+	case *pg.Node_TypeCast:
+		return a.typeCast(v.TypeCast, s)
+	case *pg.Node_AExpr:
+		return a.operator(v.AExpr, s)
+	case *pg.Node_BoolExpr:
+		return a.boolExpr(v.BoolExpr, s)
+	case *pg.Node_FuncCall:
+		return a.funcCall(v.FuncCall, s)
+	case *pg.Node_SubLink:
+		return a.subLink(v.SubLink, s)
+	case *pg.Node_CaseExpr:
+		return a.caseExpr(v.CaseExpr, s)
+	case *pg.Node_NullTest:
+		return a.nullTest(v.NullTest, s)
+	case *pg.Node_BooleanTest:
+		return a.booleanTest(v.BooleanTest, s)
+	}
+	return a.exprRest(n, s)
+}
+
+func (a *analyzer) exprRest(n *pg.Node, s *scope) (expr, error) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_CoalesceExpr:
+		return a.choice("coalesce", "COALESCE", v.CoalesceExpr.Args, v.CoalesceExpr.Location, s)
+	case *pg.Node_MinMaxExpr:
+		if v.MinMaxExpr.Op == pg.MinMaxOp_IS_LEAST {
+			return a.choice("least", "LEAST", v.MinMaxExpr.Args, v.MinMaxExpr.Location, s)
+		}
+		return a.choice("greatest", "GREATEST", v.MinMaxExpr.Args, v.MinMaxExpr.Location, s)
+	case *pg.Node_AIndirection:
+		return a.indirection(v.AIndirection, s)
+	case *pg.Node_AArrayExpr:
+		return a.arrayExpr(v.AArrayExpr, s, nil)
+	case *pg.Node_RowExpr:
+		return a.rowExpr(v.RowExpr, s)
+	case *pg.Node_CollateClause:
+		return a.collate(v.CollateClause, s)
+	case *pg.Node_SqlvalueFunction:
+		return a.valueFunction(v.SqlvalueFunction)
+	case *pg.Node_GroupingFunc:
+		return a.grouping(v.GroupingFunc, s)
+	case *pg.Node_SetToDefault:
+		return expr{}, a.errAt(v.SetToDefault.Location, pgerr.New(codes.Syntax, "DEFAULT is not allowed in this context"))
+	}
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", n.GetNode()), "*pg_query.Node_")
+	return expr{}, unsupported("expressions of the kind %s are not supported", kind)
+}
+
+func (a *analyzer) constant(c *pg.A_Const) (expr, error) {
+	e := expr{typ: plain(OIDUnknown), loc: c.Location, con: true, scale: -1}
+	if c.Isnull {
+		e.null = true
+		return e, nil
+	}
+	switch v := c.Val.(type) {
+	case *pg.A_Const_Ival:
+		n := int64(v.Ival.Ival)
+		e.num, e.typ, e.sql = &n, plain(OIDInt4), strconv.FormatInt(n, 10)
+		return e, nil
+	case *pg.A_Const_Fval:
+		s := strings.ReplaceAll(v.Fval.Fval, "_", "")
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			e.num, e.typ, e.sql = &n, plain(OIDInt8), fmt.Sprintf("CAST(%d AS BIGINT)", n)
+			return e, nil
+		}
+		e.typ = plain(OIDNumeric)
+		return a.decimalLiteral(s, e.typ, e)
+	case *pg.A_Const_Boolval:
+		e.typ, e.sql = plain(OIDBool), strconv.FormatBool(v.Boolval.Boolval)
+		return e, nil
+	case *pg.A_Const_Sval:
+		s := v.Sval.Sval
+		e.lit = &s
+		return e, nil
+	}
+	return e, a.errAt(c.Location, unsupported("bit string constants are not supported"))
+}
+
+func (a *analyzer) paramRef(p *pg.ParamRef) (expr, error) {
+	n := int(p.Number)
+	const maxParams = 65535
+	if n < 1 || n > maxParams {
+		return expr{}, a.errAt(p.Location, pgerr.New(codes.UndefinedParameter, "there is no parameter $%d", n))
+	}
+	for len(a.params) < n {
+		a.params = append(a.params, 0)
+	}
+	if a.seenParam == nil {
+		a.seenParam = map[int]bool{}
+	}
+	a.seenParam[n] = true
+	e := expr{typ: plain(OIDUnknown), param: n, loc: p.Location, scale: -1, con: true}
+	if t := a.params[n-1]; t != 0 && t != OIDUnknown {
+		return a.decide(e, plain(t))
+	}
+	a.params[n-1] = 0
+	return e, nil
+}
+
+func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
+	to, err := a.typeName(n.TypeName)
+	if err != nil {
+		return expr{}, err
+	}
+	var e expr
+	if arr := n.Arg.GetAArrayExpr(); arr != nil && to.isArray() {
+		e, err = a.arrayExpr(arr, s, &to)
+	} else {
+		e, err = a.expr(n.Arg, s)
+	}
+	if err != nil {
+		return e, err
+	}
+	loc := e.loc
+	if to.OID == OIDInterval && len(n.TypeName.Typmods) > 0 {
+		if e, err = intervalField(e, n.TypeName.Typmods[0]); err != nil {
+			return e, a.errAt(loc, err)
+		}
+	}
+	if e.typ.OID == to.OID && e.typ.OID == OIDNumeric && to.Mod < 0 {
+		return e, nil
+	}
+	out, err := a.castReg(e, to)
+	if err == errNotReg {
+		out, err = a.coerce(e, to, explicit)
+	}
+	if err != nil {
+		return e, a.errAt(loc, err)
+	}
+	if out.typ.OID == OIDBpchar && e.typ.OID == OIDBpchar {
+		out.typ = to
+	}
+	out.name, out.loc = e.name, loc
+	return out, nil
+}
+
+// intervalField applies the unit of INTERVAL '1' DAY to a bare number.
+func intervalField(e expr, mask *pg.Node) (expr, error) {
+	units := map[int32]string{4: "years", 2: "months", 8: "days", 1024: "hours", 2048: "minutes", 4096: "seconds", 0x7fff: ""}
+	unit, ok := units[mask.GetAConst().GetIval().GetIval()]
+	if !ok || e.lit == nil {
+		return e, unsupported("interval fields of this kind are not supported")
+	}
+	if _, err := strconv.ParseFloat(strings.TrimSpace(*e.lit), 64); err == nil && unit != "" {
+		s := *e.lit + " " + unit
+		e.lit = &s
+	}
+	return e, nil
+}
+
+func (a *analyzer) boolExpr(n *pg.BoolExpr, s *scope) (expr, error) {
+	var parts []string
+	con := true
+	word := map[pg.BoolExprType]string{pg.BoolExprType_AND_EXPR: "AND", pg.BoolExprType_OR_EXPR: "OR", pg.BoolExprType_NOT_EXPR: "NOT"}[n.Boolop]
+	for _, arg := range n.Args {
+		e, err := a.expr(arg, s)
+		if err != nil {
+			return e, err
+		}
+		if e, err = a.boolean(e, word); err != nil {
+			return e, err
+		}
+		con = con && e.con
+		parts = append(parts, e.sql)
+	}
+	out := expr{typ: plain(OIDBool), loc: n.Location, scale: -1, con: con}
+	if n.Boolop == pg.BoolExprType_NOT_EXPR {
+		out.sql = "(NOT " + parts[0] + ")"
+		return out, nil
+	}
+	out.sql = "(" + strings.Join(parts, " "+word+" ") + ")"
+	return out, nil
+}
+
+func (a *analyzer) nullTest(n *pg.NullTest, s *scope) (expr, error) {
+	e, err := a.expr(n.Arg, s)
+	if err != nil {
+		return e, err
+	}
+	if e, err = a.settled(e); err != nil {
+		return e, err
+	}
+	word := " IS NULL"
+	if n.Nulltesttype == pg.NullTestType_IS_NOT_NULL {
+		word = " IS NOT NULL"
+	}
+	out := expr{typ: plain(OIDBool), loc: n.Location, scale: -1, con: e.con}
+	if e.row != nil { // a row is null when all its fields are, not null when none is
+		var parts []string
+		for _, f := range e.row {
+			if f, err = a.settled(f); err != nil {
+				return e, err
+			}
+			parts = append(parts, f.sql+word)
+		}
+		out.sql = "(" + strings.Join(parts, " AND ") + ")"
+		return out, nil
+	}
+	out.sql = "(" + e.sql + word + ")"
+	return out, nil
+}
+
+func (a *analyzer) booleanTest(n *pg.BooleanTest, s *scope) (expr, error) {
+	e, err := a.expr(n.Arg, s)
+	if err != nil {
+		return e, err
+	}
+	if e, err = a.boolean(e, "IS TRUE"); err != nil {
+		return e, err
+	}
+	forms := map[pg.BoolTestType]string{
+		pg.BoolTestType_IS_TRUE: "(%s IS NOT DISTINCT FROM true)", pg.BoolTestType_IS_NOT_TRUE: "(%s IS DISTINCT FROM true)",
+		pg.BoolTestType_IS_FALSE: "(%s IS NOT DISTINCT FROM false)", pg.BoolTestType_IS_NOT_FALSE: "(%s IS DISTINCT FROM false)",
+		pg.BoolTestType_IS_UNKNOWN: "(%s IS NULL)", pg.BoolTestType_IS_NOT_UNKNOWN: "(%s IS NOT NULL)",
+	}
+	return expr{sql: fmt.Sprintf(forms[n.Booltesttype], e.sql), typ: plain(OIDBool), loc: n.Location, scale: -1, con: e.con}, nil
+}
+
+// exprList analyses several expressions.
+func (a *analyzer) exprList(list []*pg.Node, s *scope) ([]expr, error) {
+	out := make([]expr, 0, len(list))
+	for _, n := range list {
+		e, err := a.expr(n, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func pointers(list []expr) []*expr {
+	out := make([]*expr, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
+func sqlOf(list []expr) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = list[i].sql
+	}
+	return out
+}
+
+// choice analyses COALESCE, GREATEST and LEAST.
+func (a *analyzer) choice(fn, word string, args []*pg.Node, loc int32, s *scope) (expr, error) {
+	list, err := a.exprList(args, s)
+	if err != nil {
+		return expr{}, err
+	}
+	out, err := a.unify(pointers(list), word)
+	if err != nil {
+		return expr{}, err
+	}
+	if out.text && fn != "coalesce" {
+		for i := range list {
+			list[i].sql = decimalSQL(list[i])
+		}
+		out.text = false
+	}
+	out.sql = fn + "(" + strings.Join(sqlOf(list), ", ") + ")"
+	out.loc, out.name = loc, fn
+	if fn != "coalesce" && out.typ.OID == OIDNumeric {
+		out.typ.Mod = -1
+	}
+	return out, nil
+}
+
+func (a *analyzer) caseExpr(n *pg.CaseExpr, s *scope) (expr, error) {
+	var arg *expr
+	if n.Arg != nil {
+		e, err := a.expr(n.Arg, s)
+		if err != nil {
+			return e, err
+		}
+		if e, err = a.settled(e); err != nil {
+			return e, err
+		}
+		arg = &e
+	}
+	var conds []string
+	var results []expr
+	for _, w := range n.Args {
+		cw := w.GetCaseWhen()
+		e, err := a.expr(cw.Expr, s)
+		if err != nil {
+			return e, err
+		}
+		if arg != nil {
+			e, err = a.compare("=", *arg, e, cw.Location)
+		} else {
+			e, err = a.boolean(e, "CASE/WHEN")
+		}
+		if err != nil {
+			return e, err
+		}
+		conds = append(conds, e.sql)
+		r, err := a.expr(cw.Result, s)
+		if err != nil {
+			return r, err
+		}
+		results = append(results, r)
+	}
+	last := expr{typ: plain(OIDUnknown), null: true, con: true, scale: -1, loc: n.Location}
+	if n.Defresult != nil {
+		var err error
+		if last, err = a.expr(n.Defresult, s); err != nil {
+			return last, err
+		}
+	}
+	results = append(results, last)
+	out, err := a.unify(pointers(results), "CASE")
+	if err != nil {
+		return out, err
+	}
+	var b strings.Builder
+	b.WriteString("CASE")
+	for i, c := range conds {
+		b.WriteString(" WHEN " + c + " THEN " + results[i].sql)
+	}
+	b.WriteString(" ELSE " + results[len(conds)].sql + " END")
+	out.sql, out.loc = b.String(), n.Location
+	return out, nil
+}
+
+func (a *analyzer) rowExpr(n *pg.RowExpr, s *scope) (expr, error) {
+	list, err := a.exprList(n.Args, s)
+	if err != nil {
+		return expr{}, err
+	}
+	return expr{sql: "row(" + strings.Join(sqlOf(list), ", ") + ")", typ: plain(OIDRecord), loc: n.Location, row: list, scale: -1}, nil
+}
+
+func (a *analyzer) collate(n *pg.CollateClause, s *scope) (expr, error) {
+	e, err := a.expr(n.Arg, s)
+	if err != nil {
+		return e, err
+	}
+	name := n.Collname[len(n.Collname)-1].GetString_().GetSval()
+	switch name {
+	case "default", "C", "POSIX", "ucs_basic", "C.utf8", "C.UTF-8":
+		return a.settled(e)
+	}
+	return e, a.errAt(n.Location, unsupported("collation \"%s\" is not supported", name).WithHint("Strings compare by code point, as with COLLATE \"C\"."))
+}
+
+func (a *analyzer) grouping(n *pg.GroupingFunc, s *scope) (expr, error) {
+	s.aggDepth++
+	list, err := a.exprList(n.Args, s)
+	s.aggDepth--
+	if err != nil {
+		return expr{}, err
+	}
+	return expr{
+		sql: "CAST(grouping(" + strings.Join(sqlOf(list), ", ") + ") AS INTEGER)", typ: plain(OIDInt4), loc: n.Location,
+		name: "grouping", scale: -1,
+	}, nil
+}
+
+// valueFunction analyses CURRENT_DATE, CURRENT_USER and the like.
+func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
+	e := expr{loc: n.Location, name: valueFunctionName(n.Op), scale: -1, typ: plain(OIDName)}
+	now := "CAST(" + NowMark + " AS TIMESTAMPTZ)"
+	switch n.Op {
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_DATE:
+		e.sql, e.typ = "CAST("+now+" AS DATE)", plain(OIDDate)
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP:
+		e.sql, e.typ = now, plain(OIDTimestamptz)
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:
+		return a.applyMod(expr{sql: now, typ: plain(OIDTimestamptz), loc: n.Location, name: e.name, scale: -1}, Type{OIDTimestamptz, n.Typmod}), nil
+	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
+		e.sql, e.typ = "CAST("+now+" AS TIMESTAMP)", plain(OIDTimestamp)
+	case pg.SQLValueFunctionOp_SVFOP_LOCALTIME:
+		e.sql, e.typ = "CAST(CAST("+now+" AS TIMESTAMP) AS TIME)", plain(OIDTime)
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_USER, pg.SQLValueFunctionOp_SVFOP_USER, pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE:
+		e.sql = quote(a.env.User)
+	case pg.SQLValueFunctionOp_SVFOP_SESSION_USER:
+		e.sql = quote(a.env.SessionUser)
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG:
+		e.sql = quote(a.env.Database)
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
+		e.sql = a.currentSchema()
+	default:
+		return e, a.errAt(n.Location, unsupported("%s is not supported", strings.ToUpper(e.name)))
+	}
+	return e, nil
+}
+
+// currentSchema is the first schema of the search path that can hold tables.
+func (a *analyzer) currentSchema() string {
+	for _, p := range a.env.SearchPath {
+		if p != "pg_catalog" && a.env.Resolver.HasSchema(p) {
+			return quote(p)
+		}
+	}
+	return "CAST(NULL AS VARCHAR)"
+}

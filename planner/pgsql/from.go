@@ -1,0 +1,396 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// source is an analysed part of FROM.
+type source struct {
+	sql     string
+	items   []*item
+	columns []*column
+}
+
+// from analyses a FROM list into the scope and prints it.
+func (a *analyzer) from(list []*pg.Node, s *scope) (string, error) {
+	var parts []string
+	for _, n := range list {
+		src, err := a.fromNode(n, s)
+		if err != nil {
+			return "", err
+		}
+		if err := a.addItems(s, src.items); err != nil {
+			return "", err
+		}
+		s.columns = append(s.columns, src.columns...)
+		parts = append(parts, src.sql)
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+func (a *analyzer) addItems(s *scope, items []*item) error {
+	for _, it := range items {
+		for _, have := range s.items {
+			if it.name != "" && have.name == it.name && (have.schema == it.schema || have.schema == "" || it.schema == "") {
+				return pgerr.New(codes.DuplicateAlias, "table name \"%s\" specified more than once", it.name)
+			}
+		}
+		s.items = append(s.items, it)
+	}
+	return nil
+}
+
+func (a *analyzer) fromNode(n *pg.Node, s *scope) (*source, error) {
+	if err := a.enter(); err != nil {
+		return nil, err
+	}
+	defer a.leave()
+	switch v := n.Node.(type) {
+	case *pg.Node_RangeVar:
+		return a.rangeVar(v.RangeVar, s)
+	case *pg.Node_RangeSubselect:
+		return a.subselect(v.RangeSubselect, s)
+	case *pg.Node_RangeFunction:
+		return a.rangeFunction(v.RangeFunction, s)
+	case *pg.Node_JoinExpr:
+		return a.join(v.JoinExpr, s)
+	case *pg.Node_RangeTableSample:
+		return nil, unsupported("TABLESAMPLE is not supported")
+	}
+	return nil, unsupported("this kind of FROM item is not supported")
+}
+
+func (a *analyzer) rangeVar(n *pg.RangeVar, s *scope) (*source, error) {
+	if n.Schemaname == "" {
+		if c := s.findCTE(n.Relname); c != nil {
+			return a.cteSource(c, n)
+		}
+	}
+	if n.Catalogname != "" && n.Catalogname != a.env.Database {
+		return nil, a.errAt(n.Location, unsupported("cross-database references are not implemented: \"%s.%s.%s\"",
+			n.Catalogname, n.Schemaname, n.Relname))
+	}
+	rel, err := a.relation(n.Schemaname, n.Relname, n.Location)
+	if err != nil {
+		return nil, err
+	}
+	return a.relationSource(rel, n)
+}
+
+// relation finds a table by name, along the search path when it has no schema.
+func (a *analyzer) relation(schema, name string, loc int32) (*Relation, error) {
+	if schema != "" {
+		if rel, ok := a.env.Resolver.Relation(schema, name); ok {
+			return rel, nil
+		}
+		return nil, a.errAt(loc, pgerr.New(codes.UndefinedTable, "relation \"%s.%s\" does not exist", schema, name))
+	}
+	for _, p := range a.env.SearchPath {
+		if rel, ok := a.env.Resolver.Relation(p, name); ok {
+			return rel, nil
+		}
+	}
+	return nil, a.errAt(loc, pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", name))
+}
+
+// use registers one use of a relation.
+func (a *analyzer) use(rel *Relation) *Use {
+	u := &Use{
+		Relation: rel, Name: fmt.Sprintf("skippr_rel_%d", len(a.uses)+1),
+		names: map[int]int{}, seen: map[string]int{},
+	}
+	a.uses = append(a.uses, u)
+	return u
+}
+
+func (a *analyzer) relationSource(rel *Relation, n *pg.RangeVar) (*source, error) {
+	u := a.use(rel)
+	alias := a.alias("t")
+	it := &item{name: n.Relname, schema: rel.Schema, use: u}
+	if n.Alias != nil {
+		it.name, it.schema = n.Alias.Aliasname, ""
+	}
+	for i, rc := range rel.Columns {
+		c := &column{
+			name: rc.Name, typ: rc.Type, scale: -1, tableOID: rel.OID, attNum: rc.AttNum, stored: true, item: it, index: i,
+			sql: func() string { return alias + "." + ident(u.column(i)) },
+		}
+		if eng := strings.ToUpper(rc.Engine); eng == "VARCHAR" && lookupType(rc.Type.OID).engine != "VARCHAR" {
+			c.text = true
+		}
+		if _, scale, ok := rc.Type.decimal(); ok {
+			c.scale = scale
+		}
+		it.columns = append(it.columns, c)
+	}
+	if err := a.renameColumns(it, n.Alias, n.Location); err != nil {
+		return nil, err
+	}
+	return &source{sql: ident(u.Name) + " AS " + alias, items: []*item{it}, columns: it.columns}, nil
+}
+
+func (a *analyzer) renameColumns(it *item, alias *pg.Alias, loc int32) error {
+	if alias == nil {
+		return nil
+	}
+	if len(alias.Colnames) > len(it.columns) {
+		return a.errAt(loc, pgerr.New(codes.InvalidColumnReference,
+			"table \"%s\" has %d columns available but %d columns specified", it.name, len(it.columns), len(alias.Colnames)))
+	}
+	for i, n := range alias.Colnames {
+		it.columns[i].name = n.GetString_().GetSval()
+	}
+	return nil
+}
+
+func (a *analyzer) cteSource(c *cte, n *pg.RangeVar) (*source, error) {
+	it := &item{name: n.Relname}
+	if n.Alias != nil {
+		it.name = n.Alias.Aliasname
+	}
+	alias := a.alias("t")
+	it.columns = targetColumns(c.columns, alias, it)
+	if err := a.renameColumns(it, n.Alias, n.Location); err != nil {
+		return nil, err
+	}
+	return &source{sql: c.alias + " AS " + alias, items: []*item{it}, columns: it.columns}, nil
+}
+
+// targetColumns are the columns of a subquery with the given targets, which it
+// prints as c1, c2, ….
+func targetColumns(targets []target, alias string, it *item) []*column {
+	var out []*column
+	for i, t := range targets {
+		sql := fmt.Sprintf("%s.c%d", alias, i+1)
+		c := &column{
+			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, item: it, index: -1,
+			sql: func() string { return sql },
+		}
+		if src := t.expr.col; src != nil {
+			c.tableOID, c.attNum, c.stored = src.tableOID, src.attNum, src.stored
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (a *analyzer) subselect(n *pg.RangeSubselect, s *scope) (*source, error) {
+	outer := &scope{parent: s.parent, ctes: s.ctes}
+	if n.Lateral {
+		outer = s
+	}
+	q, err := a.query(n.Subquery.GetSelectStmt(), outer)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.settle(q); err != nil {
+		return nil, err
+	}
+	it := &item{}
+	if n.Alias != nil {
+		it.name = n.Alias.Aliasname
+	}
+	alias := a.alias("q")
+	it.columns = targetColumns(q.targets, alias, it)
+	if err := a.renameColumns(it, n.Alias, -1); err != nil {
+		return nil, err
+	}
+	sql := "(" + q.print(false) + ") AS " + alias
+	if n.Lateral {
+		sql = "LATERAL " + sql
+	}
+	return &source{sql: sql, items: []*item{it}, columns: it.columns}, nil
+}
+
+// rangeFunction analyses a set-returning function in FROM, which becomes a
+// subquery with an unnest.
+func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error) {
+	if len(n.Functions) != 1 || len(n.Coldeflist) > 0 {
+		return nil, unsupported("ROWS FROM with several functions or column definitions is not supported")
+	}
+	call := n.Functions[0].GetList().GetItems()[0]
+	e, err := a.expr(call, s)
+	if err != nil {
+		return nil, err
+	}
+	it := &item{name: e.name}
+	if n.Alias != nil {
+		it.name = n.Alias.Aliasname
+	}
+	e, err = a.settled(e)
+	if err != nil {
+		return nil, err
+	}
+	alias := a.alias("f")
+	first := target{name: e.name, expr: e}
+	if n.Alias != nil {
+		first.name = n.Alias.Aliasname
+	}
+	targets := []target{first}
+	sql := e.sql + " AS c1"
+	if n.Ordinality {
+		if !e.set {
+			return nil, unsupported("WITH ORDINALITY is supported for set-returning functions only")
+		}
+		targets = append(targets, target{name: "ordinality", expr: expr{typ: plain(OIDInt8), scale: -1}})
+		sql += ", generate_subscripts(" + strings.TrimSuffix(strings.TrimPrefix(e.sql, "unnest("), ")") + ", 1) AS c2"
+	}
+	it.columns = targetColumns(targets, alias, it)
+	if err := a.renameColumns(it, n.Alias, -1); err != nil {
+		return nil, err
+	}
+	return &source{sql: "LATERAL (SELECT " + sql + ") AS " + alias, items: []*item{it}, columns: it.columns}, nil
+}
+
+var joinWords = map[pg.JoinType]string{
+	pg.JoinType_JOIN_INNER: "JOIN", pg.JoinType_JOIN_LEFT: "LEFT JOIN",
+	pg.JoinType_JOIN_RIGHT: "RIGHT JOIN", pg.JoinType_JOIN_FULL: "FULL JOIN",
+}
+
+func (a *analyzer) join(n *pg.JoinExpr, s *scope) (*source, error) {
+	left, err := a.fromNode(n.Larg, s)
+	if err != nil {
+		return nil, err
+	}
+	// A lateral right side sees the left one.
+	inner := &scope{parent: s.parent, ctes: s.ctes, items: append(s.items[:len(s.items):len(s.items)], left.items...),
+		columns: append(s.columns[:len(s.columns):len(s.columns)], left.columns...), noAgg: "JOIN conditions"}
+	right, err := a.fromNode(n.Rarg, inner)
+	if err != nil {
+		return nil, err
+	}
+	on := &scope{parent: s.parent, ctes: s.ctes, noAgg: "JOIN conditions"}
+	for _, part := range []*source{left, right} {
+		if err := a.addItems(on, part.items); err != nil {
+			return nil, err
+		}
+		on.columns = append(on.columns, part.columns...)
+	}
+	out := &source{items: on.items, columns: on.columns}
+	cond, err := a.joinCondition(n, left, right, on, out)
+	if err != nil {
+		return nil, err
+	}
+	switch word := joinWords[n.Jointype]; {
+	case cond == "" && n.Jointype == pg.JoinType_JOIN_INNER:
+		out.sql = "(" + left.sql + " CROSS JOIN " + right.sql + ")"
+	case word == "":
+		return nil, unsupported("this kind of join is not supported")
+	default:
+		out.sql = "(" + left.sql + " " + word + " " + right.sql + " ON " + cond + ")"
+	}
+	return out, a.joinAlias(n, out)
+}
+
+func (a *analyzer) joinAlias(n *pg.JoinExpr, out *source) error {
+	if n.Alias == nil {
+		return nil
+	}
+	it := &item{name: n.Alias.Aliasname}
+	for _, c := range out.columns {
+		if !c.hidden {
+			cc := *c
+			it.columns = append(it.columns, &cc)
+		}
+	}
+	out.items, out.columns = []*item{it}, it.columns
+	return a.renameColumns(it, n.Alias, -1)
+}
+
+func (a *analyzer) joinCondition(n *pg.JoinExpr, left, right *source, on *scope, out *source) (string, error) {
+	names := []string{}
+	for _, u := range n.UsingClause {
+		names = append(names, u.GetString_().GetSval())
+	}
+	if n.IsNatural {
+		for _, c := range left.columns {
+			if !c.hidden && len(visible(right.columns, c.name)) > 0 {
+				names = append(names, c.name)
+			}
+		}
+	}
+	switch {
+	case len(names) > 0:
+		return a.using(n, names, left, right, out)
+	case n.IsNatural || n.Quals == nil:
+		if n.Jointype == pg.JoinType_JOIN_INNER {
+			return "", nil
+		}
+		return "true", nil
+	}
+	e, err := a.condition(n.Quals, on, "JOIN/ON")
+	if err != nil {
+		return "", err
+	}
+	if n.Jointype == pg.JoinType_JOIN_INNER {
+		a.restrict(n.Quals, on)
+	}
+	return e.sql, nil
+}
+
+func visible(columns []*column, name string) []*column {
+	var out []*column
+	for _, c := range columns {
+		if c.name == name && !c.hidden {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// using joins on equal names and merges those columns into one.
+func (a *analyzer) using(n *pg.JoinExpr, names []string, left, right *source, out *source) (string, error) {
+	var conds []string
+	var merged []*column
+	drop := map[*column]bool{}
+	for _, name := range names {
+		l, r := visible(left.columns, name), visible(right.columns, name)
+		for side, cs := range map[string][]*column{"left": l, "right": r} {
+			if len(cs) == 0 {
+				return "", pgerr.New(codes.UndefinedColumn, "column \"%s\" specified in USING clause does not exist in %s table", name, side)
+			}
+			if len(cs) > 1 {
+				return "", pgerr.New(codes.AmbiguousColumn, "common column name \"%s\" appears more than once in %s table", name, side)
+			}
+		}
+		scratch := &scope{aggDepth: 1}
+		le, re := a.reference(l[0], -1, scratch), a.reference(r[0], -1, scratch)
+		eq, err := a.compare("=", le, re, -1)
+		if err != nil {
+			return "", err
+		}
+		conds = append(conds, eq.sql)
+		drop[l[0]], drop[r[0]] = true, true
+		merged = append(merged, mergedColumn(n.Jointype, l[0], r[0]))
+	}
+	var rest []*column
+	for _, c := range out.columns {
+		if drop[c] {
+			h := *c
+			h.hidden = true
+			c = &h
+		}
+		rest = append(rest, c)
+	}
+	out.columns = append(merged, rest...)
+	return strings.Join(conds, " AND "), nil
+}
+
+func mergedColumn(kind pg.JoinType, l, r *column) *column {
+	m := *l
+	switch kind {
+	case pg.JoinType_JOIN_RIGHT:
+		m = *r
+		m.name = l.name
+	case pg.JoinType_JOIN_FULL:
+		m.sql = func() string { return "coalesce(" + l.sql() + ", " + r.sql() + ")" }
+		m.item, m.tableOID, m.attNum = nil, 0, 0
+	}
+	m.merged = true
+	return &m
+}

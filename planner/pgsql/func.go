@@ -1,0 +1,443 @@
+package pgsql
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// funcCall analyses a call: of a scalar function, an aggregate, a window function
+// or a set-returning function.
+func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
+	schema, name := "", ""
+	for _, p := range n.Funcname {
+		if name != "" {
+			schema = name
+		}
+		name = p.GetString_().GetSval()
+	}
+	if n.FuncVariadic {
+		return expr{}, a.errAt(n.Location, unsupported("VARIADIC calls are not supported"))
+	}
+	if schema == "" || schema == "pg_catalog" {
+		if e, ok, err := a.specialCall(name, n, s); ok || err != nil {
+			e.loc, e.name = n.Location, name
+			return e, a.errAt(n.Location, err)
+		}
+	}
+	cands := a.candidates(schema, name)
+	aggregate := len(cands) > 0 && cands[0].kind == 'a'
+	if aggregate && n.Over == nil {
+		if s.noAgg != "" {
+			return expr{}, a.errAt(n.Location, pgerr.New(codes.Grouping, "aggregate functions are not allowed in %s", s.noAgg))
+		}
+		if s.aggDepth > 0 {
+			return expr{}, a.errAt(n.Location, pgerr.New(codes.Grouping, "aggregate function calls cannot be nested"))
+		}
+		s.hasAgg = true
+		s.aggDepth++
+		defer func() { s.aggDepth-- }()
+	}
+	args, err := a.exprList(n.Args, s)
+	if err != nil {
+		return expr{}, err
+	}
+	c, ambiguous := choose(cands, args)
+	if c == nil {
+		if len(args) == 1 && len(cands) == 0 {
+			if e, ok, err := a.castCall(name, args[0]); ok {
+				return e, a.errAt(n.Location, err)
+			}
+		}
+		shown := name
+		if schema != "" {
+			shown = schema + "." + name
+		}
+		return expr{}, a.errAt(n.Location, noFunction(shown, args, ambiguous))
+	}
+	if err := a.checkCall(c, n); err != nil {
+		return expr{}, a.errAt(n.Location, err)
+	}
+	e, err := a.call(c, args, n, s)
+	e.loc, e.name = n.Location, name
+	return e, err
+}
+
+func (a *analyzer) checkCall(c *signature, n *pg.FuncCall) error {
+	agg := c.kind == 'a'
+	switch {
+	case c.kind == 'w' && n.Over == nil:
+		return pgerr.New(codes.WrongObjectType, "window function %s requires an OVER clause", c.name)
+	case n.Over != nil && !agg && c.kind != 'w':
+		return pgerr.New(codes.WrongObjectType, "OVER specified, but %s is not a window function nor an aggregate function", c.name)
+	case n.AggStar && (c.name != "count" || !agg):
+		return noFunction(c.name, nil, false)
+	case !agg && n.AggDistinct:
+		return pgerr.New(codes.WrongObjectType, "DISTINCT specified, but %s is not an aggregate function", c.name)
+	case !agg && len(n.AggOrder) > 0:
+		return pgerr.New(codes.WrongObjectType, "ORDER BY specified, but %s is not an aggregate function", c.name)
+	case !agg && n.AggFilter != nil:
+		return pgerr.New(codes.WrongObjectType, "FILTER specified, but %s is not an aggregate function", c.name)
+	case n.AggDistinct && n.Over != nil:
+		return unsupported("DISTINCT is not implemented for window functions")
+	case c.name == "count" && len(c.args) == 0 && !n.AggStar:
+		return pgerr.New(codes.WrongObjectType, "count(*) must be used to call a parameterless aggregate function")
+	}
+	return nil
+}
+
+// castCall is a type name used as a function: int4(x), text(x).
+func (a *analyzer) castCall(name string, e expr) (expr, bool, error) {
+	oid, ok := TypeNamed(name)
+	if !ok || e.undecided() {
+		return e, false, nil
+	}
+	out, err := a.coerce(e, plain(oid), explicit)
+	return out, true, err
+}
+
+// callNamed calls a built-in by name.
+func (a *analyzer) callNamed(name string, args []expr, loc int32) (expr, error) {
+	c, ambiguous := choose(a.candidates("pg_catalog", name), args)
+	if c == nil {
+		return expr{}, a.errAt(loc, noFunction(name, args, ambiguous))
+	}
+	e, err := a.call(c, args, nil, nil)
+	e.loc = loc
+	return e, err
+}
+
+var factMark = regexp.MustCompile(`\{(fact|rel):([^}]*)\}|\{now\}`)
+
+// call prints a call of a chosen overload. n and s are nil for plain scalar calls.
+func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (expr, error) {
+	args, typ, err := a.bindArgs(c, args)
+	if err != nil {
+		return expr{}, err
+	}
+	out := expr{typ: typ, scale: -1, set: c.kind == 's'}
+	if n != nil && c.kind != 's' && c.kind != 'f' || typ.OID == OIDNumeric {
+		a.numericResult(c, args, &out)
+	}
+	var parts []string
+	for i, e := range args {
+		switch {
+		case c.args[i] == OIDAny && e.row == nil:
+			parts = append(parts, e.sql)
+		default:
+			parts = append(parts, native(e))
+		}
+	}
+	decor := decoration{}
+	if n != nil && c.kind != 'f' && c.kind != 's' {
+		if decor, err = a.decorate(n, s, c); err != nil {
+			return out, err
+		}
+	}
+	engine := c.engine
+	if engine == "quotient" {
+		engine, out.dyn = averageTemplate(args[0]), true
+	}
+	out.sql, err = a.expand(engine, parts, decor)
+	return out, err
+}
+
+// numericResult works out the scale of a numeric result.
+func (a *analyzer) numericResult(c *signature, args []expr, out *expr) {
+	if c.kind == 'a' && c.name == "avg" && out.typ.OID == OIDNumeric {
+		out.dyn, out.scale = true, 20
+		return
+	}
+	for _, e := range args {
+		if e.typ.OID == OIDNumeric {
+			out.scale = fractionDigits(e)
+			out.dyn = e.dyn && (c.kind != 'f' || c.name == "abs")
+			break
+		}
+	}
+	if c.kind == 'f' && out.typ.OID == OIDNumeric {
+		switch c.name {
+		case "round", "trunc":
+			out.scale = 0
+			if len(args) > 1 {
+				out.scale = -1
+				if args[1].num != nil {
+					out.scale = int(max(*args[1].num, 0))
+				}
+			}
+		case "ceil", "ceiling", "floor", "sign", "div":
+			out.scale = 0
+		}
+	}
+	if c.name == "sum" && c.kind == 'a' && c.args[0] == OIDInt8 {
+		out.scale = 0
+	}
+}
+
+func averageTemplate(e expr) string {
+	scale := fractionDigits(e)
+	return fmt.Sprintf("skippr_average_scaled(@sum($1), @count($1), '1%s', '1%s')",
+		strings.Repeat("0", scale), strings.Repeat("0", 21-min(scale, 21)))
+}
+
+// decoration is what stands around the arguments of an aggregate or window call.
+type decoration struct{ before, after, filter, over string }
+
+func (a *analyzer) decorate(n *pg.FuncCall, s *scope, c *signature) (decoration, error) {
+	var d decoration
+	if n.AggDistinct {
+		d.before = "DISTINCT "
+	}
+	var parts []string
+	for _, o := range n.AggOrder {
+		sb := o.GetSortBy()
+		e, err := a.expr(sb.Node, s)
+		if err != nil {
+			return d, err
+		}
+		if e, err = a.settled(e); err != nil {
+			return d, err
+		}
+		if !e.con {
+			parts = append(parts, sortKey(e)+sortDirection(sb))
+		}
+	}
+	if len(parts) > 0 {
+		d.after = " ORDER BY " + strings.Join(parts, ", ")
+	}
+	if n.AggFilter != nil {
+		e, err := a.condition(n.AggFilter, s, "FILTER")
+		if err != nil {
+			return d, err
+		}
+		d.filter = " FILTER (WHERE " + e.sql + ")"
+	}
+	if n.Over != nil {
+		w, err := a.window(n.Over, s)
+		if err != nil {
+			return d, err
+		}
+		d.over = " OVER (" + w + ")"
+	}
+	return d, nil
+}
+
+// expand fills a template.
+func (a *analyzer) expand(tmpl string, args []string, d decoration) (string, error) {
+	var failed error
+	tmpl = factMark.ReplaceAllStringFunc(tmpl, func(m string) string {
+		sub := factMark.FindStringSubmatch(m)
+		switch sub[1] {
+		case "":
+			return NowMark
+		case "fact":
+			return quote(a.fact(sub[2]))
+		}
+		schema, name, _ := strings.Cut(sub[2], ".")
+		rel, ok := a.env.Resolver.Relation(schema, name)
+		if !ok {
+			failed = pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", sub[2])
+			return m
+		}
+		u := a.use(rel)
+		for i := range rel.Columns {
+			u.column(i)
+		}
+		return ident(u.Name)
+	})
+	if failed != nil {
+		return "", failed
+	}
+	tmpl = decorateCalls(tmpl, d)
+	var b strings.Builder
+	for i := 0; i < len(tmpl); i++ {
+		if tmpl[i] == '$' && i+1 < len(tmpl) && tmpl[i+1] >= '1' && tmpl[i+1] <= '9' {
+			b.WriteString(args[tmpl[i+1]-'1'])
+			i++
+			continue
+		}
+		b.WriteByte(tmpl[i])
+	}
+	return b.String(), nil
+}
+
+// decorateCalls turns every @f(args) into f(DISTINCT args ORDER BY …) FILTER … OVER ….
+func decorateCalls(tmpl string, d decoration) string {
+	for {
+		at := strings.IndexByte(tmpl, '@')
+		if at < 0 {
+			return tmpl
+		}
+		open := at + strings.IndexByte(tmpl[at:], '(')
+		depth, end := 0, open
+		for ; end < len(tmpl); end++ {
+			if tmpl[end] == '(' {
+				depth++
+			}
+			if tmpl[end] == ')' {
+				if depth--; depth == 0 {
+					break
+				}
+			}
+		}
+		inner := tmpl[open+1 : end]
+		call := tmpl[at+1:open] + "(" + d.before + inner + d.after + ")" + d.filter + d.over
+		tmpl = tmpl[:at] + call + tmpl[end+1:]
+	}
+}
+
+func (a *analyzer) fact(name string) string {
+	switch name {
+	case "user":
+		return a.env.User
+	case "database":
+		return a.env.Database
+	case "version":
+		return a.env.Version
+	case "version_text":
+		return "PostgreSQL " + a.env.Version + " (skipprd)"
+	case "pid":
+		return strconv.FormatUint(uint64(a.env.PID), 10)
+	case "search_path":
+		return strings.Join(a.env.SearchPath, ",")
+	}
+	return ""
+}
+
+// Frame options of a window, as PostgreSQL's parser numbers them.
+const (
+	frameNonDefault       = 0x00001
+	frameRange            = 0x00002
+	frameRows             = 0x00004
+	frameGroups           = 0x00008
+	frameStartUnbounded   = 0x00020
+	frameEndUnbounded     = 0x00100
+	frameStartCurrent     = 0x00200
+	frameEndCurrent       = 0x00400
+	frameStartPreceding   = 0x00800
+	frameEndPreceding     = 0x01000
+	frameStartFollowing   = 0x02000
+	frameEndFollowing     = 0x04000
+	frameExcludeCurrent   = 0x08000
+	frameExcludeGroup     = 0x10000
+	frameExcludeTies      = 0x20000
+	frameEndUnboundedPrec = 0x00080
+)
+
+// window prints the inside of OVER (…).
+func (a *analyzer) window(w *pg.WindowDef, s *scope) (string, error) {
+	ref := w.Refname
+	if ref == "" && w.Name != "" {
+		ref = w.Name // OVER w
+	}
+	partition, order := w.PartitionClause, w.OrderClause
+	frame := w
+	if ref != "" {
+		base, ok := s.windows[ref]
+		if !ok {
+			return "", a.errAt(w.Location, pgerr.New(codes.UndefinedObject, "window \"%s\" does not exist", ref))
+		}
+		if base.Refname != "" {
+			return "", unsupported("a window that copies a window that copies another is not supported")
+		}
+		partition = append(base.PartitionClause[:len(base.PartitionClause):len(base.PartitionClause)], partition...)
+		if len(order) == 0 {
+			order = base.OrderClause
+		}
+		if w.FrameOptions&frameNonDefault == 0 {
+			frame = base
+		}
+	}
+	var parts, list []string
+	for _, p := range partition {
+		e, err := a.expr(p, s)
+		if err != nil {
+			return "", err
+		}
+		if e, err = a.settled(e); err != nil {
+			return "", err
+		}
+		list = append(list, sortKey(e))
+	}
+	if len(list) > 0 {
+		parts = append(parts, "PARTITION BY "+strings.Join(list, ", "))
+	}
+	list = nil
+	for _, o := range order {
+		e, err := a.expr(o.GetSortBy().Node, s)
+		if err != nil {
+			return "", err
+		}
+		if e, err = a.settled(e); err != nil {
+			return "", err
+		}
+		list = append(list, sortKey(e)+sortDirection(o.GetSortBy()))
+	}
+	if len(list) > 0 {
+		parts = append(parts, "ORDER BY "+strings.Join(list, ", "))
+	}
+	f, err := a.frame(frame, s)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(strings.Join(parts, " ") + f), nil
+}
+
+func (a *analyzer) frame(w *pg.WindowDef, s *scope) (string, error) {
+	o := w.FrameOptions
+	if o&frameNonDefault == 0 {
+		return "", nil
+	}
+	mode := "RANGE"
+	switch {
+	case o&frameRows != 0:
+		mode = "ROWS"
+	case o&frameGroups != 0:
+		mode = "GROUPS"
+	}
+	bound := func(n *pg.Node, unboundedWord string, unbounded, current, preceding, following int32) (string, error) {
+		switch {
+		case o&unbounded != 0:
+			return unboundedWord, nil
+		case o&current != 0:
+			return "CURRENT ROW", nil
+		}
+		e, err := a.expr(n, s)
+		if err != nil {
+			return "", err
+		}
+		if e.undecided() && mode == "RANGE" {
+			e, err = a.coerce(e, plain(OIDInterval), implicit)
+		} else if mode != "RANGE" {
+			e, err = a.coerce(e, plain(OIDInt8), implicit)
+		}
+		word := " FOLLOWING"
+		if o&preceding != 0 {
+			word = " PRECEDING"
+		}
+		return native(e) + word, err
+	}
+	start, err := bound(w.StartOffset, "UNBOUNDED PRECEDING", frameStartUnbounded, frameStartCurrent, frameStartPreceding, frameStartFollowing)
+	if err != nil {
+		return "", err
+	}
+	end, err := bound(w.EndOffset, "UNBOUNDED FOLLOWING", frameEndUnbounded, frameEndCurrent, frameEndPreceding, frameEndFollowing)
+	if err != nil {
+		return "", err
+	}
+	out := " " + mode + " BETWEEN " + start + " AND " + end
+	switch {
+	case o&frameExcludeCurrent != 0:
+		out += " EXCLUDE CURRENT ROW"
+	case o&frameExcludeGroup != 0:
+		out += " EXCLUDE GROUP"
+	case o&frameExcludeTies != 0:
+		out += " EXCLUDE TIES"
+	}
+	return out, nil
+}

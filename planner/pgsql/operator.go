@@ -1,0 +1,523 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// operatorName returns the operator of an expression; OPERATOR(pg_catalog.=) is =.
+func operatorName(names []*pg.Node) (string, error) {
+	op := names[len(names)-1].GetString_().GetSval()
+	if len(names) > 1 {
+		if schema := names[len(names)-2].GetString_().GetSval(); schema != "pg_catalog" {
+			return "", pgerr.New(codes.UndefinedFunction, "operator does not exist: %s.%s", schema, op)
+		}
+	}
+	return op, nil
+}
+
+func (a *analyzer) operator(n *pg.A_Expr, s *scope) (expr, error) {
+	var op string
+	var err error
+	if len(n.Name) > 0 {
+		if op, err = operatorName(n.Name); err != nil {
+			return expr{}, a.errAt(n.Location, err)
+		}
+	}
+	switch n.Kind {
+	case pg.A_Expr_Kind_AEXPR_IN:
+		return a.in(n, op, s)
+	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN,
+		pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		return a.between(n, s)
+	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
+		return a.anyArray(n, op, s)
+	}
+	var left *expr
+	if n.Lexpr != nil {
+		l, err := a.expr(n.Lexpr, s)
+		if err != nil {
+			return l, err
+		}
+		left = &l
+	}
+	right, err := a.expr(n.Rexpr, s)
+	if err != nil {
+		return right, err
+	}
+	var out expr
+	switch {
+	case n.Kind == pg.A_Expr_Kind_AEXPR_OP && left == nil:
+		out, err = a.prefix(op, right, n.Location)
+	case n.Kind == pg.A_Expr_Kind_AEXPR_OP:
+		out, err = a.binary(op, *left, right, n.Location)
+	case n.Kind == pg.A_Expr_Kind_AEXPR_DISTINCT:
+		out, err = a.compare("IS DISTINCT FROM", *left, right, n.Location)
+	case n.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT:
+		out, err = a.compare("IS NOT DISTINCT FROM", *left, right, n.Location)
+	case n.Kind == pg.A_Expr_Kind_AEXPR_NULLIF:
+		out, err = a.nullIf(*left, right, n.Location)
+	case n.Kind == pg.A_Expr_Kind_AEXPR_LIKE, n.Kind == pg.A_Expr_Kind_AEXPR_ILIKE:
+		out, err = a.like(op, *left, right, n.Location)
+	case n.Kind == pg.A_Expr_Kind_AEXPR_SIMILAR:
+		out, err = a.binary("~", *left, right, n.Location)
+		if err == nil && op == "!~" {
+			out.sql = "(NOT " + out.sql + ")"
+		}
+	default:
+		return expr{}, unsupported("this kind of operator is not supported")
+	}
+	out.loc = n.Location
+	return out, err
+}
+
+// noOperator is PostgreSQL's error for an operator that does not take its operands.
+func (a *analyzer) noOperator(op string, l *expr, r expr, loc int32) error {
+	left := ""
+	if l != nil {
+		left = l.typ.Name() + " "
+	}
+	return a.errAt(loc, pgerr.New(codes.UndefinedFunction, "operator does not exist: %s%s %s", left, op, r.typ.Name()).
+		WithHint("No operator matches the given name and argument types. You might need to add explicit type casts."))
+}
+
+var comparisons = map[string]string{"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+
+func (a *analyzer) binary(op string, l, r expr, loc int32) (expr, error) {
+	if cmp, ok := comparisons[op]; ok {
+		return a.compare(cmp, l, r, loc)
+	}
+	switch op {
+	case "+", "-", "*", "/", "%", "^":
+		return a.arithmetic(op, l, r, loc)
+	case "||":
+		return a.concat(l, r, loc)
+	case "~", "~*", "!~", "!~*":
+		return a.regex(op, l, r, loc)
+	case "~~", "!~~", "~~*", "!~~*":
+		return a.like(op, l, r, loc)
+	case "->", "->>", "#>", "#>>":
+		return a.jsonPath(op, l, r, loc)
+	case "@>", "<@", "&&":
+		return a.arrayOperator(op, l, r, loc)
+	case "&", "|", "#", "<<", ">>":
+		return a.bitwise(op, l, r, loc)
+	case "^@":
+		return a.callNamed("starts_with", []expr{l, r}, loc)
+	}
+	return expr{}, a.noOperator(op, &l, r, loc)
+}
+
+func (a *analyzer) prefix(op string, r expr, loc int32) (expr, error) {
+	if r.num != nil && (op == "-" || op == "+") {
+		if op == "-" {
+			v := -*r.num
+			r.num = &v
+			r.sql = "(-" + r.sql + ")"
+			if v >= -1<<31 && v < 1<<31 && r.typ.OID == OIDInt8 && v == -1<<31 {
+				r.typ = plain(OIDInt8)
+			}
+		}
+		return r, nil
+	}
+	if r.undecided() {
+		d, err := a.coerce(r, plain(OIDFloat8), implicit)
+		if err != nil {
+			return d, err
+		}
+		r = d
+	}
+	out := r
+	out.num, out.col, out.name, out.loc = nil, nil, "", loc
+	out.typ.Mod = -1
+	switch {
+	case (op == "-" || op == "+") && numericRank(r.typ.OID) > 0:
+		out.sql, out.text, out.dyn = "("+op+decimalOr(r)+")", false, r.dyn
+		return out, nil
+	case op == "-" && r.typ.OID == OIDInterval:
+		out.sql, out.text = "(-"+native(r)+")", false
+		return out, nil
+	case op == "@" && numericRank(r.typ.OID) > 0:
+		out.sql, out.text = "abs("+decimalOr(r)+")", false
+		return out, nil
+	case op == "~" && isInt(r.typ.OID):
+		out.sql = "(~" + r.sql + ")"
+		return out, nil
+	case op == "|/" && numericRank(r.typ.OID) > 0:
+		return a.callNamed("sqrt", []expr{a.mustFloat(r)}, loc)
+	case op == "||/" && numericRank(r.typ.OID) > 0:
+		return a.callNamed("cbrt", []expr{a.mustFloat(r)}, loc)
+	}
+	return out, a.noOperator(op, nil, r, loc)
+}
+
+func (a *analyzer) mustFloat(e expr) expr {
+	if f, err := a.coerce(e, plain(OIDFloat8), implicit); err == nil {
+		return f
+	}
+	return e
+}
+
+// decimalOr renders a number so that the engine can compute with it.
+func decimalOr(e expr) string {
+	if e.typ.OID == OIDNumeric {
+		return decimalSQL(e)
+	}
+	return e.sql
+}
+
+// native renders a value in the engine's own type.
+func native(e expr) string {
+	switch {
+	case e.typ.OID == OIDNumeric:
+		return decimalSQL(e)
+	case e.typ.OID == OIDBpchar:
+		return "rtrim(" + e.sql + ", ' ')"
+	case e.text:
+		return "CAST(" + e.sql + " AS " + e.typ.engineType() + ")"
+	}
+	return e.sql
+}
+
+// pair decides the operands of a comparison: an undecided one takes the other's
+// type.
+func (a *analyzer) pair(l, r expr) (expr, expr, error) {
+	var err error
+	switch {
+	case l.undecided() && r.undecided():
+		if l, err = a.coerce(l, plain(OIDText), implicit); err != nil {
+			return l, r, err
+		}
+		r, err = a.coerce(r, plain(OIDText), implicit)
+	case l.undecided():
+		l, err = a.coerce(l, comparedAs(r.typ), implicit)
+	case r.undecided():
+		r, err = a.coerce(r, comparedAs(l.typ), implicit)
+	}
+	return l, r, err
+}
+
+func comparedAs(t Type) Type {
+	switch {
+	case t.OID == OIDVarchar:
+		return plain(OIDText)
+	case t.OID == OIDRecord:
+		return plain(OIDText)
+	case t.OID == OIDNumeric:
+		return plain(OIDNumeric)
+	}
+	return plain(t.OID)
+}
+
+// compare analyses a comparison; op is an engine operator.
+func (a *analyzer) compare(op string, l, r expr, loc int32) (expr, error) {
+	if l.row != nil || r.row != nil {
+		return a.compareRows(op, l, r, loc)
+	}
+	l, r, err := a.pair(l, r)
+	if err != nil {
+		return l, err
+	}
+	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
+	shown := strings.TrimPrefix(strings.TrimPrefix(op, "IS NOT DISTINCT FROM"), "IS DISTINCT FROM")
+	if shown == "" {
+		shown = "="
+	}
+	ls, rs, ok, err := a.comparable(l, r, shown)
+	if err != nil {
+		return out, a.errAt(loc, err)
+	}
+	if !ok {
+		return out, a.noOperator(shown, &l, r, loc)
+	}
+	out.sql = "(" + ls + " " + op + " " + rs + ")"
+	return out, nil
+}
+
+// comparable renders two decided operands in a type in which the engine compares
+// them as PostgreSQL does.
+func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error) {
+	lt, rt := l.typ.OID, r.typ.OID
+	lr, rr := numericRank(lt), numericRank(rt)
+	switch {
+	case lr > 0 && rr > 0:
+		if isFloat(lt) || isFloat(rt) {
+			lf, err := a.coerce(l, plain(OIDFloat8), implicit)
+			if err != nil {
+				return "", "", false, err
+			}
+			rf, err := a.coerce(r, plain(OIDFloat8), implicit)
+			return lf.sql, rf.sql, true, err
+		}
+		return decimalOr(l), decimalOr(r), true, nil
+	case (isOID(lt) || lr > 0 && isInt(lt)) && (isOID(rt) || isInt(rt)):
+		return l.sql, r.sql, true, nil
+	case (isString(lt) || lt == OIDChar) && (isString(rt) || rt == OIDChar):
+		return native(l), native(r), true, nil
+	case isDateLike(lt) && isDateLike(rt):
+		return a.comparableDates(l, r)
+	case lt != rt:
+		if l.typ.isArray() && r.typ.isArray() && canCoerce(ElemOf(lt), ElemOf(rt), explicit) && numericRank(ElemOf(lt)) > 0 {
+			return l.sql, r.sql, true, nil
+		}
+		return "", "", false, nil
+	}
+	switch p := lookupType(lt); {
+	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
+		return "", "", false, nil
+	case lt == OIDJSONB && (!l.col.isStored() || !r.col.isStored()):
+		return "", "", false, unsupported("comparison of jsonb values is not supported").WithHint("Compare ->> or #>> results.")
+	case p.engine == "VARCHAR" && lt != OIDText && op != "=" && op != "<>" && !p.textOrdered():
+		return "", "", false, unsupported("ordering of %s values is not supported", l.typ.Name())
+	}
+	return native(l), native(r), true, nil
+}
+
+func (c *column) isStored() bool { return c != nil && c.stored }
+
+// textOrdered reports whether the text form orders as the type does.
+func (p *pgType) textOrdered() bool {
+	return p.oid == 829 || p.oid == 774 || p.oid == 194 || p.oid == 1033 || p.oid == 1560 || p.oid == 1562
+}
+
+func isDateLike(oid uint32) bool {
+	return oid == OIDDate || oid == OIDTimestamp || oid == OIDTimestamptz
+}
+
+func (a *analyzer) comparableDates(l, r expr) (string, string, bool, error) {
+	to := l.typ
+	for _, t := range []Type{l.typ, r.typ} {
+		if t.OID == OIDTimestamptz || t.OID == OIDTimestamp && to.OID == OIDDate {
+			to = plain(t.OID)
+		}
+	}
+	lc, err := a.coerce(l, plain(to.OID), implicit)
+	if err != nil {
+		return "", "", false, err
+	}
+	rc, err := a.coerce(r, plain(to.OID), implicit)
+	return lc.sql, rc.sql, true, err
+}
+
+// compareRows compares row constructors field by field, as SQL defines it.
+func (a *analyzer) compareRows(op string, l, r expr, loc int32) (expr, error) {
+	out := expr{typ: plain(OIDBool), loc: loc, scale: -1}
+	if len(l.row) != len(r.row) || len(l.row) == 0 {
+		return out, a.errAt(loc, pgerr.New(codes.Syntax, "unequal number of entries in row expressions"))
+	}
+	field := func(op string, i int) (string, error) {
+		e, err := a.compare(op, l.row[i], r.row[i], loc)
+		return e.sql, err
+	}
+	var parts []string
+	join := " AND "
+	switch op {
+	case "=", "IS NOT DISTINCT FROM", "<>", "IS DISTINCT FROM":
+		if op == "<>" || op == "IS DISTINCT FROM" {
+			join = " OR "
+		}
+		for i := range l.row {
+			p, err := field(op, i)
+			if err != nil {
+				return out, err
+			}
+			parts = append(parts, p)
+		}
+	default: // a < x OR (a = x AND (b < y OR …))
+		strict := op[:1]
+		sql := ""
+		for i := len(l.row) - 1; i >= 0; i-- {
+			last := i == len(l.row)-1
+			o := strict
+			if last {
+				o = op
+			}
+			cmp, err := field(o, i)
+			if err != nil {
+				return out, err
+			}
+			eq, err := field("=", i)
+			if err != nil {
+				return out, err
+			}
+			if last {
+				sql = cmp
+			} else {
+				sql = "(" + cmp + " OR (" + eq + " AND " + sql + "))"
+			}
+		}
+		parts = []string{sql}
+	}
+	out.sql = "(" + strings.Join(parts, join) + ")"
+	return out, nil
+}
+
+func (a *analyzer) nullIf(l, r expr, loc int32) (expr, error) {
+	l, err := a.settledLike(l, r)
+	if err != nil {
+		return l, err
+	}
+	eq, err := a.compare("=", l, r, loc)
+	if err != nil {
+		return eq, err
+	}
+	out := l
+	out.col, out.num, out.name = nil, nil, "nullif"
+	out.sql = "CASE WHEN " + eq.sql + " THEN NULL ELSE " + l.sql + " END"
+	return out, nil
+}
+
+func (a *analyzer) settledLike(e, other expr) (expr, error) {
+	if e.undecided() && !other.undecided() {
+		return a.coerce(e, comparedAs(other.typ), implicit)
+	}
+	return a.settled(e)
+}
+
+func (a *analyzer) between(n *pg.A_Expr, s *scope) (expr, error) {
+	e, err := a.expr(n.Lexpr, s)
+	if err != nil {
+		return e, err
+	}
+	bounds, err := a.exprList(n.Rexpr.GetList().GetItems(), s)
+	if err != nil {
+		return e, err
+	}
+	one := func(lo, hi expr) (string, error) {
+		ge, err := a.compare(">=", e, lo, n.Location)
+		if err != nil {
+			return "", err
+		}
+		le, err := a.compare("<=", e, hi, n.Location)
+		return "(" + ge.sql + " AND " + le.sql + ")", err
+	}
+	sql, err := one(bounds[0], bounds[1])
+	if err != nil {
+		return e, err
+	}
+	sym := n.Kind == pg.A_Expr_Kind_AEXPR_BETWEEN_SYM || n.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM
+	if sym {
+		other, err := one(bounds[1], bounds[0])
+		if err != nil {
+			return e, err
+		}
+		sql = "(" + sql + " OR " + other + ")"
+	}
+	if n.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN || n.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
+		sql = "(NOT " + sql + ")"
+	}
+	return expr{sql: sql, typ: plain(OIDBool), loc: n.Location, scale: -1}, nil
+}
+
+// in analyses x IN (a, b, …).
+func (a *analyzer) in(n *pg.A_Expr, op string, s *scope) (expr, error) {
+	l, err := a.expr(n.Lexpr, s)
+	if err != nil {
+		return l, err
+	}
+	list, err := a.exprList(n.Rexpr.GetList().GetItems(), s)
+	if err != nil {
+		return l, err
+	}
+	out := expr{typ: plain(OIDBool), loc: n.Location, scale: -1}
+	neg, join, cmp := "", " OR ", "="
+	if op == "<>" {
+		neg, join, cmp = "NOT ", " AND ", "<>"
+	}
+	if l.row == nil {
+		all := append([]expr{l}, list...)
+		if l.undecided() || !mixedList(all) {
+			if _, err := a.unify(pointers(all), "IN"); err != nil {
+				return out, err
+			}
+			if _, _, ok, err := a.comparable(all[0], all[0], "="); !ok || err != nil {
+				if err == nil {
+					err = a.noOperator("=", &all[0], all[1], n.Location)
+				}
+				return out, a.errAt(n.Location, err)
+			}
+			keys := make([]string, len(all))
+			for i, e := range all {
+				keys[i] = native(e)
+			}
+			out.sql = "(" + keys[0] + " " + neg + "IN (" + strings.Join(keys[1:], ", ") + "))"
+			return out, nil
+		}
+	}
+	var parts []string
+	for _, r := range list {
+		e, err := a.compare(cmp, l, r, n.Location)
+		if err != nil {
+			return e, err
+		}
+		parts = append(parts, e.sql)
+	}
+	out.sql = "(" + strings.Join(parts, join) + ")"
+	return out, nil
+}
+
+// mixedList reports whether a list needs pairwise comparisons: types of different
+// categories, or rows.
+func mixedList(list []expr) bool {
+	for _, e := range list {
+		if e.row != nil {
+			return true
+		}
+		if !e.undecided() && !list[0].undecided() && e.typ.category() != list[0].typ.category() {
+			return true
+		}
+	}
+	return false
+}
+
+// anyArray analyses x op ANY (array) and ALL (array).
+func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
+	l, err := a.expr(n.Lexpr, s)
+	if err != nil {
+		return l, err
+	}
+	r, err := a.expr(n.Rexpr, s)
+	if err != nil {
+		return r, err
+	}
+	if r.undecided() {
+		if l, err = a.settled(l); err != nil {
+			return l, err
+		}
+		arr := ArrayOf(comparedAs(l.typ).OID)
+		if arr == 0 {
+			return l, a.noOperator(op, &l, r, n.Location)
+		}
+		if r, err = a.coerce(r, plain(arr), implicit); err != nil {
+			return r, err
+		}
+	}
+	if !r.typ.isArray() {
+		return r, a.errAt(n.Location, pgerr.New(codes.WrongObjectType, "op ANY/ALL (array) requires array on right side"))
+	}
+	v := a.alias("v")
+	item := expr{sql: v, typ: plain(ElemOf(r.typ.OID)), scale: -1, loc: r.loc}
+	cmp, err := a.binary(op, l, item, n.Location)
+	if err != nil {
+		return cmp, err
+	}
+	out := expr{typ: plain(OIDBool), loc: n.Location, scale: -1}
+	all := n.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
+	out.sql = quantified(cmp.sql, v, r.sql, all)
+	return out, nil
+}
+
+// quantified renders ANY or ALL over a list with SQL's three values.
+func quantified(cmp, v, list string, all bool) string {
+	m := fmt.Sprintf("list_transform(%s, lambda %s: %s)", list, v, cmp)
+	if all {
+		return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL WHEN list_contains(%s, false) THEN false "+
+			"WHEN len(list_filter(%s, lambda b: b IS NULL)) > 0 THEN NULL ELSE true END", list, m, m)
+	}
+	return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL WHEN list_contains(%s, true) THEN true "+
+		"WHEN len(list_filter(%s, lambda b: b IS NULL)) > 0 THEN NULL ELSE false END", list, m, m)
+}

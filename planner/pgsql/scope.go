@@ -1,0 +1,256 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// column is a column that expressions may name.
+type column struct {
+	name string
+	// sql renders it; of a relation it marks the column as used.
+	sql      func() string
+	typ      Type
+	text     bool // see expr
+	scale    int
+	dyn      bool
+	tableOID uint32
+	attNum   int16
+	// stored says that the engine's type is a relation's own, which the encoder knows
+	// how to announce.
+	stored bool
+	item   *item // the item it belongs to
+	index  int   // in the relation
+	merged bool  // a USING column
+	hidden bool  // not part of *, not named without its table (merged away)
+}
+
+// item is something in FROM that has a name.
+type item struct {
+	name    string // "" for an unnamed join
+	schema  string // of a table without an alias
+	columns []*column
+	use     *Use
+}
+
+// cte is a WITH query in force.
+type cte struct {
+	name    string
+	columns []target // names and types
+	alias   string   // in the SQL
+}
+
+// scope is the name space of one query level.
+type scope struct {
+	parent *scope
+	items  []*item
+	// columns are what a bare name or * finds, in order.
+	columns []*column
+	ctes    []*cte
+
+	// Aggregation: whether the level has aggregates, what it groups by, and the plain
+	// columns that were named outside of aggregates.
+	grouped  bool
+	hasAgg   bool
+	groupSQL map[string]bool
+	aggDepth int
+	noAgg    string // why aggregates are not allowed here, "" when they are
+	refs     []ref
+	windows  map[string]*pg.WindowDef
+}
+
+// ref is a plain column named outside of an aggregate.
+type ref struct {
+	col *column
+	loc int32
+}
+
+func (s *scope) findCTE(name string) *cte {
+	for ; s != nil; s = s.parent {
+		for i := len(s.ctes) - 1; i >= 0; i-- {
+			if s.ctes[i].name == name {
+				return s.ctes[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (a *analyzer) undefinedColumn(loc int32, name string) error {
+	return a.errAt(loc, pgerr.New(codes.UndefinedColumn, "column %s does not exist", name))
+}
+
+// columnRef resolves a column reference.
+func (a *analyzer) columnRef(n *pg.ColumnRef, s *scope) (expr, error) {
+	names, star := fieldNames(n.Fields)
+	if star {
+		return expr{}, a.errAt(n.Location, pgerr.New(codes.Syntax, "row expansion via \"*\" is not supported here"))
+	}
+	switch len(names) {
+	case 1:
+		return a.bareColumn(names[0], n.Location, s)
+	case 2:
+		return a.qualifiedColumn("", names[0], names[1], n.Location, s)
+	case 3:
+		return a.qualifiedColumn(names[0], names[1], names[2], n.Location, s)
+	case 4:
+		return a.qualifiedColumn(names[1], names[2], names[3], n.Location, s)
+	}
+	return expr{}, a.errAt(n.Location, pgerr.New(codes.Syntax, "improper qualified name (too many dotted names): %s",
+		strings.Join(names, ".")))
+}
+
+func fieldNames(fields []*pg.Node) (names []string, star bool) {
+	for _, f := range fields {
+		if f.GetAStar() != nil {
+			return names, true
+		}
+		names = append(names, f.GetString_().GetSval())
+	}
+	return names, false
+}
+
+func (a *analyzer) bareColumn(name string, loc int32, s *scope) (expr, error) {
+	for at := s; at != nil; at = at.parent {
+		var found *column
+		for _, c := range at.columns {
+			if c.name != name || c.hidden {
+				continue
+			}
+			if found != nil {
+				return expr{}, a.errAt(loc, pgerr.New(codes.AmbiguousColumn, "column reference \"%s\" is ambiguous", name))
+			}
+			found = c
+		}
+		if found != nil {
+			return a.reference(found, loc, at), nil
+		}
+	}
+	for at := s; at != nil; at = at.parent {
+		for _, it := range at.items {
+			if it.name != name {
+				continue
+			}
+			if len(it.columns) == 1 && it.use == nil && it.columns[0].name == name {
+				return a.reference(it.columns[0], loc, at), nil
+			}
+			return a.wholeRow(it, loc, at), nil
+		}
+	}
+	return expr{}, a.undefinedColumn(loc, fmt.Sprintf("\"%s\"", name))
+}
+
+func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *scope) (expr, error) {
+	for at := s; at != nil; at = at.parent {
+		it, err := a.findItem(at, schema, table, loc)
+		if err != nil {
+			return expr{}, err
+		}
+		if it == nil {
+			continue
+		}
+		var found *column
+		for _, c := range it.columns {
+			if c.name != name {
+				continue
+			}
+			if found != nil {
+				return expr{}, a.errAt(loc, pgerr.New(codes.AmbiguousColumn, "column reference \"%s\" is ambiguous", name))
+			}
+			found = c
+		}
+		if found == nil {
+			if it.use != nil && name == "tableoid" {
+				return expr{sql: fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), typ: plain(OIDOid), name: name, loc: loc, con: true}, nil
+			}
+			return expr{}, a.undefinedColumn(loc, table+"."+name)
+		}
+		return a.reference(found, loc, at), nil
+	}
+	q := table
+	if schema != "" {
+		q = schema + "." + table
+	}
+	return expr{}, a.errAt(loc, pgerr.New(codes.UndefinedTable, "missing FROM-clause entry for table \"%s\"", q))
+}
+
+func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, error) {
+	var found *item
+	for _, it := range s.items {
+		if it.name != table || schema != "" && it.schema != schema {
+			continue
+		}
+		if found != nil {
+			return nil, a.errAt(loc, pgerr.New(codes.AmbiguousAlias, "table reference \"%s\" is ambiguous", table))
+		}
+		found = it
+	}
+	return found, nil
+}
+
+// reference makes the expression of a column and notes it for the grouping check.
+func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
+	e := expr{
+		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, loc: loc, name: c.name, col: c,
+	}
+	if s.aggDepth > 0 || s.groupSQL[e.sql] {
+		return e
+	}
+	if s.grouped && s.dependsOnKey(c) {
+		e.sql = "any_value(" + e.sql + ")"
+		return e
+	}
+	s.refs = append(s.refs, ref{c, loc})
+	return e
+}
+
+// dependsOnKey reports whether the whole key of the column's table is grouped by,
+// so that the column has one value per group.
+func (s *scope) dependsOnKey(c *column) bool {
+	if c.item == nil || c.item.use == nil || len(c.item.use.Relation.Key) == 0 {
+		return false
+	}
+	for _, k := range c.item.use.Relation.Key {
+		found := false
+		for _, kc := range c.item.columns {
+			if kc.index == k && s.groupSQL[kc.sql()] {
+				found = true
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// wholeRow is a reference to all columns of an item as one value.
+func (a *analyzer) wholeRow(it *item, loc int32, s *scope) expr {
+	e := expr{typ: plain(OIDRecord), loc: loc, name: it.name}
+	var parts []string
+	for _, c := range it.columns {
+		f := a.reference(c, loc, s)
+		e.row = append(e.row, f)
+		parts = append(parts, f.sql)
+	}
+	e.sql = "row(" + strings.Join(parts, ", ") + ")"
+	return e
+}
+
+// checkGrouping is PostgreSQL's rule on columns outside of aggregates.
+func (a *analyzer) checkGrouping(s *scope) error {
+	if !s.grouped && !s.hasAgg || len(s.refs) == 0 {
+		return nil
+	}
+	r := s.refs[0]
+	name := r.col.name
+	if r.col.item != nil && r.col.item.name != "" {
+		name = r.col.item.name + "." + name
+	}
+	return a.errAt(r.loc, pgerr.New(codes.Grouping,
+		"column \"%s\" must appear in the GROUP BY clause or be used in an aggregate function", name))
+}

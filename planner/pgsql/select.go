@@ -1,0 +1,576 @@
+package pgsql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// query analyses a SELECT, VALUES or set operation inside outer.
+func (a *analyzer) query(sel *pg.SelectStmt, outer *scope) (*query, error) {
+	if err := a.enter(); err != nil {
+		return nil, err
+	}
+	defer a.leave()
+	if sel == nil {
+		return nil, unsupported("only SELECT is supported in a subquery")
+	}
+	switch {
+	case sel.IntoClause != nil:
+		return nil, unsupported("SELECT INTO is not supported")
+	case len(sel.LockingClause) > 0:
+		return nil, unsupported("FOR UPDATE and FOR SHARE are not supported")
+	case sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES:
+		return nil, unsupported("WITH TIES is not supported")
+	}
+	s := &scope{parent: outer}
+	with, err := a.with(sel.WithClause, s)
+	if err != nil {
+		return nil, err
+	}
+	var q *query
+	switch {
+	case sel.Op != pg.SetOperation_SETOP_NONE && sel.Op != pg.SetOperation_SET_OPERATION_UNDEFINED:
+		q, err = a.setOperation(sel, s)
+	case len(sel.ValuesLists) > 0:
+		q, err = a.values(sel, s)
+	default:
+		q, err = a.plainSelect(sel, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.with = with
+	return q, nil
+}
+
+// plainSelect analyses SELECT … FROM … . s holds the CTEs already.
+func (a *analyzer) plainSelect(sel *pg.SelectStmt, s *scope) (*query, error) {
+	fromSQL, err := a.from(sel.FromClause, s)
+	if err != nil {
+		return nil, err
+	}
+	var tail strings.Builder
+	if fromSQL != "" {
+		tail.WriteString(" FROM " + fromSQL)
+	}
+	if sel.WhereClause != nil {
+		s.noAgg = "WHERE"
+		e, err := a.condition(sel.WhereClause, s, "WHERE")
+		if err != nil {
+			return nil, err
+		}
+		tail.WriteString(" WHERE " + e.sql)
+		a.restrict(sel.WhereClause, s)
+		s.noAgg = ""
+	}
+	s.refs = nil
+	s.windows = namedWindows(sel.WindowClause)
+	group, err := a.groupBy(sel, s)
+	if err != nil {
+		return nil, err
+	}
+	tail.WriteString(group)
+	s.refs = nil
+	q := &query{head: "SELECT "}
+	if q.targets, err = a.targets(sel.TargetList, s); err != nil {
+		return nil, err
+	}
+	if sel.HavingClause != nil {
+		s.hasAgg = true
+		e, err := a.condition(sel.HavingClause, s, "HAVING")
+		if err != nil {
+			return nil, err
+		}
+		tail.WriteString(" HAVING " + e.sql)
+	}
+	if err := a.finishSelect(sel, s, q, &tail); err != nil {
+		return nil, err
+	}
+	q.tail = tail.String()
+	return q, nil
+}
+
+func (a *analyzer) finishSelect(sel *pg.SelectStmt, s *scope, q *query, tail *strings.Builder) error {
+	if len(sel.DistinctClause) > 0 {
+		q.head = "SELECT DISTINCT "
+		var on []string
+		for _, d := range sel.DistinctClause {
+			if d == nil || d.Node == nil {
+				continue
+			}
+			key, _, err := a.sortItem(d, s, q.targets, "DISTINCT ON")
+			if err != nil {
+				return err
+			}
+			on = append(on, key)
+		}
+		if len(on) > 0 {
+			q.head = "SELECT DISTINCT ON (" + strings.Join(on, ", ") + ") "
+		}
+	}
+	order, err := a.orderBy(sel.SortClause, s, q.targets, true)
+	if err != nil {
+		return err
+	}
+	tail.WriteString(order)
+	if err := a.checkGrouping(s); err != nil {
+		return err
+	}
+	limit, err := a.limit(sel, s)
+	tail.WriteString(limit)
+	return err
+}
+
+// condition analyses a boolean expression.
+func (a *analyzer) condition(n *pg.Node, s *scope, clause string) (expr, error) {
+	e, err := a.expr(n, s)
+	if err != nil {
+		return e, err
+	}
+	return a.boolean(e, clause)
+}
+
+func (a *analyzer) boolean(e expr, clause string) (expr, error) {
+	if e.undecided() {
+		return a.coerce(e, plain(OIDBool), implicit)
+	}
+	if e.typ.OID != OIDBool {
+		return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch,
+			"argument of %s must be type boolean, not type %s", clause, e.typ.Name()))
+	}
+	return e, nil
+}
+
+// targets analyses the select list, expanding stars.
+func (a *analyzer) targets(list []*pg.Node, s *scope) ([]target, error) {
+	var out []target
+	for _, n := range list {
+		rt := n.GetResTarget()
+		if cr := rt.Val.GetColumnRef(); cr != nil {
+			if names, star := fieldNames(cr.Fields); star {
+				cols, err := a.star(names, cr.Location, s)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, cols...)
+				continue
+			}
+		}
+		e, err := a.expr(rt.Val, s)
+		if err != nil {
+			return nil, err
+		}
+		name := rt.Name
+		if name == "" {
+			name = outputName(rt.Val)
+		}
+		e.name = name
+		out = append(out, target{name: name, expr: e})
+		if len(out) > maxColumns {
+			return nil, pgerr.New(codes.TooManyColumns, "target lists can have at most %d entries", maxColumns)
+		}
+	}
+	return out, nil
+}
+
+// maxColumns is PostgreSQL's limit of a target list.
+const maxColumns = 1664
+
+func (a *analyzer) star(names []string, loc int32, s *scope) ([]target, error) {
+	var out []target
+	if len(names) == 0 {
+		if len(s.columns) == 0 && len(s.items) == 0 {
+			return nil, a.errAt(loc, pgerr.New(codes.Syntax, "SELECT * with no tables specified is not valid"))
+		}
+		for _, c := range s.columns {
+			if !c.hidden {
+				out = append(out, target{name: c.name, expr: a.reference(c, loc, s)})
+			}
+		}
+		return out, nil
+	}
+	schema, table := "", names[len(names)-1]
+	if len(names) > 1 {
+		schema = names[len(names)-2]
+	}
+	for at := s; at != nil; at = at.parent {
+		it, err := a.findItem(at, schema, table, loc)
+		if err != nil {
+			return nil, err
+		}
+		if it == nil {
+			continue
+		}
+		for _, c := range it.columns {
+			out = append(out, target{name: c.name, expr: a.reference(c, loc, at)})
+		}
+		return out, nil
+	}
+	return nil, a.errAt(loc, pgerr.New(codes.UndefinedTable, "missing FROM-clause entry for table \"%s\"", table))
+}
+
+// limit prints LIMIT and OFFSET.
+func (a *analyzer) limit(sel *pg.SelectStmt, s *scope) (string, error) {
+	var out string
+	for _, l := range []struct {
+		word string
+		n    *pg.Node
+		code codes.Code
+	}{{"LIMIT", sel.LimitCount, codes.InvalidRowCountInLimitClause}, {"OFFSET", sel.LimitOffset, codes.InvalidRowCountInResultOffsetClause}} {
+		if l.n == nil || l.n.GetAConst().GetIsnull() {
+			continue
+		}
+		inner := &scope{parent: s.parent, ctes: s.ctes, noAgg: l.word}
+		e, err := a.expr(l.n, inner)
+		if err != nil {
+			return "", err
+		}
+		if e.num != nil && *e.num < 0 {
+			return "", pgerr.New(l.code, "%s must not be negative", l.word)
+		}
+		if e, err = a.coerce(e, plain(OIDInt8), assignment); err != nil {
+			return "", err
+		}
+		out += " " + l.word + " " + e.sql
+	}
+	return out, nil
+}
+
+// orderBy prints ORDER BY. inputs says that items may be expressions over the
+// FROM's columns too.
+func (a *analyzer) orderBy(list []*pg.Node, s *scope, targets []target, inputs bool) (string, error) {
+	var parts []string
+	for _, n := range list {
+		sb := n.GetSortBy()
+		if sb.SortbyDir == pg.SortByDir_SORTBY_USING {
+			return "", unsupported("ORDER BY … USING is not supported")
+		}
+		if !inputs {
+			if err := outputOnly(sb.Node, targets); err != nil {
+				return "", err
+			}
+		}
+		key, con, err := a.sortItem(sb.Node, s, targets, "ORDER BY")
+		if err != nil {
+			return "", err
+		}
+		if !con {
+			parts = append(parts, key+sortDirection(sb))
+		}
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return " ORDER BY " + strings.Join(parts, ", "), nil
+}
+
+func sortDirection(sb *pg.SortBy) string {
+	desc := sb.SortbyDir == pg.SortByDir_SORTBY_DESC
+	first := desc
+	switch sb.SortbyNulls {
+	case pg.SortByNulls_SORTBY_NULLS_FIRST:
+		first = true
+	case pg.SortByNulls_SORTBY_NULLS_LAST:
+		first = false
+	}
+	out := " ASC"
+	if desc {
+		out = " DESC"
+	}
+	if first {
+		return out + " NULLS FIRST"
+	}
+	return out + " NULLS LAST"
+}
+
+func outputOnly(n *pg.Node, targets []target) error {
+	if cr := n.GetColumnRef(); cr != nil && len(cr.Fields) == 1 {
+		return nil
+	}
+	if n.GetAConst().GetIval() != nil {
+		return nil
+	}
+	return unsupported("invalid UNION/INTERSECT/EXCEPT ORDER BY clause").
+		WithDetail("Only result column names can be used, not expressions or functions.").
+		WithHint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
+}
+
+// sortItem resolves an item of ORDER BY, GROUP BY or DISTINCT ON: an ordinal, an
+// output name, or an expression. con says that it is a constant, which sorts
+// nothing.
+func (a *analyzer) sortItem(n *pg.Node, s *scope, targets []target, clause string) (key string, con bool, err error) {
+	e, err := a.itemExpr(n, s, targets, clause)
+	if err != nil {
+		return "", false, err
+	}
+	if e, err = a.settled(e); err != nil {
+		return "", false, err
+	}
+	return sortKey(e), e.con, nil
+}
+
+func (a *analyzer) itemExpr(n *pg.Node, s *scope, targets []target, clause string) (expr, error) {
+	if c := n.GetAConst(); c != nil {
+		iv, ok := c.Val.(*pg.A_Const_Ival)
+		if !ok {
+			return expr{}, a.errAt(c.Location, pgerr.New(codes.Syntax, "non-integer constant in %s", clause))
+		}
+		i := int(iv.Ival.Ival)
+		if i < 1 || i > len(targets) {
+			return expr{}, a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference, "%s position %d is not in select list", clause, i))
+		}
+		return targets[i-1].expr, nil
+	}
+	if cr := n.GetColumnRef(); cr != nil && len(cr.Fields) == 1 && cr.Fields[0].GetString_() != nil {
+		name := cr.Fields[0].GetString_().Sval
+		input := clause == "GROUP BY" && slices.ContainsFunc(s.columns, func(c *column) bool { return c.name == name && !c.hidden })
+		if !input {
+			e, ok, err := a.namedTarget(name, targets, cr.Location, clause)
+			if ok || err != nil {
+				return e, err
+			}
+		}
+	}
+	return a.expr(n, s)
+}
+
+func (a *analyzer) namedTarget(name string, targets []target, loc int32, clause string) (expr, bool, error) {
+	var found *target
+	for i := range targets {
+		t := &targets[i]
+		if t.name != name {
+			continue
+		}
+		if found != nil && found.expr.sql != t.expr.sql {
+			return expr{}, false, a.errAt(loc, pgerr.New(codes.AmbiguousColumn, "%s \"%s\" is ambiguous", clause, name))
+		}
+		found = t
+	}
+	if found == nil {
+		return expr{}, false, nil
+	}
+	return found.expr, true, nil
+}
+
+// sortKey renders what sorts and compares as the type does.
+func sortKey(e expr) string {
+	switch {
+	case e.typ.OID == OIDNumeric:
+		return decimalSQL(e)
+	case e.text && e.typ.OID == OIDInterval, e.text && e.typ.OID == OIDTimetz:
+		return "CAST(" + e.sql + " AS " + e.typ.engineType() + ")"
+	case e.typ.OID == OIDBpchar:
+		return "rtrim(" + e.sql + ", ' ')"
+	}
+	return e.sql
+}
+
+// groupBy analyses GROUP BY and prints it.
+func (a *analyzer) groupBy(sel *pg.SelectStmt, s *scope) (string, error) {
+	if len(sel.GroupClause) == 0 {
+		return "", nil
+	}
+	if sel.GroupDistinct {
+		return "", unsupported("GROUP BY DISTINCT is not supported")
+	}
+	s.groupSQL = map[string]bool{}
+	s.noAgg = "GROUP BY"
+	var parts []string
+	for _, n := range sel.GroupClause {
+		p, err := a.groupItem(n, sel, s)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, p)
+	}
+	s.noAgg = ""
+	s.grouped = true
+	return " GROUP BY " + strings.Join(parts, ", "), nil
+}
+
+var groupingWords = map[pg.GroupingSetKind]string{
+	pg.GroupingSetKind_GROUPING_SET_ROLLUP: "ROLLUP", pg.GroupingSetKind_GROUPING_SET_CUBE: "CUBE",
+	pg.GroupingSetKind_GROUPING_SET_SETS: "GROUPING SETS",
+}
+
+func (a *analyzer) groupItem(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, error) {
+	var list []*pg.Node
+	word := ""
+	switch {
+	case n.GetGroupingSet() != nil:
+		gs := n.GetGroupingSet()
+		if gs.Kind == pg.GroupingSetKind_GROUPING_SET_EMPTY {
+			return "()", nil
+		}
+		list, word = gs.Content, groupingWords[gs.Kind]
+	case n.GetRowExpr() != nil:
+		list = n.GetRowExpr().Args
+	case n.GetList() != nil:
+		list = n.GetList().Items
+	default:
+		return a.groupExpr(n, sel, s)
+	}
+	var parts []string
+	for _, c := range list {
+		p, err := a.groupItem(c, sel, s)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, p)
+	}
+	return word + "(" + strings.Join(parts, ", ") + ")", nil
+}
+
+func (a *analyzer) groupExpr(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, error) {
+	node := n
+	if i := n.GetAConst().GetIval(); i != nil || n.GetColumnRef() != nil {
+		var err error
+		if node, err = a.groupTarget(n, sel, s); err != nil {
+			return "", err
+		}
+	}
+	e, err := a.expr(node, s)
+	if err != nil {
+		return "", err
+	}
+	if e, err = a.settled(e); err != nil {
+		return "", err
+	}
+	if e.row != nil {
+		var parts []string
+		for _, f := range e.row {
+			s.groupSQL[f.sql] = true
+			parts = append(parts, f.sql)
+		}
+		return strings.Join(parts, ", "), nil
+	}
+	s.groupSQL[e.sql] = true
+	if e.con {
+		return "(" + e.sql + " IS NULL)", nil // a constant groups nothing
+	}
+	return e.sql, nil
+}
+
+// groupTarget finds the select list entry that an ordinal or an output name means.
+func (a *analyzer) groupTarget(n *pg.Node, sel *pg.SelectStmt, s *scope) (*pg.Node, error) {
+	if c := n.GetAConst(); c != nil {
+		i := int(c.GetIval().Ival)
+		if i < 1 || i > len(sel.TargetList) || hasStar(sel.TargetList[:i]) {
+			return nil, a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference, "GROUP BY position %d is not in select list", i))
+		}
+		return sel.TargetList[i-1].GetResTarget().Val, nil
+	}
+	names, star := fieldNames(n.GetColumnRef().Fields)
+	if star || len(names) != 1 {
+		return n, nil
+	}
+	for _, c := range s.columns {
+		if c.name == names[0] && !c.hidden {
+			return n, nil
+		}
+	}
+	for _, t := range sel.TargetList {
+		if rt := t.GetResTarget(); rt.Name == names[0] {
+			return rt.Val, nil
+		}
+	}
+	return n, nil
+}
+
+func hasStar(list []*pg.Node) bool {
+	for _, n := range list {
+		if cr := n.GetResTarget().GetVal().GetColumnRef(); cr != nil {
+			if _, star := fieldNames(cr.Fields); star {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func namedWindows(list []*pg.Node) map[string]*pg.WindowDef {
+	out := map[string]*pg.WindowDef{}
+	for _, n := range list {
+		if w := n.GetWindowDef(); w != nil {
+			out[w.Name] = w
+		}
+	}
+	return out
+}
+
+// values analyses VALUES lists.
+func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
+	var rows [][]expr
+	for _, n := range sel.ValuesLists {
+		var row []expr
+		for _, item := range n.GetList().GetItems() {
+			e, err := a.expr(item, s)
+			if err != nil {
+				return nil, err
+			}
+			row = append(row, e)
+		}
+		if len(rows) > 0 && len(row) != len(rows[0]) {
+			return nil, pgerr.New(codes.Syntax, "VALUES lists must all be the same length")
+		}
+		rows = append(rows, row)
+	}
+	q := &query{}
+	for c := range rows[0] {
+		col := make([]*expr, len(rows))
+		for r := range rows {
+			col[r] = &rows[r][c]
+		}
+		t, err := a.unify(col, "VALUES")
+		if err != nil {
+			return nil, err
+		}
+		q.targets = append(q.targets, target{name: fmt.Sprintf("column%d", c+1), expr: outputOf(t, c)})
+	}
+	var b strings.Builder
+	for r, row := range rows {
+		if r > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("(")
+		for c, e := range row {
+			if c > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(e.sql)
+		}
+		b.WriteString(")")
+	}
+	names := make([]string, len(rows[0]))
+	for i := range names {
+		names[i] = fmt.Sprintf("c%d", i+1)
+	}
+	q.body = "SELECT * FROM (VALUES " + b.String() + ") AS v(" + strings.Join(names, ", ") + ")"
+	return q, a.bodyTail(sel, s, q)
+}
+
+// outputOf is the expression that names column i of a body.
+func outputOf(e expr, i int) expr {
+	return expr{sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, loc: -1}
+}
+
+// bodyTail adds ORDER BY and LIMIT to a body.
+func (a *analyzer) bodyTail(sel *pg.SelectStmt, s *scope, q *query) error {
+	names := make([]target, len(q.targets))
+	for i, t := range q.targets {
+		t.expr.sql = fmt.Sprintf("c%d", i+1)
+		names[i] = t
+	}
+	order, err := a.orderBy(sel.SortClause, s, names, false)
+	if err != nil {
+		return err
+	}
+	limit, err := a.limit(sel, s)
+	q.order = order + limit
+	return err
+}

@@ -1,0 +1,305 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+var setWords = map[pg.SetOperation]string{
+	pg.SetOperation_SETOP_UNION: "UNION", pg.SetOperation_SETOP_INTERSECT: "INTERSECT", pg.SetOperation_SETOP_EXCEPT: "EXCEPT",
+}
+
+// setOperation analyses UNION, INTERSECT and EXCEPT.
+func (a *analyzer) setOperation(sel *pg.SelectStmt, s *scope) (*query, error) {
+	left, err := a.query(sel.Larg, s)
+	if err != nil {
+		return nil, err
+	}
+	right, err := a.query(sel.Rarg, s)
+	if err != nil {
+		return nil, err
+	}
+	word := setWords[sel.Op]
+	q := &query{}
+	if err := a.matchColumns(left, right, word, q); err != nil {
+		return nil, err
+	}
+	if sel.All {
+		word += " ALL"
+	}
+	q.body = "(" + left.print(false) + ") " + word + " (" + right.print(false) + ")"
+	return q, a.bodyTail(sel, s, q)
+}
+
+// matchColumns casts the columns of both sides to common types and makes q's.
+func (a *analyzer) matchColumns(left, right *query, word string, q *query) error {
+	if len(left.targets) != len(right.targets) {
+		return pgerr.New(codes.Syntax, "each %s query must have the same number of columns", word)
+	}
+	for i := range left.targets {
+		l, r := &left.targets[i].expr, &right.targets[i].expr
+		t, err := a.unify([]*expr{l, r}, word)
+		if err != nil {
+			return err
+		}
+		out := outputOf(t, i)
+		if l.col != nil && l.col.stored && (r.col == nil || !r.col.stored) || r.col != nil && r.col.stored && (l.col == nil || !l.col.stored) {
+			out.col = nil
+		}
+		q.targets = append(q.targets, target{name: left.targets[i].name, expr: out})
+	}
+	return nil
+}
+
+// unify casts expressions to the type PostgreSQL resolves for UNION, CASE, VALUES
+// and the like, and returns one of them as the model of the result.
+func (a *analyzer) unify(list []*expr, context string) (expr, error) {
+	t, err := a.commonType(list, context)
+	if err != nil {
+		return expr{}, err
+	}
+	text, scale, dyn, same := false, -1, false, true
+	for i, e := range list {
+		c, err := a.coerce(*e, t, implicit)
+		if err != nil {
+			return expr{}, err
+		}
+		c.name = e.name
+		*list[i] = c
+		text = text || c.text
+		dyn = dyn || c.dyn
+		scale = max(scale, c.scale)
+		same = same && c.typ.Mod == list[0].typ.Mod
+	}
+	out := expr{typ: t, scale: scale, loc: -1}
+	if same {
+		out.typ = list[0].typ
+	}
+	if t.OID == OIDNumeric {
+		if text || dyn {
+			for _, e := range list {
+				e.sql, e.text, e.dyn, e.col = numericText2(*e), true, false, nil
+			}
+			out.text, out.scale = true, -1
+		}
+		return out, nil
+	}
+	if text {
+		for _, e := range list {
+			if e.text {
+				e.sql, e.text, e.col = "CAST("+e.sql+" AS "+e.typ.engineType()+")", false, nil
+			}
+		}
+	}
+	return out, nil
+}
+
+// numericText2 renders a numeric as its exact text.
+func numericText2(e expr) string {
+	switch {
+	case e.text:
+		return e.sql
+	case e.dyn:
+		return "skippr_quotient_text(" + e.sql + ")"
+	}
+	return "CAST(" + e.sql + " AS VARCHAR)"
+}
+
+// commonType is PostgreSQL's select_common_type.
+func (a *analyzer) commonType(list []*expr, context string) (Type, error) {
+	t := plain(OIDUnknown)
+	for _, e := range list {
+		if e.undecided() {
+			continue
+		}
+		if t.OID == OIDUnknown {
+			t = e.typ
+			continue
+		}
+		if e.typ.OID == t.OID {
+			if e.typ.Mod != t.Mod {
+				t.Mod = -1
+			}
+			continue
+		}
+		if lookupType(e.typ.OID).category != lookupType(t.OID).category {
+			return t, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch, "%s types %s and %s cannot be matched", context, t.Name(), e.typ.Name()))
+		}
+		if !lookupType(t.OID).preferred && canCoerce(t.OID, e.typ.OID, implicit) && !canCoerce(e.typ.OID, t.OID, implicit) {
+			t = plain(e.typ.OID)
+		} else {
+			t.Mod = -1
+		}
+	}
+	if t.OID == OIDUnknown {
+		t = plain(OIDText)
+	}
+	return t, nil
+}
+
+// with analyses the WITH clause into the scope and prints it.
+func (a *analyzer) with(w *pg.WithClause, s *scope) (string, error) {
+	if w == nil {
+		return "", nil
+	}
+	var parts []string
+	recursive := ""
+	for _, n := range w.Ctes {
+		c := n.GetCommonTableExpr()
+		if c.SearchClause != nil || c.CycleClause != nil {
+			return "", unsupported("SEARCH and CYCLE are not supported")
+		}
+		sel := c.Ctequery.GetSelectStmt()
+		if sel == nil {
+			return "", unsupported("data-modifying statements in WITH are not supported")
+		}
+		var part string
+		var err error
+		if w.Recursive && mentions(sel, c.Ctename) {
+			recursive = "RECURSIVE "
+			part, err = a.recursiveCTE(c, sel, s)
+		} else {
+			part, err = a.plainCTE(c, sel, s)
+		}
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, part)
+	}
+	return "WITH " + recursive + strings.Join(parts, ", ") + " ", nil
+}
+
+func (a *analyzer) plainCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *scope) (string, error) {
+	q, err := a.query(sel, s)
+	if err != nil {
+		return "", err
+	}
+	if err := a.settle(q); err != nil {
+		return "", err
+	}
+	entry := &cte{name: c.Ctename, alias: a.alias("w"), columns: q.targets}
+	if err := a.renameTargets(entry, c); err != nil {
+		return "", err
+	}
+	s.ctes = append(s.ctes, entry)
+	hint := ""
+	switch c.Ctematerialized {
+	case pg.CTEMaterialize_CTEMaterializeAlways:
+		hint = "MATERIALIZED "
+	case pg.CTEMaterialize_CTEMaterializeNever:
+		hint = "NOT MATERIALIZED "
+	}
+	return entry.alias + " AS " + hint + "(" + q.print(false) + ")", nil
+}
+
+func (a *analyzer) renameTargets(entry *cte, c *pg.CommonTableExpr) error {
+	if len(c.Aliascolnames) > len(entry.columns) {
+		return a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference, "WITH query \"%s\" has %d columns available but %d columns specified",
+			c.Ctename, len(entry.columns), len(c.Aliascolnames)))
+	}
+	cols := append([]target(nil), entry.columns...)
+	for i, n := range c.Aliascolnames {
+		cols[i].name = n.GetString_().GetSval()
+	}
+	entry.columns = cols
+	return nil
+}
+
+// recursiveCTE analyses a WITH RECURSIVE query: the column types are those of the
+// non-recursive term.
+func (a *analyzer) recursiveCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *scope) (string, error) {
+	if sel.Op != pg.SetOperation_SETOP_UNION || len(sel.SortClause) > 0 || sel.LimitCount != nil {
+		return "", a.errAt(c.Location, pgerr.New(codes.InvalidRecursion,
+			"recursive query \"%s\" does not have the form non-recursive-term UNION [ALL] recursive-term", c.Ctename))
+	}
+	left, err := a.query(sel.Larg, s)
+	if err != nil {
+		return "", err
+	}
+	if err := a.settle(left); err != nil {
+		return "", err
+	}
+	entry := &cte{name: c.Ctename, alias: a.alias("w")}
+	for i, t := range left.targets {
+		if t.expr.dyn {
+			left.targets[i].expr.sql, left.targets[i].expr.dyn, left.targets[i].expr.text = numericText2(t.expr), false, true
+		}
+	}
+	entry.columns = left.targets
+	if err := a.renameTargets(entry, c); err != nil {
+		return "", err
+	}
+	s.ctes = append(s.ctes, entry)
+	right, err := a.query(sel.Rarg, s)
+	if err != nil {
+		return "", err
+	}
+	if len(left.targets) != len(right.targets) {
+		return "", pgerr.New(codes.Syntax, "each UNION query must have the same number of columns")
+	}
+	if err := a.matchRecursive(c, left, right); err != nil {
+		return "", err
+	}
+	word := " UNION "
+	if sel.All {
+		word = " UNION ALL "
+	}
+	names := make([]string, len(left.targets))
+	for i := range names {
+		names[i] = fmt.Sprintf("c%d", i+1)
+	}
+	return entry.alias + "(" + strings.Join(names, ", ") + ") AS (" + left.print(false) + word + right.print(false) + ")", nil
+}
+
+func (a *analyzer) matchRecursive(c *pg.CommonTableExpr, left, right *query) error {
+	for i := range left.targets {
+		l, r := left.targets[i].expr, right.targets[i].expr
+		e, err := a.coerce(r, l.typ, implicit)
+		if err != nil {
+			return a.errAt(r.loc, pgerr.New(codes.DatatypeMismatch,
+				"recursive query \"%s\" column %d has type %s in non-recursive term but type %s overall",
+				c.Ctename, i+1, l.typ.Name(), r.typ.Name()))
+		}
+		if l.text && !e.text {
+			e.sql, e.text = numericText2(e), true
+		}
+		if eng := l.typ.engineType(); !l.text && eng != "" {
+			e.sql = "CAST(" + e.sql + " AS " + eng + ")"
+		}
+		right.targets[i].expr = e
+	}
+	return nil
+}
+
+// mentions reports whether a query names a table without a schema.
+func mentions(sel *pg.SelectStmt, name string) bool {
+	found := false
+	walk(sel.ProtoReflect(), func(m protoreflect.ProtoMessage) {
+		if rv, ok := m.(*pg.RangeVar); ok && rv.Relname == name && rv.Schemaname == "" {
+			found = true
+		}
+	})
+	return found
+}
+
+// walk calls visit for every message of a tree.
+func walk(m protoreflect.Message, visit func(protoreflect.ProtoMessage)) {
+	visit(m.Interface())
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() == nil:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				walk(v.List().Get(i).Message(), visit)
+			}
+		default:
+			walk(v.Message(), visit)
+		}
+		return true
+	})
+}

@@ -1,0 +1,239 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// subLink analyses EXISTS, scalar, ARRAY and quantified subqueries.
+func (a *analyzer) subLink(n *pg.SubLink, s *scope) (expr, error) {
+	q, err := a.query(n.Subselect.GetSelectStmt(), s)
+	if err != nil {
+		return expr{}, err
+	}
+	out := expr{loc: n.Location, scale: -1}
+	switch n.SubLinkType {
+	case pg.SubLinkType_EXISTS_SUBLINK:
+		if err := a.settle(q); err != nil {
+			return out, err
+		}
+		out.typ, out.sql = plain(OIDBool), "EXISTS ("+q.print(false)+")"
+		return out, nil
+	case pg.SubLinkType_EXPR_SUBLINK, pg.SubLinkType_ARRAY_SUBLINK:
+		return a.scalarSubquery(n, q, out)
+	case pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
+		return a.quantifiedSubquery(n, q, s, out)
+	}
+	return out, unsupported("this kind of subquery is not supported")
+}
+
+func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, error) {
+	if len(q.targets) != 1 {
+		return out, a.errAt(n.Location, pgerr.New(codes.Syntax, "subquery must return only one column"))
+	}
+	if err := a.settle(q); err != nil {
+		return out, err
+	}
+	t := q.targets[0].expr
+	if n.SubLinkType == pg.SubLinkType_ARRAY_SUBLINK {
+		arr := ArrayOf(t.typ.OID)
+		if arr == 0 {
+			return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s", t.typ.Name()))
+		}
+		if t.text || t.dyn {
+			q.targets[0].expr.sql = native(t)
+		}
+		out.typ, out.name = plain(arr), "array"
+		out.sql = "ARRAY(" + q.print(false) + ")"
+		return out, nil
+	}
+	out.typ, out.text, out.scale, out.dyn, out.name = t.typ, t.text, t.scale, t.dyn, q.targets[0].name
+	out.sql = "(" + q.print(false) + ")"
+	return out, nil
+}
+
+// quantifiedSubquery analyses x IN (SELECT …) and x op ANY/ALL (SELECT …).
+func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out expr) (expr, error) {
+	op := "="
+	if len(n.OperName) > 0 {
+		o, err := operatorName(n.OperName)
+		if err != nil {
+			return out, err
+		}
+		op = o
+	}
+	cmp, ok := comparisons[op]
+	if !ok {
+		return out, unsupported("operator %s with a subquery is not supported", op)
+	}
+	l, err := a.expr(n.Testexpr, s)
+	if err != nil {
+		return l, err
+	}
+	left := []expr{l}
+	if l.row != nil {
+		left = l.row
+	}
+	if len(left) != len(q.targets) {
+		word := "few"
+		if len(q.targets) > len(left) {
+			word = "many"
+		}
+		return out, a.errAt(n.Location, pgerr.New(codes.Syntax, "subquery has too %s columns", word))
+	}
+	var lsql []string
+	for i := range left {
+		lc, rc, err := a.pair(left[i], q.targets[i].expr)
+		if err != nil {
+			return out, err
+		}
+		ls, rs, ok, err := a.comparable(lc, rc, op)
+		if err != nil {
+			return out, a.errAt(n.Location, err)
+		}
+		if !ok {
+			return out, a.noOperator(op, &lc, rc, n.Location)
+		}
+		lsql = append(lsql, ls)
+		if q.body == "" || rs != q.targets[i].expr.sql {
+			q.targets[i].expr.sql = rs
+		}
+	}
+	test := lsql[0]
+	if len(lsql) > 1 {
+		test = "(" + strings.Join(lsql, ", ") + ")"
+	}
+	word := "ANY"
+	if n.SubLinkType == pg.SubLinkType_ALL_SUBLINK {
+		word = "ALL"
+	}
+	out.typ = plain(OIDBool)
+	if cmp == "=" && word == "ANY" {
+		out.sql = fmt.Sprintf("(%s IN (%s))", test, q.print(false))
+		return out, nil
+	}
+	if len(lsql) > 1 {
+		return out, unsupported("row comparisons with a subquery other than IN are not supported")
+	}
+	out.sql = fmt.Sprintf("(%s %s %s (%s))", test, cmp, word, q.print(false))
+	return out, nil
+}
+
+// arrayExpr analyses ARRAY[…]; want is the array type of a cast around it.
+func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, error) {
+	out := expr{loc: n.Location, name: "array", scale: -1}
+	for _, e := range n.Elements {
+		if e.GetAArrayExpr() != nil {
+			return out, a.errAt(n.Location, unsupported("multi-dimensional arrays are not supported"))
+		}
+	}
+	list, err := a.exprList(n.Elements, s)
+	if err != nil {
+		return out, err
+	}
+	if len(list) == 0 && want == nil {
+		return out, a.errAt(n.Location, pgerr.New(codes.IndeterminateDatatype, "cannot determine type of empty array").
+			WithHint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."))
+	}
+	var elem Type
+	if want != nil {
+		elem = Type{ElemOf(want.OID), want.Mod}
+		for i := range list {
+			if list[i], err = a.coerce(list[i], elem, explicit); err != nil {
+				return out, err
+			}
+		}
+	} else {
+		t, err := a.unify(pointers(list), "ARRAY")
+		if err != nil {
+			return out, err
+		}
+		elem = t.typ
+	}
+	arr := ArrayOf(elem.OID)
+	if arr == 0 {
+		return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s", elem.Name()))
+	}
+	for i := range list {
+		list[i].sql = native(list[i])
+	}
+	out.typ = Type{arr, -1}
+	if want != nil {
+		out.typ = *want
+	}
+	out.sql = "[" + strings.Join(sqlOf(list), ", ") + "]"
+	if eng := out.typ.engineType(); eng != "" {
+		out.sql = "CAST(" + out.sql + " AS " + eng + ")"
+	}
+	return out, nil
+}
+
+// indirection analyses a[1], a[1:2] and (row).field.
+func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
+	e, err := a.expr(n.Arg, s)
+	if err != nil {
+		return e, err
+	}
+	for _, ind := range n.Indirection {
+		idx := ind.GetAIndices()
+		if idx == nil {
+			return e, a.errAt(e.loc, unsupported("selection of a field from a composite value is not supported"))
+		}
+		if !e.typ.isArray() {
+			return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch, "cannot subscript type %s because it does not support subscripting", e.typ.Name()))
+		}
+		if e, err = a.subscript(e, idx, s); err != nil {
+			return e, err
+		}
+	}
+	e.col = nil
+	return e, nil
+}
+
+func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) {
+	bound := func(n *pg.Node) (string, error) {
+		if n == nil {
+			return "", nil
+		}
+		b, err := a.expr(n, s)
+		if err != nil {
+			return "", err
+		}
+		b, err = a.coerce(b, plain(OIDInt4), assignment)
+		return b.sql, err
+	}
+	lo, err := bound(idx.Lidx)
+	if err != nil {
+		return e, err
+	}
+	hi, err := bound(idx.Uidx)
+	if err != nil {
+		return e, err
+	}
+	out := e
+	out.col = nil
+	vector := e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector // these count from 0
+	if idx.IsSlice {
+		if vector {
+			return e, unsupported("slices of %s are not supported", e.typ.Name())
+		}
+		if lo == "" {
+			lo = "1"
+		}
+		if hi == "" {
+			hi = "len(" + e.sql + ")"
+		}
+		out.sql = fmt.Sprintf("CASE WHEN %s < %s THEN [] ELSE list_slice(%s, greatest(%s, 1), %s) END", hi, lo, e.sql, lo, hi)
+		return out, nil
+	}
+	if vector {
+		hi = "(" + hi + " + 1)"
+	}
+	out.typ = plain(ElemOf(e.typ.OID))
+	out.sql = fmt.Sprintf("CASE WHEN %s < 1 THEN NULL ELSE list_extract(%s, %s) END", hi, e.sql, hi)
+	return out, nil
+}

@@ -1,0 +1,223 @@
+package pgsql
+
+import (
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// like analyses LIKE and ILIKE with their negations. The pattern's escape is the
+// backslash; LIKE … ESCAPE comes as a call of like_escape.
+func (a *analyzer) like(op string, l, r expr, loc int32) (expr, error) {
+	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
+	for i, e := range []*expr{&l, &r} {
+		if i == 0 && !e.undecided() && e.typ.OID == OIDBpchar {
+			continue // char(n) keeps its blanks in LIKE
+		}
+		if !e.undecided() && !isString(e.typ.OID) {
+			return out, a.noOperator(op, &l, r, loc)
+		}
+		c, err := a.coerce(*e, plain(OIDText), implicit)
+		if err != nil {
+			return out, err
+		}
+		*e = c
+	}
+	word := "LIKE"
+	if strings.HasSuffix(op, "*") {
+		word = "ILIKE"
+	}
+	if strings.HasPrefix(op, "!") {
+		word = "NOT " + word
+	}
+	out.sql = "(" + l.sql + " " + word + " " + r.sql + " ESCAPE '\\')"
+	return out, nil
+}
+
+// regex analyses ~ and its kin. PostgreSQL's dot matches a newline.
+func (a *analyzer) regex(op string, l, r expr, loc int32) (expr, error) {
+	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
+	if r.lit != nil {
+		if err := checkRegex(*r.lit); err != nil {
+			return out, a.errAt(r.loc, err)
+		}
+	}
+	for _, e := range []*expr{&l, &r} {
+		if !e.undecided() && !isString(e.typ.OID) {
+			return out, a.noOperator(op, &l, r, loc)
+		}
+		c, err := a.coerce(*e, plain(OIDText), implicit)
+		if err != nil {
+			return out, err
+		}
+		*e = c
+	}
+	flags := "'s'"
+	if strings.HasSuffix(op, "*") {
+		flags = "'si'"
+	}
+	out.sql = "regexp_matches(" + l.sql + ", " + r.sql + ", " + flags + ")"
+	if strings.HasPrefix(op, "!") {
+		out.sql = "(NOT " + out.sql + ")"
+	}
+	return out, nil
+}
+
+// checkRegex refuses what PostgreSQL's regular expressions mean otherwise than the
+// engine's, or what only they can do.
+func checkRegex(s string) error {
+	for _, bad := range []string{`(?=`, `(?!`, `(?<=`, `(?<!`, `\m`, `\M`, `\y`, `\Y`, `\1`, `\2`, `\3`, `[[:<:]]`, `[[:>:]]`, `***`} {
+		if strings.Contains(s, bad) {
+			return unsupported("regular expression feature \"%s\" is not supported", bad)
+		}
+	}
+	return nil
+}
+
+// jsonPath analyses -> ->> #> #>>.
+func (a *analyzer) jsonPath(op string, l, r expr, loc int32) (expr, error) {
+	if l.undecided() || l.typ.OID != OIDJSON && l.typ.OID != OIDJSONB {
+		return l, a.noOperator(op, &l, r, loc)
+	}
+	out := expr{typ: plain(l.typ.OID), loc: loc, scale: -1}
+	fn := "json_extract"
+	if strings.HasSuffix(op, ">>") {
+		out.typ, fn = plain(OIDText), "json_extract_string"
+	}
+	path, err := a.jsonSteps(op, l, r, loc)
+	if err != nil {
+		return out, err
+	}
+	out.sql = "CAST(" + fn + "(" + l.sql + ", " + path + ") AS VARCHAR)"
+	if fn == "json_extract_string" {
+		// A JSON null is SQL's NULL; the engine's function agrees.
+		out.sql = fn + "(" + l.sql + ", " + path + ")"
+	}
+	return out, nil
+}
+
+func (a *analyzer) jsonSteps(op string, l, r expr, loc int32) (string, error) {
+	if op[0] == '#' {
+		if r.lit == nil {
+			return "", unsupported("operator %s needs a constant path", op)
+		}
+		items, err := parseArray(*r.lit)
+		if err != nil {
+			return "", a.errAt(r.loc, err)
+		}
+		path := "$"
+		for _, it := range items {
+			if it == nil {
+				return "", unsupported("a null in a JSON path is not supported")
+			}
+			if *it != "" && strings.Trim(*it, "0123456789") == "" {
+				return "", unsupported("array indexes in a JSON path are not supported").WithHint("Use -> with an integer.")
+			}
+			path += jsonKey(*it)
+		}
+		return quote(path), nil
+	}
+	if r.undecided() {
+		if r.lit != nil {
+			return quote("$" + jsonKey(*r.lit)), nil
+		}
+		d, err := a.coerce(r, plain(OIDText), implicit)
+		if err != nil {
+			return "", err
+		}
+		r = d
+	}
+	switch {
+	case r.num != nil && *r.num >= 0:
+		return quote("$[" + r.sql + "]"), nil
+	case isInt(r.typ.OID):
+		return "('$[' || CASE WHEN " + r.sql + " < 0 THEN '#' ELSE '' END || CAST(" + r.sql + " AS VARCHAR) || ']')", nil
+	case isString(r.typ.OID):
+		return `('$."' || replace(replace(` + r.sql + `, '\', '\\'), '"', '\"') || '"')`, nil
+	}
+	return "", a.noOperator(op, &l, r, loc)
+}
+
+func jsonKey(s string) string {
+	return `."` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// likeEscape analyses the pattern of LIKE … ESCAPE 'c': it becomes one whose escape
+// is the backslash.
+func (a *analyzer) likeEscape(args []expr, loc int32) (expr, error) {
+	if args[0].lit == nil || args[1].lit == nil {
+		if args[1].lit != nil && *args[1].lit == `\` {
+			return a.settled(args[0])
+		}
+		return expr{}, a.errAt(loc, unsupported("LIKE … ESCAPE needs constants"))
+	}
+	esc := []rune(*args[1].lit)
+	if len(esc) > 1 {
+		return expr{}, a.errAt(loc, pgerr.New(codes.InvalidEscapeSequence, "invalid escape string").
+			WithHint("Escape string must be empty or one character."))
+	}
+	var b strings.Builder
+	in := []rune(*args[0].lit)
+	for i := 0; i < len(in); i++ {
+		switch {
+		case len(esc) == 1 && in[i] == esc[0] && i+1 < len(in):
+			i++
+			b.WriteString(`\` + string(in[i]))
+		case in[i] == '\\' && (len(esc) == 0 || esc[0] != '\\'):
+			b.WriteString(`\\`)
+		default:
+			b.WriteRune(in[i])
+		}
+	}
+	s := b.String()
+	out := args[0]
+	out.lit = &s
+	return out, nil
+}
+
+// similarPattern turns a SIMILAR TO pattern into a regular expression.
+func (a *analyzer) similarPattern(args []expr, loc int32) (expr, error) {
+	if args[0].lit == nil || len(args) > 1 && args[1].lit == nil {
+		return expr{}, a.errAt(loc, unsupported("SIMILAR TO needs a constant pattern"))
+	}
+	esc := '\\'
+	if len(args) > 1 {
+		r := []rune(*args[1].lit)
+		if len(r) != 1 {
+			return expr{}, a.errAt(loc, unsupported("SIMILAR TO … ESCAPE needs one character"))
+		}
+		esc = r[0]
+	}
+	var b strings.Builder
+	b.WriteString("^(?:")
+	class := false
+	in := []rune(*args[0].lit)
+	for i := 0; i < len(in); i++ {
+		c := in[i]
+		switch {
+		case c == esc && i+1 < len(in):
+			i++
+			b.WriteString(`\` + string(in[i]))
+		case class:
+			class = c != ']'
+			b.WriteRune(c)
+		case c == '[':
+			class = true
+			b.WriteRune(c)
+		case c == '%':
+			b.WriteString(".*")
+		case c == '_':
+			b.WriteString(".")
+		case strings.ContainsRune(`.^$\`, c):
+			b.WriteString(`\` + string(c))
+		default:
+			b.WriteRune(c)
+		}
+	}
+	b.WriteString(")$")
+	s := b.String()
+	out := args[0]
+	out.lit = &s
+	return out, nil
+}
