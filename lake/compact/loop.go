@@ -2,7 +2,7 @@ package compact
 
 import (
 	"context"
-	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,7 +15,6 @@ import (
 func (s *Service) Run(ctx context.Context) error {
 	return env.RunLoop(ctx, env.LoopConfig{
 		Name: "compact", Clock: s.deps.Clock, Step: s.Step, Interval: s.cfg.Interval,
-		OnError: func(err error) { s.log.Warn("compaction step failed", env.KeyError, err) },
 	})
 }
 
@@ -42,14 +41,42 @@ func (s *Service) Step(ctx context.Context) (more bool, err error) {
 	for _, d := range did {
 		more = more || d
 	}
-	var errs []error
 	for _, p := range pipelines {
 		reclaimed, err := s.Reclaim(ctx, p.ID)
+		if err != nil {
+			s.log.Warn("reclaim failed", env.KeyPipeline, p.Name, env.KeyError, err)
+		}
 		more = more || reclaimed
-		errs = append(errs, err)
 	}
 	s.forget(tables)
-	return more, errors.Join(errs...)
+	s.sweep(ctx)
+	return more, nil
+}
+
+// sweeper is a warehouse that can find what no lake table names any more.
+type sweeper interface {
+	Sweep(ctx context.Context, grace time.Duration) error
+}
+
+// sweep removes what earlier processes and dropped tables left, twice per grace period.
+func (s *Service) sweep(ctx context.Context) {
+	w, ok := s.deps.Warehouse.(sweeper)
+	if !ok {
+		return
+	}
+	now := s.deps.Clock.Now()
+	s.mu.Lock()
+	due := s.mu.swept.IsZero() || now.Sub(s.mu.swept) >= s.cfg.FileGrace/2
+	if due {
+		s.mu.swept = now
+	}
+	s.mu.Unlock()
+	if !due {
+		return
+	}
+	if err := w.Sweep(ctx, s.cfg.FileGrace); err != nil {
+		s.log.Warn("sweep of the warehouse failed", env.KeyError, err)
+	}
 }
 
 // forget drops the turns of tables that are gone and whose turn nobody has.

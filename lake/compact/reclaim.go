@@ -28,6 +28,7 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 		return false, err
 	}
 	if err := log.Reclaim(ctx, due); err != nil {
+		s.postpone(pipeline, due)
 		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
 	}
 	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
@@ -49,6 +50,16 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 	s.log.Info("segments reclaimed", env.KeyPipeline, uint32(pipeline), env.KeyCount, len(due),
 		env.KeySeq, uint64(due[len(due)-1]))
 	return true, nil
+}
+
+// postpone begins the delay of segments anew.
+func (s *Service) postpone(pipeline change.PipelineID, seqs []segment.Seq) {
+	now := s.deps.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seq := range seqs {
+		s.mu.idle[segmentKey{pipeline, seq}] = now
+	}
 }
 
 // reclaimable are the segments whose delay is over.

@@ -66,7 +66,8 @@ type Service struct {
 		sync.Mutex
 		tables map[change.TableID]*tableTurn
 		// idle is since when a segment has had no live slice.
-		idle map[segmentKey]time.Time
+		idle  map[segmentKey]time.Time
+		swept time.Time
 	}
 }
 
@@ -149,14 +150,37 @@ func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) 
 	if err == nil {
 		err = s.run(ctx, turn, j)
 	}
-	if errors.Is(err, catalog.ErrTableNotFound) {
+	switch {
+	case errors.Is(err, catalog.ErrTableNotFound):
 		return false, nil
+	case errors.Is(err, catalog.ErrStale):
+		return false, s.giveUp(ctx, id, err)
+	case err != nil && context.Cause(ctx) != nil:
+		return false, context.Cause(ctx)
 	}
-	s.settle(turn, id, err)
+	s.settle(ctx, turn, id, err)
 	if err != nil {
 		return false, fmt.Errorf("compact table %d: %w", id, err)
 	}
 	return true, nil
+}
+
+// giveUp forgets the plans of a table that has moved on: it was reset. What they put
+// into the lake goes with the first compaction after the reset.
+func (s *Service) giveUp(ctx context.Context, id change.TableID, why error) error {
+	s.log.Info("compaction given up", env.KeyTable, uint32(id), env.KeyReason, why)
+	err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		for _, c := range txn.PlannedCompactions(id) {
+			if err := txn.DropCompaction(c.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("give up compactions of table %d: %w", id, err)
+	}
+	return nil
 }
 
 // DropTable removes a table's lake side. A compaction of it that runs is waited for.
@@ -170,22 +194,44 @@ func (s *Service) DropTable(ctx context.Context, id change.TableID) error {
 	return s.deps.Warehouse.Drop(ctx, id)
 }
 
-// The pauses of a table whose compaction failed.
+// The pauses of a table whose compaction failed, and the failure in a row from which
+// on users are told.
 const (
-	retryMin = time.Second
-	retryMax = time.Minute
+	retryMin   = time.Second
+	retryMax   = time.Minute
+	tellErrors = 3
 )
 
 // settle remembers how a compaction ended.
-func (s *Service) settle(turn *tableTurn, id change.TableID, err error) {
-	if err == nil {
+func (s *Service) settle(ctx context.Context, turn *tableTurn, id change.TableID, cause error) {
+	if cause == nil {
 		turn.errors, turn.retryAt = 0, time.Time{}
 		return
 	}
 	turn.errors++
 	pause := min(retryMin<<min(turn.errors-1, 6), retryMax)
 	turn.retryAt = s.deps.Clock.Now().Add(pause)
-	s.log.Warn("compaction failed", env.KeyTable, uint32(id), env.KeyAttempt, turn.errors, env.KeyError, err)
+	s.log.Warn("compaction failed", env.KeyTable, uint32(id), env.KeyAttempt, turn.errors, env.KeyError, cause)
+	if turn.errors != tellErrors {
+		return
+	}
+	err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		t, err := txn.TableByID(id)
+		if err != nil {
+			return err
+		}
+		p, err := txn.PipelineByID(t.Pipeline)
+		if err != nil {
+			return err
+		}
+		return txn.AddEvent(catalog.Event{
+			At: txn.Now(), Level: "warning", Pipeline: p.Name, Table: t.Schema + "." + t.Name,
+			Kind: "compaction failed", Detail: cause.Error(),
+		})
+	})
+	if err != nil {
+		s.log.Warn("event not recorded", env.KeyTable, uint32(id), env.KeyError, err)
+	}
 }
 
 // take waits for a table's turn.
