@@ -55,6 +55,7 @@ type world struct {
 	start     uint32
 	token     int64
 	searches  int
+	searcher  compact.Searcher // nil: the world itself
 	crashAt   env.Failpoint
 	model     map[int64]string
 }
@@ -95,8 +96,12 @@ func (w *world) open() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	var searcher compact.Searcher = w
+	if w.searcher != nil {
+		searcher = w.searcher
+	}
 	w.svc, err = compact.New(compact.Config{}, compact.Deps{
-		Catalog: w.cat, Warehouse: w.wh, Searcher: w, Clock: w.clock,
+		Catalog: w.cat, Warehouse: w.wh, Searcher: searcher, Clock: w.clock,
 		Reader: func(change.PipelineID) compact.SliceReader { return w },
 		Log:    func(change.PipelineID) (compact.Log, bool) { return w, true },
 		Failpoints: env.FailpointFunc(func(f env.Failpoint) error {
