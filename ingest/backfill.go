@@ -152,8 +152,8 @@ func (s *session) consistent(t *catalog.Table) bool {
 	return s.progress.compare(s.progress.durable(), t.Backfill.Horizon) >= 0
 }
 
-// read copies one chunk. Its last group carries that it is done. The rows of a table
-// without a key go in one group, so that a chunk is there whole or not at all.
+// read copies one chunk. Its last group carries that it is done. A chunk that was cut
+// short is read again: keys make that harmless, and a table without one begins anew.
 func (c *copier) read(ctx context.Context, ch chunk) error {
 	w := &chunkWriter{copier: c, chunk: ch}
 	defer w.release()
@@ -208,7 +208,7 @@ func (c *copier) tableError(ctx context.Context, t *catalog.Table, err error) er
 type chunkWriter struct {
 	copier *copier
 	chunk  chunk
-	held   []*change.Batch
+	held   *change.Batch
 	rows   int64
 	bytes  int64
 }
@@ -216,13 +216,13 @@ type chunkWriter struct {
 func (w *chunkWriter) emit(ctx context.Context, b *change.Batch) error {
 	b.Table, b.Backfill = w.chunk.table.ID, true
 	w.rows += b.Rows()
-	if len(w.held) > 0 && w.chunk.table.Current.HasKey() {
+	if w.held != nil {
 		if err := w.append(ctx, nil); err != nil {
 			b.Release()
 			return err
 		}
 	}
-	w.held = append(w.held, b)
+	w.held = b
 	return nil
 }
 
@@ -244,7 +244,11 @@ func (w *chunkWriter) finish(ctx context.Context) error {
 func (w *chunkWriter) append(ctx context.Context, state []byte) error {
 	defer w.release()
 	s := w.copier.session
-	committed, err := s.writer.append(ctx, &change.Group{Batches: w.held, State: state})
+	g := &change.Group{State: state}
+	if w.held != nil {
+		g.Batches = []*change.Batch{w.held}
+	}
+	committed, err := s.writer.append(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -256,8 +260,8 @@ func (w *chunkWriter) append(ctx context.Context, state []byte) error {
 }
 
 func (w *chunkWriter) release() {
-	for _, b := range w.held {
-		b.Release()
+	if w.held != nil {
+		w.held.Release()
+		w.held = nil
 	}
-	w.held = nil
 }

@@ -58,8 +58,8 @@ func TestKill(t *testing.T) {
 
 func testKill(t *testing.T, kill killPoint, after int) {
 	var w *world
-	w = newWorld(t, shopFactory(small, func(s ingest.Source) ingest.Source { return &ackWatch{s, w} }))
-	for round := range 3 {
+	w = newWorld(t, aheadFactory(small, func(s ingest.Source) ingest.Source { return &ackWatch{s, w} }))
+	for round := range 4 {
 		died := make(chan struct{})
 		w.disk.mu.Lock()
 		w.disk.mu.kill, w.disk.mu.after, w.disk.mu.onDeath = kill, after+round, func() { close(died) }
@@ -206,12 +206,12 @@ func testStoppedTable(t *testing.T, table string) {
 		t.Helper()
 		mu.Lock()
 		defer mu.Unlock()
-		if acked == "" || small1(acked) > small1(at) {
+		if acked == "" || number(acked) > number(at) {
 			t.Errorf("acknowledged %q with a table stopped at %q", acked, at)
 		}
 	}
 	check()
-	if small1(at) < 990 || small1(at) >= 1010 {
+	if number(at) < 990 || number(at) >= 1010 {
 		t.Errorf("stopped at %s, want about 1000", at)
 	}
 	w.stop()
@@ -237,10 +237,4 @@ func (w *world) tableIn(s *catalog.Snapshot, name string) *catalog.Table {
 		w.t.Fatal(err)
 	}
 	return t
-}
-
-func small1(p change.Position) int64 {
-	var n int64
-	_, _ = fmt.Sscan(string(p), &n)
-	return n
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
@@ -16,9 +17,11 @@ import (
 // crash fails the n-th hit of a failpoint and everything that reaches one after it,
 // so that the disk stays as a process that ended there would leave it.
 type crash struct {
-	mu   sync.Mutex
-	at   env.Failpoint
-	n    int
+	mu sync.Mutex
+	at env.Failpoint
+	n  int
+	// once: the process lives on, and only that one step fails.
+	once bool
 	dead bool
 	died chan struct{}
 }
@@ -31,7 +34,7 @@ func (c *crash) Hit(f env.Failpoint) error {
 	}
 	if f == c.at {
 		if c.n--; c.n == 0 {
-			c.dead = true
+			c.dead = !c.once
 			close(c.died)
 			return errKilled
 		}
@@ -46,41 +49,48 @@ func TestWAL(t *testing.T) {
 		env.BeforeBody, env.AfterBody, env.AfterMarker, env.AfterPublish, env.BeforeAck,
 	} {
 		for _, n := range []int{1, 4, 15} {
-			t.Run(fmt.Sprintf("%s/%d", at, n), func(t *testing.T) { testWAL(t, at, n) })
+			for _, once := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%d/%t", at, n, once), func(t *testing.T) { testWAL(t, at, n, once) })
+			}
 		}
 	}
 }
 
-func testWAL(t *testing.T, at env.Failpoint, n int) {
-	c := &crash{at: at, n: n, died: make(chan struct{})}
+func testWAL(t *testing.T, at env.Failpoint, n int, once bool) {
+	c := &crash{at: at, n: n, once: once, died: make(chan struct{})}
 	dir := t.TempDir()
-	w := newWorld(t, shopFactory(small, nil))
+	w := &world{t: t, store: memkv.New(), factory: shopFactory(small, nil), lake: &lakeDrops{}, failpoints: c}
 	clock, ids := env.System()
-	w.stop()
-	w.failpoints = c
 	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
 		return wal.Open(ctx, wal.Config{Dir: dir, Pipeline: p, SegmentBytes: 1 << 20}, wal.Deps{
 			Publisher: w.catalog, Clock: clock, IDs: ids, Failpoints: w.failpoints,
 		})
 	}
-	w.boot()
+	w.create()
 	ctx, cancel := context.WithCancel(context.Background())
+	starting := make(chan error, 1)
+	go func() { starting <- w.supervisor.Start(ctx, "shop") }()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		w.awaitEnd(ctx)
 	}()
-	select {
-	case <-c.died:
-	case <-ended:
+	if !once {
+		select {
+		case <-c.died:
+		case <-ended:
+		}
+		cancel()
+		<-ended
+		w.stop()
+		w.failpoints = env.NoFailpoints
+		w.boot()
+		w.start()
 	}
+	w.awaitReady("2500")
 	cancel()
 	<-ended
-	w.stop()
-	w.failpoints = env.NoFailpoints
-	w.boot()
-	w.start()
-	w.awaitReady("2500")
+	<-starting // its error, if any, is the crash
 	reader := wal.OpenReader(dir)
 	w.expectRead(small, 2500, func(s catalog.Slice) *change.Batch {
 		r, err := reader.ReadSlice(context.Background(), s.Slice)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -144,9 +145,18 @@ func (d *disk) storeLocked(g *change.Group) wal.CommittedGroup {
 	out.End = start + 999
 	d.mu.groups = append(d.mu.groups, diskGroup{out, batches})
 	if g.Position != "" {
+		if number(g.Position) <= number(d.mu.position) {
+			panic(fmt.Sprintf("O1: position %s after %s", g.Position, d.mu.position))
+		}
 		d.mu.position = g.Position
 	}
 	return out
+}
+
+func number(p change.Position) int64 {
+	var n int64
+	_, _ = fmt.Sscan(string(p), &n) // empty is 0
+	return n
 }
 
 func (d *disk) read(ref segment.SliceRef) *change.Batch {
@@ -197,6 +207,13 @@ func (l *lakeDrops) DropTable(_ context.Context, id change.TableID) error {
 func newWorld(t *testing.T, factory ingest.SourceFactory) *world {
 	t.Helper()
 	w := &world{t: t, store: memkv.New(), disk: &disk{}, factory: factory, lake: &lakeDrops{}}
+	w.create()
+	return w
+}
+
+// create boots a world without facts and gives it its pipeline.
+func (w *world) create() {
+	w.t.Helper()
 	w.boot()
 	ctx := context.Background()
 	err := w.catalog.Update(ctx, func(txn *catalog.Txn) error {
@@ -209,10 +226,24 @@ func newWorld(t *testing.T, factory ingest.SourceFactory) *world {
 		})
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	t.Cleanup(func() { w.stop() })
-	return w
+	w.t.Cleanup(func() { w.stop() })
+}
+
+// aheadFactory makes generators whose later sessions copy the shop as it is some
+// transactions after the pipeline's position, as a real source would.
+func aheadFactory(cfg generate.Config, watch func(ingest.Source) ingest.Source) ingest.SourceFactory {
+	shop := shopFactory(cfg, watch)
+	return func(ctx context.Context, c ingest.ResolvedConnection, p *catalog.Pipeline,
+		deps ingest.SourceDeps,
+	) (ingest.Source, error) {
+		if deps.Position != "" {
+			ahead := min(number(deps.Position)+300, cfg.Transactions)
+			deps.Position = change.Position(strconv.FormatInt(ahead, 10))
+		}
+		return shop(ctx, c, p, deps)
+	}
 }
 
 // shopFactory makes generators of one configuration, each watched by watch if given.
