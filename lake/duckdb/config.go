@@ -42,7 +42,7 @@ type Deps struct {
 	// Encoder makes the row encoders of an in-process worker; a worker process has
 	// its own.
 	Encoder EncoderFactory
-	// Slices reads live slices for an in-process worker.
+	// Slices reads live slices for an in-process worker. Default: a LogReader.
 	Slices SliceReader
 	// Stderr takes a worker process's standard error; nil drops it.
 	Stderr io.Writer
@@ -70,14 +70,15 @@ type WorkerConfig struct {
 	Parent io.Reader `json:"-"`
 	// Ready, when not nil, gets a line when the worker listens.
 	Ready io.Writer `json:"-"`
-	// Slices reads live slices; nil: plans with live slices are refused.
+	// Slices reads live slices. Default: a LogReader.
 	Slices SliceReader `json:"-"`
 }
 
 // SliceReader reads live slices of the log. Safe for concurrent use.
 type SliceReader interface {
 	// ReadSlice returns the rows of a slice of the log in dir, system columns first;
-	// the caller releases the record. A reclaimed slice is an error that wraps
+	// the caller releases the record, which is nil for a slice without rows. A
+	// reclaimed slice is an error that wraps
 	// ErrSliceLost, never other rows.
 	ReadSlice(ctx context.Context, s LiveSlice, dir string) (arrow.RecordBatch, error)
 }
@@ -122,6 +123,9 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	setDefault(&c.Threads, runtime.NumCPU())
 	setDefault(&c.MemoryLimit, 1<<30)
 	setDefault(&c.CacheBytes, 512<<20)
+	if c.Slices == nil {
+		c.Slices = NewLogReader()
+	}
 	return c
 }
 

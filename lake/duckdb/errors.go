@@ -33,6 +33,9 @@ const (
 // again (P3).
 var ErrSliceLost = errors.New("slice lost")
 
+// ErrCorrupt says that the bytes of a live slice are damaged (D1).
+var ErrCorrupt = errors.New("slice is corrupt")
+
 // ErrWorkerDied says that the worker process ended while it answered, or is not up.
 var ErrWorkerDied = errors.New("engine worker died")
 

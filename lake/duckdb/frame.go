@@ -44,6 +44,7 @@ const (
 	failureSliceLost
 	failurePlan
 	failureCanceled
+	failureCorrupt
 	failureOther
 )
 
@@ -52,6 +53,8 @@ func failureOf(err error) failure {
 	switch {
 	case errors.Is(err, ErrSliceLost):
 		return failure{Kind: failureSliceLost, Message: err.Error()}
+	case errors.Is(err, ErrCorrupt):
+		return failure{Kind: failureCorrupt, Message: err.Error()}
 	case errors.Is(err, ErrPlan):
 		return failure{Kind: failurePlan, Message: err.Error()}
 	case errors.As(err, &engine):
@@ -70,6 +73,8 @@ func (f failure) err() error {
 		return fmt.Errorf("worker: %s: %w", f.Message, ErrSliceLost)
 	case failurePlan:
 		return fmt.Errorf("worker: %s: %w", f.Message, ErrPlan)
+	case failureCorrupt:
+		return fmt.Errorf("worker: %s: %w", f.Message, ErrCorrupt)
 	case failureCanceled:
 		return &EngineError{Kind: KindInterrupted, Message: f.Message}
 	}

@@ -66,9 +66,6 @@ func newLiveCache(reader SliceReader, bytesMax int64) *liveCache {
 // view returns the winners of the relation's live slices; the caller releases it when
 // its stream is closed.
 func (c *liveCache) view(ctx context.Context, r *Relation) (*liveView, error) {
-	if c.reader == nil {
-		return nil, fmt.Errorf("live slices without a slice reader: %w", ErrPlan)
-	}
 	for i := 1; i < len(r.Live.Slices); i++ {
 		if compareSlices(r.Live.Slices[i-1], r.Live.Slices[i]) >= 0 {
 			return nil, fmt.Errorf("live slices of %q out of order: %w", r.Name, ErrPlan)

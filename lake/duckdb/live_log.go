@@ -95,11 +95,14 @@ func (l *liveLog) extend(ctx context.Context, reader SliceReader, r *Relation, m
 	}
 	for _, s := range more {
 		var rec arrow.RecordBatch
+		s.Table = r.Live.Table
 		if s.Rows > 0 {
 			var err error
 			if rec, err = reader.ReadSlice(ctx, s, r.Live.Dir); err != nil {
 				return fmt.Errorf("read slice %d:%d of table %d: %w", s.Seq, s.Start, r.Live.Table, err)
 			}
+		}
+		if rec != nil {
 			if len(run) > 0 && (s.SchemaVersion != version || rows+rec.NumRows() > blockRowsMax ||
 				!run[0].Schema().Equal(rec.Schema())) {
 				if err := flush(); err != nil {

@@ -97,7 +97,10 @@ type LiveSlice struct {
 	Start, Length uint32
 	SchemaVersion uint32
 	Truncate      bool
+	Backfill      bool
 	Rows          int64
+	// Table is filled in by the worker, from Live.Table.
+	Table uint32
 }
 
 // Output says in which form the result comes back.

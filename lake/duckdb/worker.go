@@ -16,7 +16,7 @@ import (
 // does. Called by the hidden subcommand that the pool starts:
 //
 //	cfg, err := duckdb.ReadWorkerConfig(os.Stdin)
-//	cfg.Ready, cfg.Slices = os.Stdout, slices
+//	cfg.Ready = os.Stdout
 //	err = duckdb.ServeWorker(ctx, cfg, factory)
 func ServeWorker(ctx context.Context, c WorkerConfig, encoder EncoderFactory) error {
 	w, err := openWorker(c, encoder)

@@ -1,0 +1,72 @@
+package duckdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// LogReader reads live slices from the logs on this machine's disk, one wal.Reader a
+// directory. It is the SliceReader of a worker process. Safe for concurrent use.
+type LogReader struct {
+	mu struct {
+		sync.Mutex
+		readers map[string]*wal.Reader
+	}
+}
+
+var _ SliceReader = (*LogReader)(nil)
+
+// NewLogReader returns a reader of every log directory that plans name.
+func NewLogReader() *LogReader {
+	r := &LogReader{}
+	r.mu.readers = make(map[string]*wal.Reader)
+	return r
+}
+
+// ReadSlice implements SliceReader.
+func (r *LogReader) ReadSlice(ctx context.Context, s LiveSlice, dir string) (arrow.RecordBatch, error) {
+	rec, err := r.reader(dir).ReadSlice(ctx, wal.Slice{
+		Ref: segment.SliceRef{Seq: segment.Seq(s.Seq), Start: s.Start}, Length: s.Length,
+		Table: change.TableID(s.Table), SchemaVersion: s.SchemaVersion, Rows: uint32(s.Rows),
+		Truncate: s.Truncate, Backfill: s.Backfill,
+	})
+	var corrupt *segment.CorruptError
+	switch {
+	case errors.Is(err, wal.ErrSliceLost):
+		return nil, fmt.Errorf("%w: %w", ErrSliceLost, err)
+	case errors.As(err, &corrupt):
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return rec, err
+}
+
+// Close closes the files. No read may be under way.
+func (r *LogReader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var err error
+	for _, one := range r.mu.readers {
+		err = errors.Join(err, one.Close())
+	}
+	clear(r.mu.readers)
+	return err
+}
+
+func (r *LogReader) reader(dir string) *wal.Reader {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.mu.readers[dir]
+	if one == nil {
+		one = wal.OpenReader(dir)
+		r.mu.readers[dir] = one
+	}
+	return one
+}
