@@ -35,6 +35,7 @@ type Catalog struct {
 	store kv.Store
 	deps  Deps
 	aead  cipher.AEAD
+	cache *liveCache
 
 	// mu serialises commits. The one mutex of ours that is held across I/O: it spans
 	// the key-value batch.
@@ -66,7 +67,7 @@ func Open(ctx context.Context, store kv.Store, deps Deps) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	c := &Catalog{store: store, deps: deps, aead: aead}
+	c := &Catalog{store: store, deps: deps, aead: aead, cache: newLiveCache()}
 	c.mu.hot = map[change.PipelineID]*hotRows{}
 	created, err := checkFormat(store)
 	if err != nil {
@@ -166,6 +167,9 @@ func (c *Catalog) Update(ctx context.Context, fn func(*Txn) error) error {
 	for id := range txn.cooled {
 		delete(c.mu.hot, id)
 	}
+	if txn.dropped {
+		c.cache.prune(txn.facts.tables)
+	}
 	return nil
 }
 
@@ -202,7 +206,7 @@ func (c *Catalog) Snapshot() *Snapshot {
 	}
 	return &Snapshot{
 		reader: reader{facts: c.view.facts, kv: held.kv},
-		held:   held, log: c.deps.Log,
+		held:   held, cache: c.cache, log: c.deps.Log,
 	}
 }
 
@@ -232,6 +236,7 @@ func (h *heldSnapshot) release(log *slog.Logger) {
 type Snapshot struct {
 	reader
 	held   *heldSnapshot
+	cache  *liveCache
 	log    *slog.Logger
 	closed atomic.Bool
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,7 +55,7 @@ func (t *Txn) PlanCompaction(c *Compaction) error {
 	if old, ok := t.facts.planned[c.ID]; ok && (old.Table != c.Table || !slices.Equal(old.Slices, c.Slices)) {
 		return fmt.Errorf("plan compaction %s: other slices under the same id: %w", c.ID, ErrStale)
 	}
-	if _, err := t.livesOf(c.Table, c.Slices); err != nil {
+	if _, _, err := t.livesOf(c.Table, c.Slices); err != nil {
 		return fmt.Errorf("plan compaction %s: %w", c.ID, err)
 	}
 	c.State, c.Generation, c.SliceCount = CompactionPlanned, tbl.Generation, len(c.Slices)
@@ -112,11 +111,11 @@ func (t *Txn) AckCompaction(id string, lake LakeState, refs []segment.SliceRef) 
 			return fmt.Errorf("ack compaction %s: slices are not the planned ones: %w", id, ErrStale)
 		}
 	}
-	live, err := t.livesOf(plan.Table, plan.Slices)
+	live, neighbours, err := t.livesOf(plan.Table, plan.Slices)
 	if err != nil {
 		return fmt.Errorf("ack compaction %s: %w", id, err)
 	}
-	if err := t.moveSlices(id, live); err != nil {
+	if err := t.moveSlices(id, live, neighbours); err != nil {
 		return fmt.Errorf("ack compaction %s: %w", id, err)
 	}
 	if err := t.ackLake(plan, lake); err != nil {
@@ -134,30 +133,6 @@ func (t *Txn) AckCompaction(id string, lake LakeState, refs []segment.SliceRef) 
 		return err
 	}
 	return t.trimAcked(c.Table)
-}
-
-// moveSlices marks live slices compacted.
-func (t *Txn) moveSlices(id string, live []Slice) error {
-	var key, row []byte
-	t.dirty = true
-	for i := range live {
-		s := &live[i]
-		seg, err := t.segment(s.Pipeline, s.Ref.Seq)
-		if err != nil {
-			return err
-		}
-		seg.Live--
-		s.Compacted = id
-		key = liveKey(key[:0], s.Table, s.Ref)
-		if err := t.batch.Delete(key); err != nil {
-			return fmt.Errorf("slice %s: %w", s.Ref, err)
-		}
-		key, row = doneKey(key[:0], s.Pipeline, s.Ref), appendSliceRow(row[:0], s)
-		if err := t.batch.Set(key, row); err != nil {
-			return fmt.Errorf("slice %s: %w", s.Ref, err)
-		}
-	}
-	return t.flushSegments()
 }
 
 // ackLake replaces the lake state after the slices were moved.
@@ -185,9 +160,12 @@ func (t *Txn) ackLake(c *Compaction, lake LakeState) error {
 	if err != nil {
 		return fmt.Errorf("first live slice: %w", err)
 	}
-	row.LiveFrom = next
+	row.LiveFrom, row.epoch = next, t.nextEpoch()
 	return t.putLakeRow(c.Table, &row)
 }
+
+// nextEpoch is the epoch of a table whose live slices this transaction removes.
+func (t *Txn) nextEpoch() uint64 { return t.facts.version + 1 }
 
 // PutLakeState replaces a table's lake state without touching slices: maintenance of the
 // lake.
@@ -213,114 +191,6 @@ func (t *Txn) putLakeRow(table change.TableID, row *lakeRow) error {
 		return fmt.Errorf("put lake state of table %d: %w", table, err)
 	}
 	return nil
-}
-
-// DeleteSegment removes a segment and its slices from the catalog. Do it after its marker
-// is gone and before its body may be used again, or the other way round if the log can
-// tell. It wraps ErrSegmentLive (R1); of a segment that does not exist it does nothing.
-func (t *Txn) DeleteSegment(pipeline change.PipelineID, seq segment.Seq) error {
-	if t.publishing {
-		return errPublishing
-	}
-	seg, err := t.segment(pipeline, seq)
-	if errors.Is(err, ErrSegmentNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if seg.Live > 0 {
-		return fmt.Errorf("delete segment %d: %d: %w", seq, seg.Live, ErrSegmentLive)
-	}
-	t.segments[segmentID{pipeline, seq}] = nil
-	lower, upper := doneRange(pipeline, seq)
-	if err := errors.Join(t.deleteRange(lower, upper), t.delete(segmentKey(nil, pipeline, seq))); err != nil {
-		return fmt.Errorf("delete segment %d: %w", seq, err)
-	}
-	return nil
-}
-
-// segment is the transaction's own copy of a segment row, written by flushSegments.
-func (t *Txn) segment(pipeline change.PipelineID, seq segment.Seq) (*Segment, error) {
-	id := segmentID{pipeline, seq}
-	if s, ok := t.segments[id]; ok {
-		if s == nil {
-			return nil, fmt.Errorf("segment %d: %w", seq, ErrSegmentNotFound)
-		}
-		return s, nil
-	}
-	row, err := t.kv.Get(segmentKey(nil, pipeline, seq))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("segment %d: %w", seq, ErrSegmentNotFound)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read segment %d: %w", seq, err)
-	}
-	s := &Segment{Pipeline: pipeline, Seq: seq}
-	if err := decodeSegmentRow(row, s); err != nil {
-		return nil, fmt.Errorf("segment %d: %w", seq, err)
-	}
-	t.segments[id] = s
-	t.cooled[pipeline] = struct{}{}
-	return s, nil
-}
-
-// flushSegments adds the segment rows that were changed to the batch.
-func (t *Txn) flushSegments() error {
-	for id, s := range t.segments {
-		if s == nil { // deleted
-			continue
-		}
-		t.dirty = true
-		if err := t.batch.Set(segmentKey(nil, id.pipeline, id.seq), appendSegmentRow(nil, s)); err != nil {
-			return fmt.Errorf("put segment %d: %w", id.seq, err)
-		}
-	}
-	return nil
-}
-
-// livesOf finds the live slices with the given refs, which are sorted; ErrStale if one is
-// not live.
-func (t *Txn) livesOf(table change.TableID, refs []segment.SliceRef) ([]Slice, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	out := make([]Slice, 0, len(refs))
-	lower := liveKey(nil, table, refs[0])
-	upper := append(liveKey(nil, table, refs[len(refs)-1]), 0)
-	var want []byte
-	err := t.kv.Iterate(lower, upper, func(key, row []byte) error {
-		want = liveKey(want[:0], table, refs[len(out)])
-		switch c := bytes.Compare(key, want); {
-		case c < 0: // not one of refs
-			return nil
-		case c > 0:
-			return kv.Stop
-		}
-		var s Slice
-		if err := decodeSlice(key, row, &s); err != nil {
-			return err
-		}
-		out = append(out, s)
-		return nil // the last of refs is the last key in range
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read slices: %w", err)
-	}
-	if len(out) < len(refs) {
-		return nil, fmt.Errorf("slice %s is not live: %w", refs[len(out)], ErrStale)
-	}
-	return out, nil
-}
-
-func compareRefs(a, b segment.SliceRef) int {
-	switch {
-	case a == b:
-		return 0
-	case a.Less(b):
-		return -1
-	}
-	return 1
 }
 
 func (t *Txn) acked(id string) (bool, error) {

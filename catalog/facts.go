@@ -44,6 +44,9 @@ type lakeRow struct {
 	LiveFrom segment.SliceRef
 	// MaxRef is the greatest slice ever compacted, of this generation.
 	MaxRef segment.SliceRef
+	// epoch is another after each removal of live slices. Not durable: it tells apart
+	// states of one process.
+	epoch uint64
 }
 
 // order holds sorted lists, which are dear for many tables.

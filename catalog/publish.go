@@ -162,7 +162,8 @@ func (p *publication) add(g *wal.CommittedGroup) error {
 }
 
 func (p *publication) addSlice(g *wal.CommittedGroup, s *wal.Slice) error {
-	if s.Ref.Seq != g.Seq || s.Ref.Start >= g.End {
+	before := p.rows.offset // the group's own end comes later
+	if s.Ref.Seq != g.Seq || s.Ref.Start >= g.End || s.Ref.Seq == before.Seq && s.Ref.Start < before.End {
 		return fmt.Errorf("slice %s: %w", s.Ref, errDisorder)
 	}
 	p.rows.segment.Slices++

@@ -32,7 +32,12 @@ func (r *reader) HasLiveSlices(table change.TableID) (bool, error) {
 }
 
 func (r *reader) eachLive(table change.TableID, fn func(*Slice) error) error {
-	lower, upper := liveRange(table, r.facts.lakes[table].LiveFrom)
+	return r.eachLiveFrom(table, r.facts.lakes[table].LiveFrom, fn)
+}
+
+// eachLiveFrom visits live slices at or above from. The slice is valid during the call.
+func (r *reader) eachLiveFrom(table change.TableID, from segment.SliceRef, fn func(*Slice) error) error {
+	lower, upper := liveRange(table, from)
 	var s Slice
 	err := r.kv.Iterate(lower, upper, func(key, row []byte) error {
 		if err := decodeSlice(key, row, &s); err != nil {
@@ -134,16 +139,8 @@ func (r *reader) ReclaimableSegments(pipeline change.PipelineID, active segment.
 	return out, nil
 }
 
-// LiveNewerThanLake says that each change in the table's live slices supersedes each lake
-// row of its key, so that a reader need not compare order tokens. It is true when there
-// are no live slices and false when they cannot be read.
-func (r *reader) LiveNewerThanLake(table change.TableID) bool {
-	slices, err := r.LiveSlices(table)
-	return err == nil && r.NewerThanLake(table, slices)
-}
-
-// NewerThanLake is LiveNewerThanLake for the table's live slices, already read from the
-// same snapshot.
+// NewerThanLake is LiveNewerThanLake for the table's live slices, or some of them, already
+// read from the same snapshot.
 func (r *reader) NewerThanLake(table change.TableID, live []Slice) bool {
 	lake := r.facts.lakes[table]
 	if lake.Snapshot == 0 {

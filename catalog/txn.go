@@ -36,6 +36,8 @@ type Txn struct {
 	batch kv.IndexedBatch
 	now   time.Time
 	dirty bool // something was written
+	// dropped: a table was deleted.
+	dropped bool
 	// publishing: part of a Publish, which owns the pipeline's segment rows.
 	publishing bool
 	owned      ownedMaps
@@ -51,7 +53,8 @@ type segmentID struct {
 
 // ownedMaps says which maps of facts are the transaction's own.
 type ownedMaps struct {
-	pipelines, tables, connections, secrets, roles, schemas, settings, lakes, planned, counters bool
+	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, schemas, settings,
+	lakes, planned, counters bool
 }
 
 func (c *Catalog) newTxnLocked() *Txn {

@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/skipprd/skipprd/catalog/kv"
@@ -26,7 +25,7 @@ func (t *Txn) CreatePipeline(p *Pipeline) error {
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = t.now
 	}
-	return t.storePipeline(p)
+	return t.storePipeline("", p)
 }
 
 // PutPipeline replaces a pipeline, also under another name; wraps ErrPipelineNotFound or
@@ -40,33 +39,36 @@ func (t *Txn) PutPipeline(p *Pipeline) error {
 		if _, ok := t.facts.pipelineByName[p.Name]; ok {
 			return &ExistsError{KindPipeline, p.Name}
 		}
-		t.ownPipelines()
-		delete(t.facts.pipelineByName, old.Name)
-		t.facts.order.Store(nil)
 	}
-	return t.storePipeline(p)
+	return t.storePipeline(old.Name, p)
 }
 
-func (t *Txn) ownPipelines() {
-	if !t.owned.pipelines {
-		t.facts.pipelineByName = maps.Clone(t.facts.pipelineByName)
-		own(&t.facts.pipelines, &t.owned.pipelines)
+// renamePipeline keeps the names of pipelines; "" is no name.
+func (t *Txn) renamePipeline(from, to string, id change.PipelineID) {
+	if from == to {
+		return
+	}
+	own(&t.facts.pipelineByName, &t.owned.pipelineNames)
+	t.facts.order.Store(nil)
+	if from != "" {
+		delete(t.facts.pipelineByName, from)
+	}
+	if to != "" {
+		t.facts.pipelineByName[to] = id
 	}
 }
 
-func (t *Txn) storePipeline(p *Pipeline) error {
+func (t *Txn) storePipeline(oldName string, p *Pipeline) error {
 	if p.Name == "" {
 		return fmt.Errorf("put pipeline: %w", errName)
 	}
-	t.ownPipelines()
 	p = p.Clone()
 	if err := t.setJSON(pipelineKey(prefixPipeline, p.ID), p); err != nil {
 		return fmt.Errorf("put pipeline %q: %w", p.Name, err)
 	}
-	if _, ok := t.facts.pipelineByName[p.Name]; !ok {
-		t.facts.order.Store(nil)
-	}
-	t.facts.pipelines[p.ID], t.facts.pipelineByName[p.Name] = p, p.ID
+	own(&t.facts.pipelines, &t.owned.pipelines)
+	t.facts.pipelines[p.ID] = p
+	t.renamePipeline(oldName, p.Name, p.ID)
 	return nil
 }
 
@@ -85,10 +87,9 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 			return err
 		}
 	}
-	t.ownPipelines()
+	own(&t.facts.pipelines, &t.owned.pipelines)
 	delete(t.facts.pipelines, id)
-	delete(t.facts.pipelineByName, p.Name)
-	t.facts.order.Store(nil)
+	t.renamePipeline(p.Name, "", id)
 	for sid := range t.segments {
 		if sid.pipeline == id {
 			t.segments[sid] = nil
@@ -164,16 +165,22 @@ func (t *Txn) PutTable(tbl *Table) error {
 		if _, ok := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; ok {
 			return &ExistsError{KindTable, tbl.Schema + "." + tbl.Name}
 		}
-		t.ownTables()
-		delete(t.facts.tableByName, tableName{old.Schema, old.Name})
 	}
 	return t.storeTable(old, tbl)
 }
 
-func (t *Txn) ownTables() {
-	if !t.owned.tables {
-		t.facts.tableByName = maps.Clone(t.facts.tableByName)
-		own(&t.facts.tables, &t.owned.tables)
+// renameTable keeps the names of tables; the zero name is none.
+func (t *Txn) renameTable(from, to tableName, id change.TableID) {
+	if from == to {
+		return
+	}
+	own(&t.facts.tableByName, &t.owned.tableNames)
+	t.facts.order.Store(nil)
+	if from != (tableName{}) {
+		delete(t.facts.tableByName, from)
+	}
+	if to != (tableName{}) {
+		t.facts.tableByName[to] = id
 	}
 }
 
@@ -196,12 +203,13 @@ func (t *Txn) storeTable(old, tbl *Table) error {
 	if err := t.writeTable(old, tbl); err != nil {
 		return fmt.Errorf("put table %s.%s: %w", tbl.Schema, tbl.Name, err)
 	}
-	t.ownTables()
-	name := tableName{tbl.Schema, tbl.Name}
-	if _, ok := t.facts.tableByName[name]; !ok {
-		t.facts.order.Store(nil)
+	own(&t.facts.tables, &t.owned.tables)
+	t.facts.tables[tbl.ID] = tbl
+	var oldName tableName
+	if old != nil {
+		oldName = tableName{old.Schema, old.Name}
 	}
-	t.facts.tables[tbl.ID], t.facts.tableByName[name] = tbl, tbl.ID
+	t.renameTable(oldName, tableName{tbl.Schema, tbl.Name}, tbl.ID)
 	return nil
 }
 
@@ -249,11 +257,11 @@ func (t *Txn) DeleteTable(id change.TableID) error {
 	if err := t.dropSlices(tbl); err != nil {
 		return err
 	}
-	t.ownTables()
+	own(&t.facts.tables, &t.owned.tables)
 	delete(t.facts.tables, id)
-	delete(t.facts.tableByName, tableName{tbl.Schema, tbl.Name})
-	t.facts.order.Store(nil)
-	err = errors.Join(t.delete(tableKey(prefixTable, id)), t.delete(tableKey(prefixPlan, id)),
+	t.renameTable(tableName{tbl.Schema, tbl.Name}, tableName{}, id)
+	t.dropped = true
+	err = errors.Join(t.putLakeRow(id, nil), t.delete(tableKey(prefixTable, id)), t.delete(tableKey(prefixPlan, id)),
 		t.delete(tableKey(prefixProgress, id)), t.deleteCompactions(id))
 	if err != nil {
 		return fmt.Errorf("delete table %s.%s: %w", tbl.Schema, tbl.Name, err)
@@ -301,9 +309,13 @@ func (t *Txn) dropSlices(tbl *Table) error {
 			}
 		}
 	}
-	own(&t.facts.lakes, &t.owned.lakes)
+	o, err := t.Offset(tbl.Pipeline)
+	if err != nil {
+		return err
+	}
 	lower, upper := liveRange(tbl.ID, segment.SliceRef{})
-	err = errors.Join(t.deleteRange(lower, upper), t.putLakeRow(tbl.ID, nil))
+	row := lakeRow{LiveFrom: segment.SliceRef{Seq: o.Seq, Start: o.End}, epoch: t.nextEpoch()}
+	err = errors.Join(t.deleteRange(lower, upper), t.putLakeRow(tbl.ID, &row))
 	if err != nil {
 		return fmt.Errorf("drop slices of table %s.%s: %w", tbl.Schema, tbl.Name, err)
 	}

@@ -35,20 +35,16 @@ func Open(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	cache := pebble.NewCache(o.CacheBytes)
 	opts := &pebble.Options{
-		Cache:              cache,
-		FormatMajorVersion: formatVersion,
-		FS:                 o.FS,
-		Logger:             logger{o.Log},
-		MemTableSize:       uint64(o.MemTableBytes),
-		// Two memtables: writes go on while one is flushed.
+		Cache:                       cache,
+		FormatMajorVersion:          formatVersion,
+		FS:                          o.FS,
+		Logger:                      logger{o.Log},
+		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                500,
-		// A long list of deleted live slices is passed over by every reader until it is
-		// compacted away, so do not let level 0 pile up.
-		L0CompactionThreshold: 2,
-		L0StopWritesThreshold: 24,
-		WALBytesPerSync:       512 << 10,
-		BytesPerSync:          512 << 10,
+		L0StopWritesThreshold:       24,
+		WALBytesPerSync:             512 << 10,
+		BytesPerSync:                512 << 10,
 	}
 	db, err := pebble.Open(dir, opts)
 	if err != nil {
