@@ -100,12 +100,12 @@ func appendFloat(dst []byte, f float64, bitSize int) []byte {
 	case math.IsInf(f, -1):
 		return append(dst, "-Infinity"...)
 	}
-	limit, exact := 1e15, 0x1p53
+	small, limit, exact := 1e-4, 1e15, 0x1p53
 	if bitSize == 32 {
-		limit, exact = 1e6, 0x1p24
+		small, limit, exact = float64(float32(1e-4)), 1e6, 0x1p24
 	}
 	x := math.Abs(f)
-	if x == 0 || x >= 1e-4 && x < limit {
+	if x == 0 || x >= small && x < limit {
 		return strconv.AppendFloat(dst, f, 'f', -1, bitSize)
 	}
 	at := len(dst)
@@ -113,11 +113,25 @@ func appendFloat(dst []byte, f float64, bitSize int) []byte {
 	if x >= exact {
 		if digits := digitsOnBound(dst[at:], x, bitSize); digits > 0 {
 			// PostgreSQL does not take a text half-way between two floats as either.
-			return strconv.AppendFloat(dst[:at], f, 'e', digits, bitSize)
+			return appendLonger(dst[:at], f, digits+1, bitSize)
 		}
 	}
 	return dst
 }
+
+// appendLonger writes f in %e form with the fewest digits, at least digits, that do
+// not end in zero.
+func appendLonger(dst []byte, f float64, digits, bitSize int) []byte {
+	at := len(dst)
+	for ; ; digits++ {
+		dst = strconv.AppendFloat(dst[:at], f, 'e', digits-1, bitSize)
+		if dst[at+digits+boolInt(f < 0)] != '0' || digits > 17 {
+			return dst
+		}
+	}
+}
+
+func boolInt(b bool) int { return int(boolByte(b)) }
 
 // digitsOnBound returns the number of significant digits of text, which is the
 // shortest text of x in %e form, if its value lies exactly half-way between x and a

@@ -186,7 +186,11 @@ func (n numeric) text(dst []byte) []byte {
 // binary is numeric_send of n.
 func (n numeric) binary(dst []byte) []byte {
 	if n.special != 0 {
-		return appendNumericHeader(dst, 0, 0, n.special, 0)
+		scale := 0
+		if n.special != numericNaN {
+			scale = 32 // numeric_send reads it out of the same header bits
+		}
+		return appendNumericHeader(dst, 0, 0, n.special, scale)
 	}
 	point := len(n.digits) - n.scale
 	padded := strings.Repeat("0", (4-point%4)%4) + n.digits
