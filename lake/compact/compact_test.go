@@ -151,7 +151,10 @@ func TestCrashes(t *testing.T) {
 // wantNoOrphans expects, after maintenance, no files but those of snapshots.
 func (w *world) wantNoOrphans() {
 	w.t.Helper()
-	tbl, err := w.wh.Table(w.t.Context(), lake.Spec{Ident: lake.Ident{Namespace: "public", Name: "people"}, Table: w.table.ID, Schema: w.table.Current})
+	tbl, err := w.wh.Table(w.t.Context(), lake.Spec{
+		Ident: lake.Ident{Namespace: "public", Name: "people"},
+		Table: w.table.ID, Schema: w.table.Current,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}

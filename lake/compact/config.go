@@ -76,12 +76,19 @@ func (c Config) Validate() error {
 		name string
 		n    int64
 	}{
-		{"compaction parallel", int64(c.Parallel)}, {"compaction snapshots", int64(c.Snapshots)},
-		{"compaction maintain every", int64(c.MaintainEvery)}, {"compaction want bytes", c.WantBytes},
-		{"compaction want rows", c.WantRows}, {"compaction most bytes", c.MostBytes}, {"compaction most rows", c.MostRows},
-		{"compaction most backfill bytes", c.MostBackfillBytes}, {"compaction most slices", c.MostSlices},
-		{"compaction interval", int64(c.Interval)}, {"commit interval", int64(c.CommitInterval)},
-		{"lake file grace", int64(c.FileGrace)}, {"reclaim delay", int64(c.ReclaimDelay)},
+		{"compaction parallel", int64(c.Parallel)},
+		{"compaction snapshots", int64(c.Snapshots)},
+		{"compaction maintain every", int64(c.MaintainEvery)},
+		{"compaction want bytes", c.WantBytes},
+		{"compaction want rows", c.WantRows},
+		{"compaction most bytes", c.MostBytes},
+		{"compaction most rows", c.MostRows},
+		{"compaction most backfill bytes", c.MostBackfillBytes},
+		{"compaction most slices", c.MostSlices},
+		{"compaction interval", int64(c.Interval)},
+		{"commit interval", int64(c.CommitInterval)},
+		{"lake file grace", int64(c.FileGrace)},
+		{"reclaim delay", int64(c.ReclaimDelay)},
 	} {
 		if v.n <= 0 {
 			errs = append(errs, fmt.Errorf("%s must be positive: %d", v.name, v.n))

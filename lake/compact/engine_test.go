@@ -21,7 +21,8 @@ import (
 func newPool(t *testing.T) *duckdb.Pool {
 	t.Helper()
 	clock, _ := env.System()
-	pool, err := duckdb.NewPool(duckdb.PoolConfig{InProcess: true, Worker: duckdb.WorkerConfig{Threads: 1}}, duckdb.Deps{Clock: clock})
+	pool, err := duckdb.NewPool(duckdb.PoolConfig{InProcess: true, Worker: duckdb.WorkerConfig{Threads: 1}},
+		duckdb.Deps{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +52,19 @@ func TestEngineSearch(t *testing.T) {
 func TestEngineSearchKeyTypes(t *testing.T) {
 	pool := newPool(t)
 	for _, k := range []schema.Type{
-		{Kind: schema.Bool}, {Kind: schema.Int32}, {Kind: schema.Int64}, {Kind: schema.Decimal, Precision: 9, Scale: 2},
-		{Kind: schema.Decimal, Precision: 30, Scale: 4}, {Kind: schema.Date}, {Kind: schema.Time}, {Kind: schema.Timestamp},
-		{Kind: schema.TimestampTZ}, {Kind: schema.String}, {Kind: schema.Binary}, {Kind: schema.UUID}, {Kind: schema.Float64},
+		{Kind: schema.Bool},
+		{Kind: schema.Int32},
+		{Kind: schema.Int64},
+		{Kind: schema.Decimal, Precision: 9, Scale: 2},
+		{Kind: schema.Decimal, Precision: 30, Scale: 4},
+		{Kind: schema.Date},
+		{Kind: schema.Time},
+		{Kind: schema.Timestamp},
+		{Kind: schema.TimestampTZ},
+		{Kind: schema.String},
+		{Kind: schema.Binary},
+		{Kind: schema.UUID},
+		{Kind: schema.Float64},
 	} {
 		t.Run(fmt.Sprintf("%s", schema.EngineType(k)), func(t *testing.T) {
 			w := newWorld(t)

@@ -140,7 +140,10 @@ func (j *job) restrict(live []catalog.Slice, refs []segment.SliceRef) error {
 // run does the job, from the plan to the ack.
 func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 	started := s.deps.Clock.Now()
-	spec := lake.Spec{Ident: lake.Ident{Namespace: j.table.Schema, Name: j.table.Name}, Table: j.table.ID, Schema: j.target()}
+	spec := lake.Spec{
+		Ident: lake.Ident{Namespace: j.table.Schema, Name: j.table.Name}, Table: j.table.ID,
+		Schema: j.target(),
+	}
 	tbl, err := s.deps.Warehouse.Table(ctx, spec)
 	if err != nil {
 		return err

@@ -49,7 +49,10 @@ func TestRealLog(t *testing.T) {
 		}
 		batch := b.Batch()
 		b.Release()
-		_, err := log.Append(t.Context(), &change.Group{Batches: []*change.Batch{batch}, Position: change.Position(fmt.Sprint(round))})
+		_, err := log.Append(t.Context(), &change.Group{
+			Batches:  []*change.Batch{batch},
+			Position: change.Position(fmt.Sprint(round)),
+		})
 		batch.Release()
 		if err != nil {
 			t.Fatal(err)

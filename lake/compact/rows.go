@@ -88,7 +88,9 @@ func (s *Service) appendSlices(ctx context.Context, tbl lake.Table, j *job, out 
 }
 
 // writeRows gives rows a writer of the lake; each puts the chosen rows of its batches.
-func (s *Service) writeRows(ctx context.Context, tbl lake.Table, j *job, out *output, each func(put func(arrow.RecordBatch, []int32) error) error) error {
+func (s *Service) writeRows(
+	ctx context.Context, tbl lake.Table, j *job, out *output, each func(put func(arrow.RecordBatch, []int32) error) error,
+) error {
 	w, err := tbl.NewWriter(j.target())
 	if err != nil {
 		return err
@@ -292,11 +294,19 @@ func widen(c arrow.Array, want arrow.DataType) (arrow.Array, error) {
 	switch c := c.(type) {
 	case *array.Int32:
 		if want.ID() == arrow.INT64 {
-			return each(c, array.NewInt64Builder(memory.DefaultAllocator), func(b *array.Int64Builder, i int) { b.Append(int64(c.Value(i))) }), nil
+			return each(c, array.NewInt64Builder(memory.DefaultAllocator), func(b *array.Int64Builder,
+				i int,
+			) {
+				b.Append(int64(c.Value(i)))
+			}), nil
 		}
 	case *array.Float32:
 		if want.ID() == arrow.FLOAT64 {
-			return each(c, array.NewFloat64Builder(memory.DefaultAllocator), func(b *array.Float64Builder, i int) { b.Append(float64(c.Value(i))) }), nil
+			return each(c, array.NewFloat64Builder(memory.DefaultAllocator), func(b *array.Float64Builder,
+				i int,
+			) {
+				b.Append(float64(c.Value(i)))
+			}), nil
 		}
 	case *array.Decimal128:
 		have, isDecimal := c.DataType().(*arrow.Decimal128Type), false
@@ -310,7 +320,11 @@ func widen(c arrow.Array, want arrow.DataType) (arrow.Array, error) {
 		}
 	}
 	if want.ID() == arrow.STRING { // the policy "text": exact text of the old values
-		return each(c, array.NewStringBuilder(memory.DefaultAllocator), func(b *array.StringBuilder, i int) { b.Append(c.ValueStr(i)) }), nil
+		return each(c, array.NewStringBuilder(memory.DefaultAllocator), func(b *array.StringBuilder,
+			i int,
+		) {
+			b.Append(c.ValueStr(i))
+		}), nil
 	}
 	return nil, fmt.Errorf("%s to %s: %w", c.DataType(), want, errNoWidening)
 }

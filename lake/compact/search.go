@@ -26,7 +26,9 @@ const (
 
 // superseded finds the lake rows whose key has a winner, sorted and each once. Files
 // whose bounds exclude every key are not looked at; often that leaves none.
-func (s *Service) superseded(ctx context.Context, t *schema.Table, base *lake.Snapshot, batches []arrow.RecordBatch, winners []merge.Selection) ([]lake.Position, error) {
+func (s *Service) superseded(
+	ctx context.Context, t *schema.Table, base *lake.Snapshot, batches []arrow.RecordBatch, winners []merge.Selection,
+) ([]lake.Position, error) {
 	key := t.KeyFields()
 	files := base.Files
 	for i, f := range key {
@@ -114,7 +116,9 @@ func searchPlan(key []schema.Field, files []lake.DataFile, deletes []lake.Delete
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // keyStream is an Arrow IPC stream with the winners' keys.
-func keyStream(ctx context.Context, t *schema.Table, batches []arrow.RecordBatch, winners []merge.Selection) ([]byte, error) {
+func keyStream(
+	ctx context.Context, t *schema.Table, batches []arrow.RecordBatch, winners []merge.Selection,
+) ([]byte, error) {
 	var fields []arrow.Field
 	for _, f := range t.KeyFields() {
 		fields = append(fields, arrow.Field{Name: f.Name, Type: schema.ArrowType(f.Type), Nullable: true})

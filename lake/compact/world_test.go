@@ -74,7 +74,10 @@ func newWorld(t *testing.T) *world {
 			return err
 		}
 		w.pid = p.ID
-		tbl := &catalog.Table{Pipeline: p.ID, Schema: "public", Name: "people", State: catalog.TableReady, Current: people(t), Generation: 1}
+		tbl := &catalog.Table{
+			Pipeline: p.ID, Schema: "public", Name: "people", State: catalog.TableReady,
+			Current: people(t), Generation: 1,
+		}
 		if err := txn.CreateTable(tbl); err != nil {
 			return err
 		}
@@ -205,7 +208,10 @@ func (w *world) append(flags string, rows ...string) {
 		Ref: ref, Length: 256, Table: w.table.ID, SchemaVersion: batch.SchemaVersion, Rows: uint32(batch.Rows()),
 		Counts: batch.Counts, Truncate: batch.Truncate, Backfill: batch.Backfill,
 	}
-	g := wal.CommittedGroup{Seq: w.seq, End: w.start, Slices: []wal.Slice{s}, Position: change.Position(fmt.Sprint(w.token)), CommittedAt: w.clock.Now()}
+	g := wal.CommittedGroup{
+		Seq: w.seq, End: w.start, Slices: []wal.Slice{s},
+		Position: change.Position(fmt.Sprint(w.token)), CommittedAt: w.clock.Now(),
+	}
 	if err := w.cat.Publish(w.t.Context(), w.pid, []wal.CommittedGroup{g}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -258,7 +264,10 @@ func (w *world) Superseded(ctx context.Context, plan *duckdb.Plan) iter.Seq2[lak
 		for _, d := range plan.Relations[0].PositionDeletes {
 			for _, rec := range readParquet(ctx, w.t, d) {
 				for i := range int(rec.NumRows()) {
-					gone[lake.Position{File: rec.Column(0).(*array.String).Value(i), Row: rec.Column(1).(*array.Int64).Value(i)}] = true
+					gone[lake.Position{
+						File: rec.Column(0).(*array.String).Value(i),
+						Row:  rec.Column(1).(*array.Int64).Value(i),
+					}] = true
 				}
 			}
 		}

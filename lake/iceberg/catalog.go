@@ -50,7 +50,8 @@ func newCatalog(store kv.Store, io *fileIO, ids env.IDs, locate func(table.Ident
 }
 
 func tableKey(ident table.Identifier) []byte {
-	return []byte("t" + strings.Join(icecat.NamespaceFromIdent(ident), levelSeparator) + "\x00" + icecat.TableNameFromIdent(ident))
+	return []byte("t" + strings.Join(icecat.NamespaceFromIdent(ident), levelSeparator) + "\x00" +
+		icecat.TableNameFromIdent(ident))
 }
 
 func namespaceKey(ns table.Identifier) []byte { return []byte("n" + strings.Join(ns, levelSeparator)) }
@@ -62,7 +63,9 @@ func (*Catalog) CatalogType() icecat.Type { return "skippr" }
 func (c *Catalog) fs(context.Context) (iceio.IO, error) { return c.io, nil }
 
 // CreateTable implements catalog.Catalog. The schema's field ids are kept.
-func (c *Catalog) CreateTable(ctx context.Context, ident table.Identifier, sc *icebergo.Schema, opts ...icecat.CreateTableOpt) (*table.Table, error) {
+func (c *Catalog) CreateTable(
+	ctx context.Context, ident table.Identifier, sc *icebergo.Schema, opts ...icecat.CreateTableOpt,
+) (*table.Table, error) {
 	cfg := icecat.NewCreateTableCfg()
 	for _, o := range opts {
 		o(&cfg)
@@ -143,7 +146,9 @@ func (c *Catalog) metadata(location string) (table.Metadata, error) {
 
 // CommitTable implements catalog.Catalog: the commit point of the lake is the synced
 // write of the pointer. A requirement that does not hold wraps table.ErrCommitFailed.
-func (c *Catalog) CommitTable(ctx context.Context, ident table.Identifier, reqs []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
+func (c *Catalog) CommitTable(
+	ctx context.Context, ident table.Identifier, reqs []table.Requirement, updates []table.Update,
+) (table.Metadata, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	base, location, err := c.current(ident)
@@ -311,7 +316,8 @@ func (c *Catalog) ListNamespaces(_ context.Context, parent table.Identifier) ([]
 	var out []table.Identifier
 	err := kv.IteratePrefix(c.store, []byte("n"), func(k, _ []byte) error {
 		ns := strings.Split(string(k[1:]), levelSeparator)
-		if len(ns) != len(parent)+1 || strings.Join(ns[:len(parent)], levelSeparator) != strings.Join(parent, levelSeparator) {
+		if len(ns) != len(parent)+1 || strings.Join(ns[:len(parent)], levelSeparator) != strings.Join(parent,
+			levelSeparator) {
 			return nil
 		}
 		out = append(out, ns)
@@ -390,7 +396,9 @@ func (c *Catalog) LoadNamespaceProperties(_ context.Context, ns table.Identifier
 }
 
 // UpdateNamespaceProperties implements catalog.Catalog.
-func (c *Catalog) UpdateNamespaceProperties(_ context.Context, ns table.Identifier, removals []string, updates icebergo.Properties) (icecat.PropertiesUpdateSummary, error) {
+func (c *Catalog) UpdateNamespaceProperties(
+	_ context.Context, ns table.Identifier, removals []string, updates icebergo.Properties,
+) (icecat.PropertiesUpdateSummary, error) {
 	var sum icecat.PropertiesUpdateSummary
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,12 +45,15 @@ func (t *tableHandle) commit(ctx context.Context, c lake.Commit) (*lake.Snapshot
 	}
 	t.adopt(c, st, meta, location)
 	t.w.log.Info("snapshot committed", env.KeyTable, t.ident.String(), env.KeySnapshot, t.head.ID,
-		env.KeyCompaction, c.CompactionID, "files", len(c.AddFiles), "delete_files", len(c.AddDeletes), env.KeyRows, t.head.Rows)
+		env.KeyCompaction, c.CompactionID, "files", len(c.AddFiles), "delete_files", len(c.AddDeletes), env.KeyRows,
+		t.head.Rows)
 	return t.head, nil
 }
 
 // resolve decides what a failed commit did: the table's snapshots know (C3).
-func (t *tableHandle) resolve(ctx context.Context, compactionID string, st *staged, cause error) (*lake.Snapshot, error) {
+func (t *tableHandle) resolve(
+	ctx context.Context, compactionID string, st *staged, cause error,
+) (*lake.Snapshot, error) {
 	ctx = context.WithoutCancel(ctx) // the question must be answered
 	if err := t.reload(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", lake.ErrOutcomeUnknown, errors.Join(cause, err))

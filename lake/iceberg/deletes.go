@@ -63,7 +63,9 @@ func (t *tableHandle) writeDeletes(ctx context.Context, positions []lake.Positio
 	return &out, nil
 }
 
-func (f *parquetFile) writePositions(ctx context.Context, as *arrow.Schema, positions []lake.Position) (map[string]struct{}, error) {
+func (f *parquetFile) writePositions(
+	ctx context.Context, as *arrow.Schema, positions []lake.Position,
+) (map[string]struct{}, error) {
 	names := map[string]struct{}{}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, as)
 	defer b.Release()

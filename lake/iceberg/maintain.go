@@ -57,7 +57,8 @@ func (t *tableHandle) expire(ctx context.Context, p lake.Retention) error {
 	reqs := []table.Requirement{
 		table.AssertTableUUID(t.meta.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, &t.head.ID),
 	}
-	_, _, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), reqs, []table.Update{table.NewRemoveSnapshotsUpdate(gone, false)})
+	_, _, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), reqs,
+		[]table.Update{table.NewRemoveSnapshotsUpdate(gone, false)})
 	if err != nil {
 		return err
 	}

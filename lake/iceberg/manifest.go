@@ -70,7 +70,9 @@ func (m *manifests) build(ctx context.Context, c lake.Commit) ([]icebergo.Manife
 	return all, nil
 }
 
-func (m *manifests) added(content icebergo.ManifestContent, files []icebergo.DataFile) ([]icebergo.ManifestFile, error) {
+func (m *manifests) added(
+	content icebergo.ManifestContent, files []icebergo.DataFile,
+) ([]icebergo.ManifestFile, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -86,7 +88,9 @@ func (m *manifests) added(content icebergo.ManifestContent, files []icebergo.Dat
 
 // inherited is the base's manifests of one content: merged where a tier is full, or,
 // when all is replaced, one manifest that records the removal.
-func (m *manifests) inherited(ctx context.Context, content icebergo.ManifestContent, replace bool) ([]icebergo.ManifestFile, error) {
+func (m *manifests) inherited(
+	ctx context.Context, content icebergo.ManifestContent, replace bool,
+) ([]icebergo.ManifestFile, error) {
 	var base []icebergo.ManifestFile
 	for _, f := range m.t.manifests {
 		if f.ManifestContent() == content {
@@ -148,7 +152,8 @@ func (*manifests) existing(w *icebergo.ManifestWriter, e icebergo.ManifestEntry)
 
 func (m *manifests) tombstone(w *icebergo.ManifestWriter, e icebergo.ManifestEntry) error {
 	seq := e.SequenceNum()
-	return w.Delete(icebergo.NewManifestEntry(icebergo.EntryStatusDELETED, &m.snapshotID, &seq, e.FileSequenceNum(), e.DataFile()))
+	return w.Delete(icebergo.NewManifestEntry(icebergo.EntryStatusDELETED, &m.snapshotID, &seq,
+		e.FileSequenceNum(), e.DataFile()))
 }
 
 // rewrite puts the live entries of files into one new manifest.
@@ -181,7 +186,9 @@ func (m *manifests) rewrite(ctx context.Context, content icebergo.ManifestConten
 }
 
 // write makes one manifest file of the entries that fill adds.
-func (m *manifests) write(content icebergo.ManifestContent, fill func(*icebergo.ManifestWriter) error) ([]icebergo.ManifestFile, error) {
+func (m *manifests) write(
+	content icebergo.ManifestContent, fill func(*icebergo.ManifestWriter) error,
+) ([]icebergo.ManifestFile, error) {
 	path := fmt.Sprintf("%s/metadata/%x-m.avro", m.t.meta.Location(), m.t.w.ids.UUID())
 	m.written = append(m.written, path)
 	f, err := m.t.w.io.create(path)
@@ -217,7 +224,8 @@ func (t *tableHandle) writeManifestList(s *table.Snapshot, all []icebergo.Manife
 		return err
 	}
 	defer f.Close() // a no-op after the Close below
-	if err := icebergo.WriteManifestList(formatVersion, f, s.SnapshotID, s.ParentSnapshotID, &s.SequenceNumber, 0, all); err != nil {
+	if err := icebergo.WriteManifestList(formatVersion, f, s.SnapshotID, s.ParentSnapshotID, &s.SequenceNumber, 0,
+		all); err != nil {
 		return err
 	}
 	return f.Close()

@@ -73,7 +73,9 @@ func (w *Warehouse) currentOf(location string) (meta table.Metadata, file string
 }
 
 // snapshotOf lists a snapshot's files, through the cache.
-func (w *Warehouse) snapshotOf(ctx context.Context, meta table.Metadata, metadata string, s *table.Snapshot) (*lake.Snapshot, error) {
+func (w *Warehouse) snapshotOf(
+	ctx context.Context, meta table.Metadata, metadata string, s *table.Snapshot,
+) (*lake.Snapshot, error) {
 	if cached := w.snapshots.get(meta.Location(), s.SnapshotID); cached != nil {
 		return cached, nil
 	}
@@ -90,7 +92,9 @@ type orderedFile struct {
 	file lake.DataFile
 }
 
-func readSnapshot(ctx context.Context, io *fileIO, meta table.Metadata, metadata string, s *table.Snapshot) (*lake.Snapshot, error) {
+func readSnapshot(
+	ctx context.Context, io *fileIO, meta table.Metadata, metadata string, s *table.Snapshot,
+) (*lake.Snapshot, error) {
 	out := &lake.Snapshot{ID: s.SnapshotID, Metadata: metadata, Properties: map[string]string{}}
 	if s.Summary != nil {
 		maps.Copy(out.Properties, s.Summary.Properties)

@@ -33,7 +33,9 @@ type pendingFile struct {
 	names map[string]struct{}
 }
 
-func (w *Warehouse) open(ctx context.Context, ident lake.Ident, meta table.Metadata, location string) (*tableHandle, error) {
+func (w *Warehouse) open(
+	ctx context.Context, ident lake.Ident, meta table.Metadata, location string,
+) (*tableHandle, error) {
 	t := &tableHandle{w: w, ident: ident, pending: map[string]pendingFile{}}
 	if err := t.load(ctx, meta, location); err != nil {
 		return nil, err
@@ -110,5 +112,6 @@ func (t *tableHandle) discard(path string) {
 // dataPath names a new file so that names sort by the commit they were made for:
 // the bounds of a delete file's file_path column then tell old files from new ones.
 func (t *tableHandle) dataPath(suffix string) string {
-	return fmt.Sprintf("%s/data/%010d-%x%s.parquet", t.meta.Location(), t.meta.LastSequenceNumber()+1, t.w.ids.UUID(), suffix)
+	return fmt.Sprintf("%s/data/%010d-%x%s.parquet", t.meta.Location(), t.meta.LastSequenceNumber()+1,
+		t.w.ids.UUID(), suffix)
 }

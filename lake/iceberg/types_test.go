@@ -25,10 +25,21 @@ import (
 func everyType(t testing.TB) *schema.Table {
 	t.Helper()
 	scalars := []schema.Type{
-		{Kind: schema.Bool}, {Kind: schema.Int32}, {Kind: schema.Int64}, {Kind: schema.Float32}, {Kind: schema.Float64},
-		{Kind: schema.Decimal, Precision: 9, Scale: 2}, {Kind: schema.Decimal, Precision: 18, Scale: 3},
-		{Kind: schema.Decimal, Precision: 38, Scale: 10}, {Kind: schema.Date}, {Kind: schema.Time}, {Kind: schema.Timestamp},
-		{Kind: schema.TimestampTZ}, {Kind: schema.String}, {Kind: schema.Binary}, {Kind: schema.UUID},
+		{Kind: schema.Bool},
+		{Kind: schema.Int32},
+		{Kind: schema.Int64},
+		{Kind: schema.Float32},
+		{Kind: schema.Float64},
+		{Kind: schema.Decimal, Precision: 9, Scale: 2},
+		{Kind: schema.Decimal, Precision: 18, Scale: 3},
+		{Kind: schema.Decimal, Precision: 38, Scale: 10},
+		{Kind: schema.Date},
+		{Kind: schema.Time},
+		{Kind: schema.Timestamp},
+		{Kind: schema.TimestampTZ},
+		{Kind: schema.String},
+		{Kind: schema.Binary},
+		{Kind: schema.UUID},
 	}
 	cols := []schema.NewField{{Name: "id", Type: schema.Type{Kind: schema.Int64}, NotNull: true}}
 	for i, s := range scalars {
@@ -273,8 +284,10 @@ func TestManySmallCommits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cold.Files) != len(head.Files) || cold.Rows != head.Rows || cold.Bytes != head.Bytes || cold.MaxToken != head.MaxToken {
-		t.Errorf("read from disk: %d files, %d rows, %d bytes, token %d; kept in memory: %d, %d, %d, %d", len(cold.Files), cold.Rows,
+	if len(cold.Files) != len(head.Files) || cold.Rows != head.Rows || cold.Bytes != head.Bytes ||
+		cold.MaxToken != head.MaxToken {
+		t.Errorf("read from disk: %d files, %d rows, %d bytes, token %d; kept in memory: %d, %d, %d, %d",
+			len(cold.Files), cold.Rows,
 			cold.Bytes, cold.MaxToken, len(head.Files), head.Rows, head.Bytes, head.MaxToken)
 	}
 	for i := range cold.Files {
@@ -310,7 +323,11 @@ func BenchmarkWrite(b *testing.B) {
 	cols := []schema.NewField{{Name: "id", Type: schema.Type{Kind: schema.Int64}, NotNull: true}}
 	for i := range 15 {
 		k := []schema.Type{
-			{Kind: schema.Int64}, {Kind: schema.Decimal, Precision: 12, Scale: 2}, {Kind: schema.Date}, {Kind: schema.String}, {Kind: schema.Int32},
+			{Kind: schema.Int64},
+			{Kind: schema.Decimal, Precision: 12, Scale: 2},
+			{Kind: schema.Date},
+			{Kind: schema.String},
+			{Kind: schema.Int32},
 		}[i%5]
 		cols = append(cols, schema.NewField{Name: fmt.Sprint("c", i), Type: k})
 	}

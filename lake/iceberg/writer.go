@@ -185,13 +185,16 @@ type parquetFile struct {
 	rows int64
 }
 
-func (t *tableHandle) createParquet(path string, as *arrow.Schema, props *parquet.WriterProperties) (*parquetFile, error) {
+func (t *tableHandle) createParquet(
+	path string, as *arrow.Schema, props *parquet.WriterProperties,
+) (*parquetFile, error) {
 	file, err := t.w.io.create(path)
 	if err != nil {
 		return nil, err
 	}
 	f := &parquetFile{t: t, path: path, file: file}
-	f.pw, err = pqarrow.NewFileWriter(as, file, props, pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(memory.DefaultAllocator)))
+	f.pw, err = pqarrow.NewFileWriter(as, file, props,
+		pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(memory.DefaultAllocator)))
 	if err != nil {
 		f.discard()
 		return nil, fmt.Errorf("begin %s: %w", path, err)
@@ -200,7 +203,9 @@ func (t *tableHandle) createParquet(path string, as *arrow.Schema, props *parque
 }
 
 // close makes the file durable and describes it from the writer's own metadata.
-func (f *parquetFile) close(sc *icebergo.Schema, content icebergo.ManifestEntryContent, metrics icebergo.Properties) (icebergo.DataFile, error) {
+func (f *parquetFile) close(
+	sc *icebergo.Schema, content icebergo.ManifestEntryContent, metrics icebergo.Properties,
+) (icebergo.DataFile, error) {
 	if err := errors.Join(f.pw.Close(), f.file.Close()); err != nil {
 		return nil, fmt.Errorf("finish %s: %w", f.path, err)
 	}
@@ -245,7 +250,8 @@ func retype(a arrow.Array, want arrow.DataType) (arrow.Array, error) {
 			return nil, err
 		}
 		defer elem.Release()
-		data := array.NewData(want, list.Len(), list.Data().Buffers(), []arrow.ArrayData{elem.Data()}, list.NullN(), list.Data().Offset())
+		data := array.NewData(want, list.Len(), list.Data().Buffers(), []arrow.ArrayData{elem.Data()}, list.NullN(),
+			list.Data().Offset())
 		defer data.Release()
 		return array.NewListData(data), nil
 	}

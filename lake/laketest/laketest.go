@@ -163,7 +163,10 @@ func empty(t *testing.T, h Harness) {
 
 func rowsAndDeletes(t *testing.T, h Harness) {
 	ctx, tbl := t.Context(), open(t, h, 7)
-	first := commit(t, tbl, "a", lake.Commit{AddFiles: write(t, tbl, 10, "1|ana", "2|bo", "5|cy"), MaxToken: 10, SourcePosition: "0/10"})
+	first := commit(t, tbl, "a", lake.Commit{
+		AddFiles: write(t, tbl, 10, "1|ana", "2|bo", "5|cy"), MaxToken: 10,
+		SourcePosition: "0/10",
+	})
 	wantRows(t, h, first, "1|ana|10", "2|bo|10", "5|cy|10")
 	b, ok := first.Files[0].Bounds[1]
 	if !ok || !b.IsInt || b.MinInt != 1 || b.MaxInt != 5 {
@@ -172,11 +175,17 @@ func rowsAndDeletes(t *testing.T, h Harness) {
 	if first.Files[0].HasDeletes {
 		t.Error("a new file has deletes")
 	}
-	d, err := tbl.WriteDeletes(ctx, []lake.Position{{File: first.Files[0].Path, Row: 0}, {File: first.Files[0].Path, Row: 2}})
+	d, err := tbl.WriteDeletes(ctx, []lake.Position{
+		{File: first.Files[0].Path, Row: 0},
+		{File: first.Files[0].Path, Row: 2},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := commit(t, tbl, "b", lake.Commit{AddFiles: write(t, tbl, 20, "1|eve"), AddDeletes: []lake.DeleteFile{*d}, MaxToken: 25})
+	second := commit(t, tbl, "b", lake.Commit{
+		AddFiles:   write(t, tbl, 20, "1|eve"),
+		AddDeletes: []lake.DeleteFile{*d}, MaxToken: 25,
+	})
 	wantRows(t, h, second, "1|eve|20", "2|bo|10")
 	if !second.Files[0].HasDeletes || second.Files[1].HasDeletes {
 		t.Errorf("deletes of the files: %v, %v", second.Files[0].HasDeletes, second.Files[1].HasDeletes)
@@ -314,7 +323,8 @@ func retention(t *testing.T, h Harness) {
 	tbl := open(t, h, 7)
 	var all []*lake.Snapshot
 	for i := range 30 {
-		all = append(all, commit(t, tbl, fmt.Sprint("c", i), lake.Commit{AddFiles: write(t, tbl, int64(i), fmt.Sprintf("%d|n", i))}))
+		all = append(all, commit(t, tbl, fmt.Sprint("c", i), lake.Commit{AddFiles: write(t, tbl, int64(i),
+			fmt.Sprintf("%d|n", i))}))
 	}
 	if err := tbl.Maintain(t.Context(), lake.Retention{Snapshots: 3, Protect: []int64{all[5].ID}}); err != nil {
 		t.Fatal(err)

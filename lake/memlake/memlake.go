@@ -310,7 +310,8 @@ type writer struct {
 // Write implements lake.Writer.
 func (w *writer) Write(_ context.Context, rows arrow.RecordBatch) error {
 	if int(rows.NumCols()) != len(w.schema.Fields)+1 {
-		return fmt.Errorf("write to lake table %s: got %d columns, want %d", w.t.ident, rows.NumCols(), len(w.schema.Fields)+1)
+		return fmt.Errorf("write to lake table %s: got %d columns, want %d", w.t.ident, rows.NumCols(),
+			len(w.schema.Fields)+1)
 	}
 	for i, f := range w.schema.Fields {
 		if slices.Contains(w.schema.Key, f.ID) && rows.Column(i).NullN() > 0 {

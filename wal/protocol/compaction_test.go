@@ -23,7 +23,10 @@ func slicesOf(text string) []CompactionSlice {
 }
 
 func TestPickCompaction(t *testing.T) {
-	lim := CompactionLimits{WantBytes: 1000, WantRows: 1000, MostBytes: 350, MostRows: 1e6, MostBackfillBytes: 500, MostSlice: 100}
+	lim := CompactionLimits{
+		WantBytes: 1000, WantRows: 1000, MostBytes: 350, MostRows: 1e6, MostBackfillBytes: 500,
+		MostSlice: 100,
+	}
 	ready := CompactionState{Ready: true}
 	copying := CompactionState{BackfillOpen: true}
 	catchup := CompactionState{}
@@ -79,7 +82,10 @@ func TestPickCompaction(t *testing.T) {
 func TestPickCompactionHugeSlice(t *testing.T) {
 	live := slicesOf("SS")
 	live[0].Bytes, live[0].Rows = 1<<40, 1<<40
-	pick, ok := PickCompaction(live, CompactionState{Ready: true}, CompactionLimits{MostBytes: 1, MostRows: 1, MostSlice: 1})
+	pick, ok := PickCompaction(live, CompactionState{Ready: true}, CompactionLimits{
+		MostBytes: 1, MostRows: 1,
+		MostSlice: 1,
+	})
 	if !ok || len(pick.Refs) != 1 {
 		t.Errorf("picked %v, %v", pick.Refs, ok)
 	}
