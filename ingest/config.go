@@ -25,6 +25,10 @@ type Config struct {
 	// group is appended (BUFFER_THRESHOLD_SECONDS); the pipeline option "freshness"
 	// overrides it. Default 0: as soon as the previous append has returned.
 	Freshness time.Duration
+	// GroupInterval is the least time between two groups of a stream, unless one is
+	// full: a lone transaction is appended at once, a busy stream in few large slices,
+	// which cost readers less. It bounds what it adds to latency. Default 40 ms.
+	GroupInterval time.Duration
 	// IdleInterval is the least time between two groups that only move the position
 	// of an idle stream. Default 5 s.
 	IdleInterval time.Duration
@@ -39,6 +43,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.GroupBytes == 0 {
 		c.GroupBytes = 8 << 20
+	}
+	if c.GroupInterval == 0 {
+		c.GroupInterval = 40 * time.Millisecond
 	}
 	if c.IdleInterval == 0 {
 		c.IdleInterval = 5 * time.Second
@@ -64,7 +71,7 @@ func (c Config) Validate() error {
 	if c.Freshness < 0 || c.Freshness > time.Hour {
 		errs = append(errs, fmt.Errorf("ingest: freshness %v is outside 0..1 h", c.Freshness))
 	}
-	if c.BackoffMin < 0 || c.BackoffMax < 0 || c.IdleInterval < 0 {
+	if c.BackoffMin < 0 || c.BackoffMax < 0 || c.IdleInterval < 0 || c.GroupInterval < 0 {
 		errs = append(errs, errors.New("ingest: an interval is negative"))
 	}
 	return errors.Join(errs...)

@@ -16,7 +16,7 @@ func (s *session) stream(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	sink := newBatcher(ctx, batcherConfig{
 		clock: s.deps.Clock, limit: s.cfg.GroupBytes, freshness: s.freshness(),
-		from: s.progress.from(), tables: s.streamTables(),
+		interval: s.cfg.GroupInterval, from: s.progress.from(), tables: s.streamTables(),
 	})
 	s.live.attach(sink.pendingSince)
 	app := &appender{

@@ -23,6 +23,7 @@ type batcher struct {
 	clock     env.Clock
 	limit     int64
 	freshness time.Duration
+	interval  time.Duration // at least between two groups
 	tables    map[change.TableID]*sinkTable
 	txn       uint64 // number of the open or last transaction
 	committed time.Time
@@ -39,6 +40,7 @@ type batcher struct {
 		// sealed is a group closed early, so that a long transaction does not keep
 		// those before it waiting.
 		sealed *group
+		closed time.Time // when the last group was
 		// last is the position of the last commit.
 		last change.Position
 		// idle is the newest position at which nothing was pending, "" when taken.
@@ -82,13 +84,14 @@ type batcherConfig struct {
 	clock     env.Clock
 	limit     int64
 	freshness time.Duration
+	interval  time.Duration
 	from      change.Position
 	tables    []StreamTable
 }
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	b := &batcher{
-		ctx: ctx, clock: cfg.clock, limit: cfg.limit, freshness: cfg.freshness,
+		ctx: ctx, clock: cfg.clock, limit: cfg.limit, freshness: cfg.freshness, interval: cfg.interval,
 		tables: make(map[change.TableID]*sinkTable, len(cfg.tables)),
 		wake:   make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
@@ -261,7 +264,7 @@ func (b *batcher) dueLocked() (wait time.Duration, due bool) {
 	if f.txns == 0 {
 		return 0, false
 	}
-	wait = b.freshness - b.clock.Since(f.since)
+	wait = max(b.freshness-b.clock.Since(f.since), b.interval-b.clock.Since(b.mu.closed))
 	return max(wait, 0), wait <= 0
 }
 
@@ -276,6 +279,7 @@ func (b *batcher) sealLocked() *group {
 		g.batches = t.seal(g.batches)
 	}
 	*f = filling{touched: f.touched[:0]}
+	b.mu.closed = b.clock.Now()
 	return g
 }
 

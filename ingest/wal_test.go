@@ -59,7 +59,7 @@ func TestWAL(t *testing.T) {
 func testWAL(t *testing.T, at env.Failpoint, n int, once bool) {
 	c := &crash{at: at, n: n, once: once, died: make(chan struct{})}
 	dir := t.TempDir()
-	w := &world{t: t, store: memkv.New(), factory: shopFactory(small, nil), lake: &lakeDrops{}, failpoints: c}
+	w := &world{t: t, store: memkv.New(), factory: shopFactory(small, nil), lake: &lakeDrops{}, failpoints: c, interval: 1}
 	clock, ids := env.System()
 	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
 		return wal.Open(ctx, wal.Config{Dir: dir, Pipeline: p, SegmentBytes: 1 << 20}, wal.Deps{

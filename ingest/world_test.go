@@ -178,13 +178,15 @@ func (d *disk) durable() change.Position {
 
 // world is everything that survives a crash, and the server that runs in it.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	store   kv.Store
 	disk    *disk
 	factory ingest.SourceFactory
 	// openLog replaces the disk, failpoints are none, unless set.
 	openLog    func(context.Context, change.PipelineID) (ingest.Log, error)
 	failpoints env.Failpoints
+	interval   time.Duration
+	group      int64
 
 	catalog    *catalog.Catalog
 	supervisor *ingest.Supervisor
@@ -206,7 +208,7 @@ func (l *lakeDrops) DropTable(_ context.Context, id change.TableID) error {
 
 func newWorld(t *testing.T, factory ingest.SourceFactory) *world {
 	t.Helper()
-	w := &world{t: t, store: memkv.New(), disk: &disk{}, factory: factory, lake: &lakeDrops{}}
+	w := &world{t: t, store: memkv.New(), disk: &disk{}, factory: factory, lake: &lakeDrops{}, interval: 1, group: 64 << 10}
 	w.create()
 	return w
 }
@@ -278,7 +280,7 @@ func (w *world) boot() {
 	w.catalog = c
 	w.supervisor = ingest.NewSupervisor(ingest.Config{
 		DataDir: w.t.TempDir(), BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
-		IdleInterval: time.Millisecond, GroupBytes: 64 << 10,
+		IdleInterval: time.Millisecond, GroupBytes: w.group, GroupInterval: w.interval,
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},
 		Clock: clock, IDs: ids, Log: log, Lake: w.lake,
