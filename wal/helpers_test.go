@@ -115,8 +115,13 @@ func group(position string, batches ...*change.Batch) *change.Group {
 
 func deps(fs wal.FS, pub wal.Publisher) wal.Deps {
 	clock, _ := env.System()
-	return wal.Deps{Publisher: pub, Clock: clock, IDs: env.NewFake(start, 1), FS: fs}
+	return wal.Deps{Publisher: pub, Clock: fastClock{clock}, IDs: env.NewFake(start, 1), FS: fs}
 }
+
+// fastClock runs timers a hundred times faster, so that retries do not take long.
+type fastClock struct{ env.Clock }
+
+func (c fastClock) Timer(d time.Duration) (<-chan time.Time, func()) { return c.Clock.Timer(d / 100) }
 
 func config(dir string) wal.Config {
 	return wal.Config{Dir: dir, Pipeline: pipeline, SegmentBytes: 64 << 10}

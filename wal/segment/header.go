@@ -67,10 +67,13 @@ func (h Header) Encode() [HeaderBytes]byte {
 	return b
 }
 
-// Seed is what the checksums of the body's records start from.
+// Seed is what the checksums of the body's records start from: the header's own
+// checksum. (Not one over the header with its checksum: that is the same for every
+// header, as it is for any message that ends in its CRC, and bytes of an earlier use
+// of the file would validate.)
 func (h Header) Seed() uint32 {
 	b := h.Encode()
-	return crc32.Checksum(b[:], castagnoli)
+	return binary.LittleEndian.Uint32(b[headerAtCRC:])
 }
 
 // ParseHeader reads the first HeaderBytes of a body.

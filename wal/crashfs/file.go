@@ -1,0 +1,156 @@
+package crashfs
+
+import (
+	"io"
+	"io/fs"
+
+	"github.com/skipprd/skipprd/wal"
+)
+
+// file is an open file.
+type file struct {
+	fs     *FS
+	name   string
+	ino    *inode
+	closed bool
+}
+
+var _ wal.File = (*file)(nil)
+
+func (f *file) startLocked(kind OpKind) error {
+	if f.closed {
+		return &fs.PathError{Op: "use", Path: f.name, Err: fs.ErrClosed}
+	}
+	return f.fs.startLocked(kind, f.name)
+}
+
+func (f *file) ReadAt(b []byte, at int64) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.startLocked(OpRead); err != nil {
+		return 0, err
+	}
+	if at >= int64(len(f.ino.data)) {
+		return 0, io.EOF
+	}
+	n := copy(b, f.ino.data[at:])
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt that is made to fail writes the first half.
+func (f *file) WriteAt(b []byte, at int64) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.fs.mu.down {
+		return 0, ErrCrashed
+	}
+	if err := f.startLocked(OpWrite); err != nil {
+		n := len(b) / 2
+		_ = f.writeLocked(b[:n], at) // the error to report is the first
+		return n, err
+	}
+	if err := f.writeLocked(b, at); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (f *file) writeLocked(b []byte, at int64) error {
+	if err := f.growLocked(at + int64(len(b))); err != nil {
+		return err
+	}
+	copy(f.ino.data[at:], b)
+	for s := int(at) / sectorBytes; s*sectorBytes < int(at)+len(b); s++ {
+		f.ino.dirty[s] = true
+	}
+	return nil
+}
+
+func (f *file) growLocked(n int64) error {
+	more := n - int64(len(f.ino.data))
+	if more <= 0 {
+		return nil
+	}
+	if space := f.fs.mu.space; space >= 0 {
+		if more > space {
+			return &fs.PathError{Op: "write", Path: f.name, Err: errNoSpace}
+		}
+		f.fs.mu.space -= more
+	}
+	for s := len(f.ino.data) / sectorBytes; s*sectorBytes < int(n); s++ {
+		f.ino.dirty[s] = true
+	}
+	f.ino.data = append(f.ino.data, make([]byte, more)...)
+	return nil
+}
+
+func (f *file) Sync() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.startLocked(OpSync); err != nil {
+		// The pages are clean now: no later sync writes them.
+		clear(f.ino.dirty)
+		return err
+	}
+	if f.fs.SkipSync {
+		return nil
+	}
+	n := f.ino
+	if len(n.disk) != len(n.data) {
+		disk := make([]byte, len(n.data))
+		copy(disk, n.disk)
+		n.disk = disk
+	}
+	for s := range n.dirty {
+		from, to := s*sectorBytes, min((s+1)*sectorBytes, len(n.data))
+		if from < to {
+			copy(n.disk[from:to], n.data[from:to])
+		}
+	}
+	clear(n.dirty)
+	return nil
+}
+
+func (f *file) Truncate(n int64) error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.startLocked(OpTruncate); err != nil {
+		return err
+	}
+	if n < int64(len(f.ino.data)) {
+		if f.fs.mu.space >= 0 {
+			f.fs.mu.space += int64(len(f.ino.data)) - n
+		}
+		f.ino.data = f.ino.data[:n:n]
+		return nil
+	}
+	return f.growLocked(n)
+}
+
+func (f *file) Allocate(n int64) error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.startLocked(OpAllocate); err != nil {
+		return err
+	}
+	return f.growLocked(n)
+}
+
+func (f *file) Size() (int64, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.fs.mu.down {
+		return 0, ErrCrashed
+	}
+	return int64(len(f.ino.data)), nil
+}
+
+func (f *file) Close() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	f.closed = true
+	return nil
+}
