@@ -38,6 +38,18 @@ type liveBlock struct {
 	version  uint32
 	from, to uint64
 	bytes    int64
+	// newest is the block's part of a pin that holds all its rows and ends at the
+	// newest slice, as it was when superseded rows had lost.
+	newest     blockPart
+	superseded int
+}
+
+// blockPart is the winners of a block in some pin.
+type blockPart struct {
+	known   bool
+	rows    []int32
+	all     bool
+	deletes int64
 }
 
 func newLiveLog() *liveLog { return &liveLog{first: 1, index: merge.NewIndex()} }

@@ -72,8 +72,8 @@ func (l *liveLog) view(r *Relation, p merge.Pin, truncated bool) (*pinned, error
 	}
 	for i := range l.blocks {
 		b := &l.blocks[i]
-		rows, all := l.index.Winners(nil, p, b.from, b.to)
-		if !all && len(rows) == 0 {
+		won := l.part(b, p)
+		if !won.all && len(won.rows) == 0 {
 			continue
 		}
 		if last != nil && (last.version != b.version || !last.Record().Schema().Equal(b.Record().Schema())) {
@@ -83,15 +83,38 @@ func (l *liveLog) view(r *Relation, p merge.Pin, truncated bool) (*pinned, error
 			}
 		}
 		last = b
-		part := driver.Part{Block: b.Block, Rows: rows, All: all}
-		v.deletes += countDeletes(part)
-		parts = append(parts, part)
+		v.deletes += won.deletes
+		parts = append(parts, driver.Part{Block: b.Block, Rows: won.rows, All: won.all})
 	}
 	if err := flush(); err != nil {
 		v.release()
 		return nil, err
 	}
 	return v, nil
+}
+
+// part returns the winners of a block in p. Most pins end at the newest slice, and
+// most blocks have not changed since the last of them.
+func (l *liveLog) part(b *liveBlock, p merge.Pin) blockPart {
+	newest := p.Hi == l.index.Held().Hi && p.Lo < p.Hi
+	if newest {
+		first, _ := l.index.Range(p.Lo + 1)
+		newest = first <= b.from && b.from < b.to
+	}
+	superseded := 0
+	if newest {
+		superseded = l.index.Superseded(b.from, b.to)
+		if b.newest.known && b.superseded == superseded {
+			return b.newest
+		}
+	}
+	won := blockPart{known: true}
+	won.rows, won.all = l.index.Winners(nil, p, b.from, b.to)
+	won.deletes = countDeletes(b.Record(), won)
+	if newest {
+		b.newest, b.superseded = won, superseded
+	}
+	return won
 }
 
 func (v *pinned) addGroup(r *Relation, b *liveBlock, parts []driver.Part) error {
@@ -180,17 +203,26 @@ func integerColumn(a arrow.Array) func(int) int64 {
 	return nil
 }
 
-func countDeletes(p driver.Part) int64 {
-	op, ok := p.Block.Record().Column(0).(*array.Uint8)
+func countDeletes(rec arrow.RecordBatch, won blockPart) int64 {
+	op, ok := rec.Column(0).(*array.Uint8)
 	if !ok {
 		return 0
 	}
+	values := op.Uint8Values()
 	var n int64
-	eachRow(p, func(row int) {
-		if op.Value(row) == uint8(change.Delete) {
+	if won.all {
+		for _, v := range values {
+			if v == uint8(change.Delete) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, r := range won.rows {
+		if values[r] == uint8(change.Delete) {
 			n++
 		}
-	})
+	}
 	return n
 }
 

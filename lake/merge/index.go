@@ -145,6 +145,17 @@ func (x *Index) Winners(dst []int32, p Pin, from, to uint64) (winners []int32, a
 	return dst, false
 }
 
+// Superseded counts the rows of the slices that lie in [from, to) and that lose at the
+// newest watermark. It only grows, so while it stays the same the winners of a pin
+// that ends there do too.
+func (x *Index) Superseded(from, to uint64) int {
+	n := 0
+	for s := x.sliceOf(from); s <= x.Held().Hi && x.slices[s-x.base].firstRow < to; s++ {
+		n += x.slices[s-x.base].superseded
+	}
+	return n
+}
+
 // Evict forgets all slices below before: no later pin may reach them. The memory of
 // keys is given back when half of them are gone.
 func (x *Index) Evict(before Ordinal) {
