@@ -17,7 +17,11 @@ import (
 
 func openPebble(t testing.TB, fs vfs.FS, dir string) kv.Store {
 	t.Helper()
-	s, err := pebblekv.Open(dir, pebblekv.Options{FS: fs, MemTableBytes: 256 << 10})
+	o := pebblekv.Options{FS: fs}
+	if fs != vfs.Default {
+		o.MemTableBytes = 256 << 10 // so that tests flush and compact
+	}
+	s, err := pebblekv.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
