@@ -199,7 +199,7 @@ func (a *analyzer) errAt(loc int32, err error) error {
 // finish casts the output columns to the engine types of their announced types and
 // prints the statement.
 func (a *analyzer) finish(q *query) (*Analysis, error) {
-	out := &Analysis{Uses: a.uses, SetConfig: a.setConfig}
+	out := &Analysis{SetConfig: a.setConfig}
 	for i := range q.targets {
 		t := &q.targets[i]
 		e := t.expr
@@ -216,7 +216,7 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 			c.TableOID, c.AttNum = e.col.tableOID, e.col.attNum
 		}
 		out.Columns = append(out.Columns, c)
-		sql, err := outputSQL(e)
+		sql, err := a.output(e)
 		if err != nil {
 			return nil, a.errAt(e.loc, err)
 		}
@@ -227,10 +227,22 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 		return nil, unsupported("a query without columns is not supported")
 	}
 	out.SQL = q.print(true)
+	out.Uses = a.uses
 	for _, u := range a.uses {
 		u.close()
 	}
 	return out, nil
+}
+
+// output renders an output column; object id aliases show names.
+func (a *analyzer) output(e expr) (string, error) {
+	if cat, ok := regCatalog[e.typ.OID]; ok {
+		if _, found := a.env.Resolver.Relation("pg_catalog", cat.relation); !found && cat.name != "" {
+			return e.sql, nil
+		}
+		return a.regText(e, cat.relation, cat.oid, cat.name)
+	}
+	return outputSQL(e)
 }
 
 // outputSQL makes sure that what the engine returns is what is announced.
@@ -243,8 +255,8 @@ func outputSQL(e expr) (string, error) {
 	}
 	eng := e.typ.engineType()
 	switch {
-	case e.dyn:
-		return "skippr_quotient_text(" + e.sql + ")", nil
+	case e.dyn || e.trim != trimNone:
+		return numericText(e), nil
 	case eng == "" || eng == "VARCHAR" && lookupType(e.typ.OID).engine == "VARCHAR" && !e.con:
 		return e.sql, nil
 	}

@@ -109,6 +109,12 @@ func (a *analyzer) decimals(op string, l, r, out expr) (expr, error) {
 	}
 	ls, rs := decimalSQL(l), decimalSQL(r)
 	lscale, rscale := fractionDigits(l), fractionDigits(r)
+	switch {
+	case l.dyn || r.dyn || l.trim == trim16 || r.trim == trim16:
+		out.trim = trim16
+	case l.text || r.text || l.trim != trimNone || r.trim != trimNone:
+		out.trim = trimAll
+	}
 	switch op {
 	case "+", "-":
 		out.sql, out.scale = "("+ls+" "+op+" "+rs+")", max(lscale, rscale)
@@ -126,6 +132,7 @@ func (a *analyzer) decimals(op string, l, r, out expr) (expr, error) {
 	case "/":
 		return quotient(ls, lscale, rs, rscale, out), nil
 	case "^":
+		out.trim = trimNone
 		out.sql = "skippr_float_numeric(power(CAST(" + ls + " AS DOUBLE), CAST(" + rs + " AS DOUBLE)))"
 		out.text = true
 	}
@@ -161,8 +168,10 @@ func quotient(ls string, lscale int, rs string, rscale int, out expr) expr {
 		d = fmt.Sprintf("(%s * CAST(1%s AS HUGEINT))", d, strings.Repeat("0", -grow))
 		grow = 0
 	}
-	out.sql = fmt.Sprintf("skippr_quotient(%s, %s, %s)", n, d, "'1"+strings.Repeat("0", grow)+"'")
-	out.dyn, out.scale = true, 20
+	a, b := "CAST("+ls+" AS DOUBLE)", "CAST("+rs+" AS DOUBLE)"
+	out.sql = fmt.Sprintf("skippr_quotient(%s, %s, '1%s', %s, %s)", n, d, strings.Repeat("0", grow), a, b)
+	out.shown = fmt.Sprintf("skippr_cut(%s, skippr_rscale(%s, %s))", out.sql, a, b)
+	out.dyn, out.scale, out.trim = true, 20, trimNone
 	return out
 }
 
@@ -217,7 +226,7 @@ func (a *analyzer) times(op string, l, r expr) (expr, bool, error) {
 		sql = "(" + ls + " * CAST(" + decimalOr(r) + " AS DOUBLE))"
 		return result(OIDInterval)
 	case op == "/" && lt == OIDInterval && numericRank(rt) > 0:
-		sql = "(" + ls + " / skippr_nonzero(CAST(" + decimalOr(r) + " AS DOUBLE)))"
+		sql = "(" + ls + " * (1::DOUBLE / skippr_nonzero(CAST(" + decimalOr(r) + " AS DOUBLE))))"
 		return result(OIDInterval)
 	}
 	return expr{}, false, nil

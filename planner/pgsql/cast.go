@@ -24,6 +24,10 @@ type expr struct {
 	// PostgreSQL would show a scale that depends on the value (a quotient).
 	scale int
 	dyn   bool
+	// shown is the text that PostgreSQL would show for a quotient, "" to be guessed
+	// from its value; trim says how many zeros a computed numeric may lose.
+	shown string
+	trim  trimming
 	loc   int32
 	// name is the output name PostgreSQL would give, "" for ?column?.
 	name string
@@ -34,6 +38,16 @@ type expr struct {
 	// num is the value of an integer constant.
 	num *int64
 }
+
+// trimming is what PostgreSQL's variable scale asks for after arithmetic on
+// numerics whose scale is not known.
+type trimming uint8
+
+const (
+	trimNone trimming = iota
+	trimAll           // all zeros at the end
+	trim16            // zeros past the sixteenth digit
+)
 
 func (e *expr) undecided() bool { return e.typ.OID == OIDUnknown }
 
@@ -459,9 +473,7 @@ func textOf(e expr) (string, error) {
 	case OIDInterval:
 		return "skippr_interval_text(" + e.sql + ")", nil
 	case OIDNumeric:
-		if e.dyn {
-			return "skippr_quotient_text(" + e.sql + ")", nil
-		}
+		return numericText(e), nil
 	case OIDRegclass, OIDRegtype, OIDRegproc, OIDRegnsp, OIDRegrole, 2202, 2203:
 		return "", errRegText
 	case OIDRecord:

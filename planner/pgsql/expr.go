@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -96,6 +97,9 @@ func (a *analyzer) constant(c *pg.A_Const) (expr, error) {
 		s := strings.ReplaceAll(v.Fval.Fval, "_", "")
 		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 			e.num, e.typ, e.sql = &n, plain(OIDInt8), fmt.Sprintf("CAST(%d AS BIGINT)", n)
+			if n == math.MinInt32 {
+				e.typ, e.sql = plain(OIDInt4), fmt.Sprintf("CAST(%d AS INTEGER)", n)
+			}
 			return e, nil
 		}
 		e.typ = plain(OIDNumeric)

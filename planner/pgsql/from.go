@@ -168,7 +168,7 @@ func targetColumns(targets []target, alias string, it *item) []*column {
 	for i, t := range targets {
 		sql := fmt.Sprintf("%s.c%d", alias, i+1)
 		c := &column{
-			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, item: it, index: -1,
+			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, trim: t.expr.trim, item: it, index: -1,
 			sql: func() string { return sql },
 		}
 		if src := t.expr.col; src != nil {

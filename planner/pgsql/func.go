@@ -141,9 +141,13 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	}
 	engine := c.engine
 	if engine == "quotient" {
-		engine, out.dyn = averageTemplate(args[0]), true
+		engine = averageTemplate(args[0])
 	}
-	out.sql, err = a.expand(engine, parts, decor)
+	if out.sql, err = a.expand(engine, parts, decor); err != nil || !out.dyn || c.name != "avg" {
+		return out, err
+	}
+	shown := "skippr_average_text(" + engine + ", @sum($1), @count($1))"
+	out.shown, err = a.expand(shown, parts, decor)
 	return out, err
 }
 
@@ -157,13 +161,20 @@ func (a *analyzer) numericResult(c *signature, args []expr, out *expr) {
 		if e.typ.OID == OIDNumeric {
 			out.scale = fractionDigits(e)
 			out.dyn = e.dyn && (c.kind != 'f' || c.name == "abs")
+			out.trim = e.trim
+			if e.text && c.name != "round" && c.name != "trunc" {
+				out.trim = trimAll
+			}
+			if c.name == "sum" && e.dyn {
+				out.dyn, out.trim = false, trim16
+			}
 			break
 		}
 	}
 	if c.kind == 'f' && out.typ.OID == OIDNumeric {
 		switch c.name {
 		case "round", "trunc":
-			out.scale = 0
+			out.scale, out.trim = 0, trimNone
 			if len(args) > 1 {
 				out.scale = -1
 				if args[1].num != nil {
@@ -171,7 +182,7 @@ func (a *analyzer) numericResult(c *signature, args []expr, out *expr) {
 				}
 			}
 		case "ceil", "ceiling", "floor", "sign", "div":
-			out.scale = 0
+			out.scale, out.trim = 0, trimNone
 		}
 	}
 	if c.name == "sum" && c.kind == 'a' && c.args[0] == OIDInt8 {

@@ -118,9 +118,6 @@ func (a *analyzer) prefix(op string, r expr, loc int32) (expr, error) {
 			v := -*r.num
 			r.num = &v
 			r.sql = "(-" + r.sql + ")"
-			if v >= -1<<31 && v < 1<<31 && r.typ.OID == OIDInt8 && v == -1<<31 {
-				r.typ = plain(OIDInt8)
-			}
 		}
 		return r, nil
 	}
@@ -136,7 +133,10 @@ func (a *analyzer) prefix(op string, r expr, loc int32) (expr, error) {
 	out.typ.Mod = -1
 	switch {
 	case (op == "-" || op == "+") && numericRank(r.typ.OID) > 0:
-		out.sql, out.text, out.dyn = "("+op+decimalOr(r)+")", false, r.dyn
+		out.sql, out.text, out.shown = "("+op+decimalOr(r)+")", false, ""
+		if r.text {
+			out.trim = trimAll
+		}
 		return out, nil
 	case op == "-" && r.typ.OID == OIDInterval:
 		out.sql, out.text = "(-"+native(r)+")", false

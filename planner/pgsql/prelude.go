@@ -40,21 +40,32 @@ func Prelude() []string {
 		// least 16 significant digits. n and d are integers, k the power of ten by which n
 		// must grow for a result with 21 fraction digits.
 		`CREATE OR REPLACE MACRO skippr_scale21(q) AS CAST(q AS DECIMAL(38,0)) * CAST('0.000000000000000000001' AS DECIMAL(21,21))`,
-		`CREATE OR REPLACE MACRO skippr_fit(q) AS CAST(CASE WHEN abs(q) <= 1 THEN round(q, 20) ` +
-			`WHEN abs(q) <= 10000 THEN round(q, 16) WHEN abs(q) <= 100000000 THEN round(q, 12) ` +
-			`WHEN abs(q) <= 1000000000000 THEN round(q, 8) ELSE round(q, 4) END AS DECIMAL(38,20))`,
-		`CREATE OR REPLACE MACRO skippr_quotient(n, d, k) AS CASE WHEN d = 0 THEN error('division by zero') ` +
-			`ELSE skippr_fit(skippr_scale21((CAST(n AS HUGEINT) * CAST(k AS HUGEINT)) // CAST(d AS HUGEINT))) END`,
-		`CREATE OR REPLACE MACRO skippr_quotient_text(q) AS CASE WHEN abs(q) <= 1 THEN CAST(q AS VARCHAR) ` +
-			`WHEN abs(q) <= 10000 THEN CAST(round(q, 16) AS VARCHAR) WHEN abs(q) <= 100000000 THEN CAST(round(q, 12) AS VARCHAR) ` +
-			`WHEN abs(q) <= 1000000000000 THEN CAST(round(q, 8) AS VARCHAR) ELSE CAST(round(q, 4) AS VARCHAR) END`,
+		// PostgreSQL chooses a quotient's scale from its operands' first digits in base
+		// 10000 and their weights.
+		`CREATE OR REPLACE MACRO skippr_weight(x) AS CASE WHEN x = 0 THEN 0 ELSE floor(log10(abs(x)) * 0.25) END`,
+		`CREATE OR REPLACE MACRO skippr_lead(x) AS floor(abs(x) * power(10000, -skippr_weight(x)) + 1e-9)`,
+		`CREATE OR REPLACE MACRO skippr_rscale(a, b) AS CAST(greatest(0, least(20, 16 - 4 * (skippr_weight(a) - skippr_weight(b) ` +
+			`- CASE WHEN skippr_lead(a) <= skippr_lead(b) THEN 1 ELSE 0 END))) AS INTEGER)`,
+		`CREATE OR REPLACE MACRO skippr_round(q, s) AS CASE s WHEN 20 THEN CAST(round(q, 20) AS DECIMAL(38,20)) ` +
+			`WHEN 16 THEN CAST(round(q, 16) AS DECIMAL(38,20)) WHEN 12 THEN CAST(round(q, 12) AS DECIMAL(38,20)) ` +
+			`WHEN 8 THEN CAST(round(q, 8) AS DECIMAL(38,20)) WHEN 4 THEN CAST(round(q, 4) AS DECIMAL(38,20)) ` +
+			`ELSE CAST(round(q, 0) AS DECIMAL(38,20)) END`,
+		`CREATE OR REPLACE MACRO skippr_quotient(n, d, k, a, b) AS CASE WHEN d = 0 THEN error('division by zero') ` +
+			`ELSE skippr_round(skippr_scale21((CAST(n AS HUGEINT) * CAST(k AS HUGEINT)) // CAST(d AS HUGEINT)), skippr_rscale(a, b)) END`,
+		// The text of a quotient with at least s digits after the point.
+		`CREATE OR REPLACE MACRO skippr_cut(q, s) AS left(CAST(q AS VARCHAR), length(CAST(q AS VARCHAR)) - 20 + s - CASE WHEN s = 0 THEN 1 ELSE 0 END)`,
+		`CREATE OR REPLACE MACRO skippr_quotient_text(q) AS skippr_cut(q, CASE WHEN abs(q) <= 1 THEN 20 ` +
+			`WHEN abs(q) <= 10000 THEN 16 WHEN abs(q) <= 100000000 THEN 12 WHEN abs(q) <= 1000000000000 THEN 8 ELSE 4 END)`,
+		// Sums and products with quotients: at least 16 digits, no more than needed.
+		`CREATE OR REPLACE MACRO skippr_trim16(x) AS regexp_replace(CAST(x AS VARCHAR), '(\.[0-9]{16}[0-9]*?)0+$', '\1')`,
 		`CREATE OR REPLACE MACRO skippr_nonzero(x) AS CASE WHEN x = 0 THEN error('division by zero') ELSE x END`,
 		`CREATE OR REPLACE MACRO skippr_average(s, n) AS CASE WHEN n = 0 THEN NULL ` +
-			`ELSE skippr_quotient(s, n, '1000000000000000000000') END`,
+			`ELSE skippr_quotient(s, n, '1000000000000000000000', CAST(s AS DOUBLE), CAST(n AS DOUBLE)) END`,
 		// The average of decimals with a fraction: one is ten to their scale, grow what is
 		// missing to 21 digits.
 		`CREATE OR REPLACE MACRO skippr_average_scaled(s, n, one, grow) AS CASE WHEN n = 0 THEN NULL ` +
-			`ELSE skippr_quotient(CAST(s * CAST(one AS DECIMAL(21,0)) AS HUGEINT), n, grow) END`,
+			`ELSE skippr_quotient(CAST(s * CAST(one AS DECIMAL(21,0)) AS HUGEINT), n, grow, CAST(s AS DOUBLE), CAST(n AS DOUBLE)) END`,
+		`CREATE OR REPLACE MACRO skippr_average_text(q, s, n) AS skippr_cut(q, skippr_rscale(CAST(s AS DOUBLE), CAST(n AS DOUBLE)))`,
 		`CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: step size cannot equal zero') ELSE x END`,
 		`CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[])`,
 		`CREATE OR REPLACE MACRO skippr_json_typeof(x) AS CASE json_type(x) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' ` +

@@ -18,6 +18,7 @@ type column struct {
 	text     bool // see expr
 	scale    int
 	dyn      bool
+	trim     trimming
 	tableOID uint32
 	attNum   int16
 	// stored says that the engine's type is a relation's own, which the encoder knows
@@ -195,7 +196,7 @@ func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, e
 // reference makes the expression of a column and notes it for the grouping check.
 func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
 	e := expr{
-		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, loc: loc, name: c.name, col: c,
+		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, trim: c.trim, loc: loc, name: c.name, col: c,
 	}
 	if s.aggDepth > 0 || s.groupSQL[e.sql] {
 		return e

@@ -556,7 +556,7 @@ func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
 
 // outputOf is the expression that names column i of a body.
 func outputOf(e expr, i int) expr {
-	return expr{sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, loc: -1}
+	return expr{sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, trim: e.trim, loc: -1}
 }
 
 // bodyTail adds ORDER BY and LIMIT to a body.

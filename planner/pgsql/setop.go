@@ -83,7 +83,7 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	if t.OID == OIDNumeric {
 		if text || dyn {
 			for _, e := range list {
-				e.sql, e.text, e.dyn, e.col = numericText2(*e), true, false, nil
+				e.sql, e.text, e.dyn, e.col = numericText(*e), true, false, nil
 			}
 			out.text, out.scale = true, -1
 		}
@@ -99,13 +99,19 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	return out, nil
 }
 
-// numericText2 renders a numeric as its exact text.
-func numericText2(e expr) string {
+// numericText renders a numeric as its text.
+func numericText(e expr) string {
 	switch {
 	case e.text:
 		return e.sql
+	case e.shown != "":
+		return e.shown
 	case e.dyn:
 		return "skippr_quotient_text(" + e.sql + ")"
+	case e.trim == trimAll:
+		return "skippr_trim_zeros(CAST(" + e.sql + " AS VARCHAR))"
+	case e.trim == trim16:
+		return "skippr_trim16(" + e.sql + ")"
 	}
 	return "CAST(" + e.sql + " AS VARCHAR)"
 }
@@ -227,7 +233,7 @@ func (a *analyzer) recursiveCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *sc
 	entry := &cte{name: c.Ctename, alias: a.alias("w")}
 	for i, t := range left.targets {
 		if t.expr.dyn {
-			left.targets[i].expr.sql, left.targets[i].expr.dyn, left.targets[i].expr.text = numericText2(t.expr), false, true
+			left.targets[i].expr.sql, left.targets[i].expr.dyn, left.targets[i].expr.text = numericText(t.expr), false, true
 		}
 	}
 	entry.columns = left.targets
@@ -266,7 +272,7 @@ func (a *analyzer) matchRecursive(c *pg.CommonTableExpr, left, right *query) err
 				c.Ctename, i+1, l.typ.Name(), r.typ.Name()))
 		}
 		if l.text && !e.text {
-			e.sql, e.text = numericText2(e), true
+			e.sql, e.text = numericText(e), true
 		}
 		if eng := l.typ.engineType(); !l.text && eng != "" {
 			e.sql = "CAST(" + e.sql + " AS " + eng + ")"

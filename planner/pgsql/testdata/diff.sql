@@ -1,0 +1,207 @@
+SELECT 1
+SELECT 1 AS a, 'x', 2.50, true, NULL
+SELECT 7/2, -7/2, 7%2, -7%2, 7.0/2, 1/3.0, 10/4.0
+SELECT 1/0
+SELECT 1%0
+SELECT 1.0/0
+SELECT 1::float8/0
+SELECT 2147483647 + 1
+SELECT 9223372036854775807 + 1
+SELECT 1.5*2.25, 1.50+2.5, 3 - 1.25, 7.5 % 2, -2.5
+SELECT 'abc' ~ 'b', 'abc' ~* 'B', 'abc' !~ 'b', 'abc' !~* 'X'
+SELECT 'abc' LIKE 'a%', 'a_c' LIKE 'a\_c', 'abc' LIKE 'a\_c', 'ABC' ILIKE 'a%', 'abc' NOT LIKE 'b%', 'a%c' LIKE 'a!%c' ESCAPE '!'
+SELECT 'abc' SIMILAR TO 'a%', 'abc' SIMILAR TO '(a|b)_c', 'abc' NOT SIMILAR TO 'x%'
+SELECT 2^3, 2.0::float8^0.5
+SELECT 5 & 3, 5 | 3, 5 # 3, ~5, 1 << 3, 16 >> 2
+SELECT 'a' || 'b', 'a' || 1, 1 || 'a', 'a' || NULL, 'x' || 1.5, 'x' || true
+SELECT 'a' + 1
+SELECT 'a' || b FROM t WHERE id = 1
+SELECT round(2.5), round(2.567, 2), round(2.5::float8), round(3.5::float8), round(-2.5), round(5), trunc(1.99), trunc(1.999, 2), ceil(1.2), floor(-1.2), ceil(1.5::float8)
+SELECT abs(-1), abs(-1.5), sign(-2.5), mod(7,3), mod(7.5,2), power(2,3), sqrt(16), exp(0), ln(1), log(100), pi() > 3
+SELECT length('héllo'), char_length('abc'), octet_length('héllo'), lower('ABC'), upper('abc'), initcap('hello wORLD foo-bar')
+SELECT substring('hello' from 2 for 3), substring('hello' from 2), substr('hello', 2, 2), left('hello', 2), right('hello', 2), left('hello', -1), substring('hello', 0, 3), substring('hello', -1, 3)
+SELECT trim('  a '), trim(both 'x' from 'xxaxx'), ltrim('  a'), rtrim('a  '), btrim('xax', 'x'), lpad('5', 3, '0'), rpad('a', 3), lpad('abcd', 2)
+SELECT position('l' in 'hello'), strpos('hello', 'z'), replace('hello', 'l', 'L'), translate('hello', 'el', 'ip'), reverse('abc'), repeat('ab', 2), repeat('a', -1)
+SELECT split_part('a,b,c', ',', 2), split_part('a,b', ',', 5), split_part('a,b,c', ',', -1), starts_with('abc', 'ab'), ascii('a'), chr(65), md5('a'), to_hex(255)
+SELECT concat('a', NULL, 1, true), concat_ws(',', 'a', NULL, 'b'), format('%s-%s', 'a', 1), quote_ident('A b'), quote_literal('it''s'), overlay('abcdef' placing 'ZZ' from 2 for 3)
+SELECT regexp_replace('foobar', 'o+', 'x'), regexp_replace('aaa', 'a', 'b', 'g'), regexp_replace('abc', '(b)', '[\1]')
+SELECT string_to_array('a,b,c', ','), array_to_string(ARRAY[1,NULL,3], ','), array_to_string(ARRAY[1,NULL,3], ',', '*')
+SELECT encode('abc'::bytea, 'hex'), decode('616263', 'hex'), '\xdead'::bytea, encode('abc'::bytea, 'base64')
+SELECT coalesce(NULL, 1), nullif(1, 1), nullif(1, 2), greatest(1, 3, 2), least(1, NULL, 2), greatest(1, 2.5)
+SELECT CASE WHEN true THEN 'a' ELSE 'b' END, CASE 1 WHEN 1 THEN 10 ELSE 20 END, CASE WHEN false THEN 1 END
+SELECT 'true'::bool, 'on'::bool, 'f'::bool, 1::bool, true::int, 't'::boolean::text
+SELECT '5'::int, '5.5'::numeric, '1e3'::float8, '42'::int8, ' 7 '::int2
+SELECT '5.0'::int
+SELECT 'abc'::int
+SELECT '99999999999'::int
+SELECT 'maybe'::bool
+SELECT 1.5::int, 2.5::int, -2.5::int, 2.5::float8::int, 3.7::int8, 1.999::numeric(5,2), 12345.678::numeric(10,1)
+SELECT 0.1::float8, 1e20::float8, 1.0::float8, 1e-5::float8, 'NaN'::float8, 'Infinity'::float8, 1.5::float4
+SELECT 0.1::float8::text, 1::float8::text, 1e20::float8::text, true::text, 1.50::text, 5::text
+SELECT '2024-01-15'::date, '2024-01-15 10:30'::timestamp, '2024-01-15 10:30:00+02'::timestamptz, '10:30'::time, '1 year 2 months'::interval
+SELECT date '2024-01-15', timestamp '2024-01-15 10:00:00.5', interval '1 day', interval '2' hour, interval '1 day 02:03:04'
+SELECT '2024-13-01'::date
+SELECT 'garbage'::date
+SELECT date '2024-01-31' + 1, date '2024-01-31' - date '2024-01-01', date '2024-01-31' + interval '1 month', timestamp '2024-03-01' - timestamp '2024-02-01', timestamp '2024-01-01 10:00' - interval '90 minutes'
+SELECT date '2024-01-01' + time '10:30', time '10:00' - time '08:30', interval '1 day' * 2, interval '1 hour' / 2, 2 * interval '1 hour', -interval '1 day'
+SELECT extract(year from date '2024-03-05'), extract(epoch from timestamp '2024-01-01 00:00:00.5'), extract(dow from date '2024-01-07'), extract(second from timestamp '2024-01-01 00:00:01.5'), date_part('month', date '2024-03-05'), extract(epoch from interval '1 day')
+SELECT date_trunc('month', timestamp '2024-03-05 10:11:12'), date_trunc('hour', timestamptz '2024-03-05 10:11:12+00'), date_trunc('day', date '2024-03-05')
+SELECT age(timestamp '2024-03-01', timestamp '2023-01-15'), make_date(2024, 1, 2), make_timestamp(2024, 1, 2, 3, 4, 5.5), to_timestamp(0)
+SELECT timestamp '2024-01-01 12:00' AT TIME ZONE 'Europe/Paris', timestamptz '2024-01-01 12:00+00' AT TIME ZONE 'Asia/Tokyo'
+SELECT to_char(timestamp '2024-03-05 14:05:06', 'YYYY-MM-DD HH24:MI:SS'), to_char(date '2024-03-05', 'Mon DD, YYYY')
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT ARRAY[1,2,3], ARRAY['a','b'], '{1,2}'::int[], ARRAY[]::int[], ARRAY[1.5, 2], '{a,"b c",NULL}'::text[]
+SELECT (ARRAY[1,2,3])[2], (ARRAY[1,2,3])[5], (ARRAY[1,2,3])[1:2], array_length(ARRAY[1,2], 1), array_length('{}'::int[], 1), cardinality(ARRAY[1,2])
+SELECT ARRAY[1,2] || ARRAY[3], ARRAY[1,2] || 3, 0 || ARRAY[1], array_append(ARRAY[1], 2), array_prepend(0, ARRAY[1]), array_position(ARRAY[1,2], 2), array_remove(ARRAY[1,2,1], 1)
+SELECT 1 = ANY(ARRAY[1,2]), 3 = ANY('{1,2}'), 1 <> ALL(ARRAY[2,3]), 1 = ANY(NULL::int[]), 1 = ANY(ARRAY[2,NULL]), ARRAY[1,2] @> ARRAY[1], ARRAY[1] <@ ARRAY[1,2], ARRAY[1] && ARRAY[2]
+SELECT ARRAY[1,2]::text, ARRAY['a','b c']::text, '{1,2}'::int[]::text[]
+SELECT 1 IN (1,2), 3 NOT IN (1,2), 1 IN (NULL, 2), 'a' IN ('a', 'b'), 1.5 IN (1, 1.5)
+SELECT 5 BETWEEN 1 AND 10, 5 NOT BETWEEN 1 AND 3, 5 BETWEEN SYMMETRIC 10 AND 1
+SELECT NULL IS NULL, 1 IS NOT NULL, true IS TRUE, NULL::bool IS UNKNOWN, 1 IS DISTINCT FROM NULL, NULL IS NOT DISTINCT FROM NULL, false IS NOT TRUE
+SELECT (1,2) = (1,2), (1,2) < (1,3), (1,NULL) IS NULL, ROW(NULL,NULL) IS NULL
+SELECT * FROM t ORDER BY id
+SELECT id, i2, i8, n, nn, f8, s, v, c, b, d, ts, tz, iv, j, a FROM t ORDER BY id DESC
+SELECT t.id, t.s AS name FROM t WHERE id = 2
+SELECT x.* FROM t AS x WHERE x.id > 3 ORDER BY 1
+SELECT id FROM t ORDER BY i8, id
+SELECT id FROM t ORDER BY i8 DESC, id
+SELECT id FROM t ORDER BY i8 DESC NULLS LAST, id
+SELECT id FROM t ORDER BY nn, id
+SELECT id FROM t ORDER BY nn DESC NULLS LAST LIMIT 2
+SELECT count(*), count(i8), sum(i2), sum(id), sum(i8), sum(n), sum(f8) FROM t WHERE id < 5
+SELECT avg(id), avg(i8), avg(n), avg(f8) FROM t WHERE id < 5
+SELECT avg(i2) FROM t
+SELECT min(id), max(n), min(s), max(d), min(ts), max(nn), min(nn) FROM t
+SELECT sum(nn) FROM t
+SELECT v, count(*) FROM t GROUP BY v ORDER BY v
+SELECT v, count(*) AS c FROM t GROUP BY 1 ORDER BY c DESC, 1
+SELECT v, sum(id), avg(id) FROM t GROUP BY v HAVING count(*) > 1
+SELECT date_trunc('month', ts) AS m, count(*) FROM t GROUP BY 1 ORDER BY 1
+SELECT date_trunc('month', ts), count(*) FROM t GROUP BY date_trunc('month', ts) ORDER BY 1
+SELECT id, count(*), s FROM t GROUP BY id ORDER BY id
+SELECT s, count(*) FROM t
+SELECT s FROM t GROUP BY v
+SELECT count(*) FROM t WHERE count(*) > 1
+SELECT DISTINCT v FROM t ORDER BY v
+SELECT DISTINCT ON (v) v, id FROM t ORDER BY v, id DESC
+SELECT count(DISTINCT v), count(*) FILTER (WHERE b), bool_and(b), bool_or(b), every(b) FROM t
+SELECT string_agg(v, ',' ORDER BY id), array_agg(id ORDER BY id DESC), array_agg(v ORDER BY id) FROM t
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id), percentile_disc(0.5) WITHIN GROUP (ORDER BY id), mode() WITHIN GROUP (ORDER BY v) FROM t
+SELECT v, b, count(*), grouping(v) FROM t GROUP BY ROLLUP (v, b) ORDER BY 1, 2, 3
+SELECT v, count(*) FROM t GROUP BY GROUPING SETS ((v), ()) ORDER BY 1, 2
+SELECT id, row_number() OVER (ORDER BY id DESC), rank() OVER (PARTITION BY v ORDER BY id), lag(id) OVER (ORDER BY id), lead(id, 2, 0) OVER (ORDER BY id) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id), avg(id) OVER (), count(*) OVER w, first_value(s) OVER w FROM t WINDOW w AS (PARTITION BY v ORDER BY id) ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), ntile(2) OVER (ORDER BY id), nth_value(id, 2) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id
+SELECT a.id, b.id FROM t a JOIN t b ON a.i8 = b.i8 AND a.id < b.id
+SELECT a.id, b.s FROM t a LEFT JOIN t b ON b.id = a.id + 1 ORDER BY 1
+SELECT * FROM (SELECT id, v FROM t) x JOIN (SELECT id, s FROM t) y USING (id) ORDER BY id
+SELECT * FROM (SELECT 1 AS a, 2 AS b) x NATURAL JOIN (SELECT 1 AS a, 3 AS c) y
+SELECT * FROM (SELECT 1 AS a) x FULL JOIN (SELECT 2 AS a) y USING (a) ORDER BY a
+SELECT count(*) FROM t a, t b
+SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.i8 = a.i8 AND b.id <> a.id) ORDER BY 1
+SELECT id FROM t WHERE id IN (SELECT id + 1 FROM t) ORDER BY id
+SELECT id FROM t WHERE id NOT IN (SELECT id FROM t WHERE id < 3) ORDER BY id
+SELECT (SELECT max(id) FROM t), (SELECT s FROM t WHERE id = 99), ARRAY(SELECT id FROM t ORDER BY id)
+SELECT id, (SELECT count(*) FROM t b WHERE b.v = a.v) FROM t a ORDER BY id
+SELECT id > ALL (SELECT id FROM t WHERE id < 3) FROM t ORDER BY id
+WITH x AS (SELECT id, v FROM t) SELECT v, count(*) FROM x GROUP BY v ORDER BY 1
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r
+WITH a AS (SELECT 1 AS x), b AS (SELECT x + 1 AS y FROM a) SELECT * FROM a, b
+SELECT 1 UNION SELECT 2 ORDER BY 1
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT 1 UNION ALL SELECT 2.5
+SELECT 'a' UNION SELECT 'b' ORDER BY 1 DESC
+SELECT NULL UNION SELECT 1 ORDER BY 1
+SELECT 1 UNION SELECT 'a'
+SELECT id FROM t INTERSECT SELECT 2
+SELECT id FROM t EXCEPT SELECT 2 ORDER BY id LIMIT 2
+SELECT 1, 2 UNION SELECT 3
+VALUES (1, 'a'), (2, 'b')
+SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS v(x, y) ORDER BY x DESC
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT column1 FROM (VALUES (1), (2.5)) v ORDER BY 1
+TABLE t ORDER BY id LIMIT 1
+SELECT * FROM generate_series(1, 3)
+SELECT g, g * 2 AS d FROM generate_series(1, 10, 4) AS g
+SELECT * FROM generate_series(date '2024-01-01'::timestamp, '2024-01-03', '1 day') AS x(ts)
+SELECT generate_series(1, 3)
+SELECT id, unnest(a) FROM t WHERE id < 3 ORDER BY 1, 2
+SELECT id, x FROM t, unnest(a) AS x ORDER BY 1, 2 NULLS FIRST
+SELECT x, o FROM unnest(ARRAY['a','b']) WITH ORDINALITY AS u(x, o)
+SELECT t.id, l.m FROM t, LATERAL (SELECT t.id * 2 AS m) l ORDER BY 1
+SELECT j->'k', j->>'k', j->'o'->>'x', j #>> '{o,x}', j->'l'->1 FROM t WHERE id = 1
+SELECT j->'l'->>1, j->>'missing' FROM t WHERE id = 2
+SELECT c = 'x', c = 'x    ', length(c), c || '|', v = 'red' FROM t WHERE id = 1
+SELECT iv, iv + interval '1 hour', iv::text FROM t WHERE id < 4 ORDER BY id
+--known: trailing zeros of computed unconstrained numerics are dropped
+SELECT nn + 1, nn * 2, nn::text, nn > 1 FROM t WHERE id < 4 ORDER BY id
+--known: trailing zeros of computed unconstrained numerics are dropped
+SELECT n / 3, n * n, n + nn, n::int FROM t WHERE id < 4 ORDER BY id
+SELECT id / 2, i2 + i8, id * 1.5, f8 + id, n + f8 FROM t WHERE id = 2
+SELECT current_database(), current_user, session_user, current_schema
+SELECT pg_typeof(1), pg_typeof('a'::text), pg_typeof(1.5), pg_typeof(now())
+SELECT 'a'::varchar(3), 'abcdef'::varchar(3), 'ab'::char(4), 'x'::name, 'abc'::"char"
+SELECT id AS "Weird Name", id "x" FROM t WHERE id = 1
+SELECT s AS a, s AS a FROM t WHERE id = 1
+SELECT t.id FROM t ORDER BY t.s COLLATE "C"
+SELECT s COLLATE "C" < 'b' FROM t WHERE id = 1
+SELECT 1 OPERATOR(pg_catalog.+) 2, 'a' OPERATOR(pg_catalog.~) 'a'
+SELECT pg_catalog.lower('A'), 'a'::pg_catalog.text, 1::pg_catalog.int8
+SELECT id FROM t LIMIT 2 OFFSET 1
+SELECT id FROM t ORDER BY id FETCH FIRST 2 ROWS ONLY
+SELECT id FROM t LIMIT -1
+SELECT nope FROM t
+SELECT t.nope FROM t
+SELECT x.id FROM t
+SELECT * FROM nope
+SELECT * FROM public.nope
+SELECT * FROM t a, t a
+SELECT id FROM t a, t b
+SELECT nofunc(1)
+SELECT lower(1, 2)
+SELECT sum(s) FROM t
+SELECT 1 + 'a'
+SELECT true + 1
+SELECT s + 1 FROM t
+SELECT id FROM t WHERE s
+SELECT id FROM t WHERE id = 'x'
+SELECT id FROM t GROUP BY 5
+SELECT id FROM t ORDER BY 5
+SELECT '1 day'::interval > '1 hour'::interval, date '2024-01-01' < timestamp '2024-01-02', '2024-01-01' < date '2024-01-02'
+SELECT FROM
+SELEC 1
+SELECT 1 +
+SELECT * FROM t WHERE
+SELECT id, * FROM t WHERE id = 1
+SELECT "ID" FROM t
+SELECT ID, T.S FROM T WHERE Id = 1
+SELECT 10000000000, 123456789012345678901234567890, 1e3, 1.5e-3
+SELECT 'it''s', E'a\nb', U&'\0041', $$dollar$$, 'a' 'b'
+SELECT sum(id) / count(*), sum(n) / count(*), sum(id)::float8 / count(*), 100.0 * count(*) / 3 FROM t
+SELECT round(avg(n), 2), round(sum(n) / 3, 4), round(100.0 * 1 / 3, 1) FROM t
+SELECT avg(n)::numeric(10,2), (sum(n) * 1.1)::numeric(10,2) FROM t
+SELECT max(id) - min(id), max(ts) - min(ts) FROM t
+SELECT stddev(f8) IS NOT NULL FROM t
+SELECT count(*) FROM (SELECT DISTINCT v, b FROM t) q
+SELECT x.total FROM (SELECT v, sum(id) AS total FROM t GROUP BY v) x WHERE x.total > 3 ORDER BY 1
+SELECT avg FROM (SELECT avg(id) FROM t) q
+SELECT CASE WHEN id > 2 THEN 'big' ELSE 'small' END AS size, count(*) FROM t GROUP BY size ORDER BY size
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT CASE WHEN id > 2 THEN 1 ELSE 2.5 END FROM t ORDER BY id
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT coalesce(s, 'none'), coalesce(n, 0), coalesce(nn, 0), coalesce(i8, id) FROM t ORDER BY id
+SELECT upper(v) AS u FROM t WHERE v IS NOT NULL GROUP BY upper(v) ORDER BY u
+SELECT d, d + 1, d - 1, extract(month from d), to_char(d, 'YYYY-MM') FROM t WHERE d IS NOT NULL ORDER BY id
+SELECT ts::date, tz::date, ts::time, ts::text, tz::text, d::timestamp FROM t WHERE id < 4 ORDER BY id
+SELECT id FROM t WHERE ts >= '2024-02-01' AND ts < '2024-03-01' ORDER BY id
+SELECT id FROM t WHERE d BETWEEN '2024-01-01' AND '2024-02-28' ORDER BY id
+SELECT id FROM t WHERE (id, i8) IN ((1, 100), (2, 5)) ORDER BY id
+SELECT id FROM t WHERE s LIKE '%\%%'
+SELECT id FROM t WHERE lower(s) = 'banana' OR id = any('{1,3}') ORDER BY id
+SELECT bit_and(id), bit_or(id) FROM t
+SELECT json_typeof('[1]'::json), json_array_length('[1,2]'::json), jsonb_typeof(j) FROM t WHERE id = 1
+SELECT now() - now(), now() > '2020-01-01', current_date > '2020-01-01'
+SELECT 5 = 5.0, 5::int8 = 5::int2, 1.0 = 1.00, 'a' < 'b'
+SELECT a[1], a[2], array_length(a, 1) FROM t ORDER BY id
+SELECT -id, +id, @(-5), |/ 16.0, ||/ 27.0 FROM t WHERE id = 1
+SELECT -2147483648, -5 % 3, - 5.5
