@@ -1,0 +1,230 @@
+package setting
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/encode"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+func invalid(name, value string) *pgerr.Error {
+	return pgerr.New(codes.InvalidParameterValue, "invalid value for parameter \"%s\": \"%s\"", name, value)
+}
+
+// normalise checks a value and renders it as SHOW does. old is the value in force.
+func (s *Setting) normalise(old, value string) (string, error) {
+	if s.check != nil {
+		return s.check(old, value)
+	}
+	switch s.Kind {
+	case Bool:
+		b, ok := parseBool(value)
+		if !ok {
+			return "", pgerr.New(codes.InvalidParameterValue, "parameter \"%s\" requires a Boolean value", s.Name)
+		}
+		return onOff(b), nil
+	case Enum:
+		for _, v := range s.Values {
+			if strings.EqualFold(v, value) {
+				return v, nil
+			}
+		}
+		return "", invalid(s.Name, value).WithHint("Available values: %s.", strings.Join(s.Values, ", "))
+	case Int:
+		return s.integer(value)
+	}
+	return value, nil
+}
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
+}
+
+func parseBool(v string) (value, ok bool) {
+	v = strings.ToLower(strings.TrimSpace(v))
+	if v == "" || v == "o" {
+		return false, false
+	}
+	for _, w := range []string{"true", "yes", "on", "1"} {
+		if strings.HasPrefix(w, v) {
+			return true, true
+		}
+	}
+	for _, w := range []string{"false", "no", "off", "0"} {
+		if strings.HasPrefix(w, v) {
+			return false, true
+		}
+	}
+	return false, false
+}
+
+// units of time in milliseconds, largest first, as SHOW chooses them.
+var units = []struct {
+	name   string
+	millis float64
+}{{"d", day}, {"h", 3_600_000}, {"min", 60_000}, {"s", 1000}, {"ms", 1}}
+
+func (s *Setting) integer(value string) (string, error) {
+	v := strings.TrimSpace(value)
+	end := 0
+	for end < len(v) && strings.IndexByte("+-0123456789.eE", v[end]) >= 0 {
+		end++
+	}
+	n, err := strconv.ParseFloat(v[:end], 64)
+	unit := strings.TrimSpace(v[end:])
+	if err != nil || unit != "" && s.Unit == "" {
+		return "", invalid(s.Name, value)
+	}
+	if unit != "" {
+		factor, ok := map[string]float64{"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": day}[unit]
+		if !ok {
+			return "", invalid(s.Name, value).WithHint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+		}
+		n *= factor
+	}
+	n = math.RoundToEven(n)
+	if n < float64(s.Min) || n > float64(s.Max) {
+		u := ""
+		if s.Unit != "" {
+			u = " " + s.Unit
+		}
+		return "", pgerr.New(codes.InvalidParameterValue, "%d%s is outside the valid range for parameter \"%s\" (%d .. %d)",
+			int64(n), u, s.Name, s.Min, s.Max)
+	}
+	return s.showInteger(int64(n)), nil
+}
+
+// showInteger renders a number with the largest unit that divides it.
+func (s *Setting) showInteger(n int64) string {
+	if s.Unit == "" || n == 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	for _, u := range units {
+		if n%int64(u.millis) == 0 {
+			return strconv.FormatInt(n/int64(u.millis), 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// Duration reads the value of a time setting as SHOW renders it; zero is off.
+func Duration(shown string) time.Duration {
+	for _, u := range units {
+		if num, ok := strings.CutSuffix(shown, u.name); ok {
+			if n, err := strconv.ParseInt(num, 10, 64); err == nil {
+				return time.Duration(n) * time.Duration(u.millis) * time.Millisecond
+			}
+		}
+	}
+	return 0
+}
+
+func checkAlwaysOn(_, value string) (string, error) {
+	if b, ok := parseBool(value); !ok || !b {
+		return "", pgerr.New(codes.FeatureNotSupported, "standard_conforming_strings cannot be turned off")
+	}
+	return "on", nil
+}
+
+func checkRole(_, value string) (string, error) { return value, nil }
+
+func checkApplicationName(_, value string) (string, error) {
+	const nameBytes = 63
+	v := strings.ToValidUTF8(value, "?")
+	if len(v) > nameBytes {
+		v = strings.ToValidUTF8(v[:nameBytes], "")
+	}
+	return v, nil
+}
+
+func checkEncoding(_, value string) (string, error) {
+	v := strings.ToUpper(strings.Trim(strings.TrimSpace(value), "'\""))
+	switch strings.NewReplacer("-", "", "_", "").Replace(v) {
+	case "UTF8", "UNICODE":
+		return "UTF8", nil
+	case "LATIN1", "ISO88591", "WIN1252", "SQLASCII", "WIN1251", "LATIN9", "EUCJP", "SJIS", "GBK", "BIG5", "KOI8R":
+		return "", pgerr.New(codes.FeatureNotSupported, "client encoding \"%s\" is not supported", value).WithHint("Use UTF8.")
+	}
+	return "", invalid("client_encoding", value)
+}
+
+// checkSearchPath keeps the list as it was written, after checking its quotes.
+func checkSearchPath(_, value string) (string, error) {
+	if strings.Count(value, `"`)%2 != 0 {
+		return "", invalid("search_path", value).WithDetail("List syntax is invalid.")
+	}
+	return value, nil
+}
+
+func checkDateStyle(old, value string) (string, error) {
+	style, order, _ := strings.Cut(old, ", ")
+	for _, w := range strings.Split(value, ",") {
+		w = strings.TrimSpace(w)
+		switch u := strings.ToUpper(w); {
+		case u == "ISO" || u == "SQL":
+			style = u
+		case strings.HasPrefix(u, "POSTGRES"):
+			style = "Postgres"
+		case strings.HasPrefix(u, "GERMAN"):
+			style, order = "German", "DMY"
+		case u == "YMD" || u == "DMY" || u == "MDY":
+			order = u
+		case strings.HasPrefix(u, "EURO"):
+			order = "DMY"
+		case u == "US" || strings.HasPrefix(u, "NONEURO"):
+			order = "MDY"
+		case u == "DEFAULT":
+			style, order = "ISO", "MDY"
+		default:
+			return "", invalid("DateStyle", value).WithDetail("Unrecognized key word: \"%s\".", strings.ToLower(w))
+		}
+	}
+	return style + ", " + order, nil
+}
+
+// checkTimeZone accepts names of the time zone database and whole hours east of
+// Greenwich, which it renders as the database's Etc names.
+func checkTimeZone(_, value string) (string, error) {
+	v := strings.TrimSpace(value)
+	switch strings.ToUpper(v) {
+	case "LOCAL", "DEFAULT", "UTC", "Z", "ZULU", "UCT", "UNIVERSAL":
+		return "UTC", nil
+	case "GMT":
+		return "GMT", nil
+	}
+	if n, err := strconv.ParseFloat(strings.TrimSuffix(v, ":00"), 64); err == nil {
+		if n != math.Trunc(n) || n < -12 || n > 14 {
+			return "", pgerr.New(codes.FeatureNotSupported, "time zone offset \"%s\" is not supported", value).WithHint("Use a name such as Asia/Kolkata.")
+		}
+		if n == 0 {
+			return "UTC", nil
+		}
+		return fmt.Sprintf("Etc/GMT%+d", -int(n)), nil
+	}
+	if _, err := encode.LoadZone(v); err != nil || v == "" {
+		return "", invalid("TimeZone", value)
+	}
+	return canonicalZone(v), nil
+}
+
+// canonicalZone writes a zone's name with the database's capitals, which the engine
+// insists on.
+func canonicalZone(v string) string {
+	loc, err := encode.LoadZone(v)
+	if err != nil {
+		return v
+	}
+	if name := loc.String(); strings.EqualFold(name, v) {
+		return name
+	}
+	return v
+}
