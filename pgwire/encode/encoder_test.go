@@ -118,7 +118,7 @@ func TestBadFormats(t *testing.T) {
 func TestAppendDataRow(t *testing.T) {
 	cols := []encode.Column{{TypeOID: 25}, {TypeOID: 23, Format: 1}, {TypeOID: 16}, {TypeOID: 1009}, {TypeOID: 26, Format: 1}, {TypeOID: 30}}
 	got := encode.AppendDataRow([]byte("x"), cols, []any{"a", 7, true, []string{"a b", "c"}, uint32(9), []uint32{1, 2}})
-	want := "xD\x00\x00\x00\x37\x00\x06\x00\x00\x00\x01a\x00\x00\x00\x04\x00\x00\x00\x07\x00\x00\x00\x01t" +
+	want := "xD\x00\x00\x00\x34\x00\x06\x00\x00\x00\x01a\x00\x00\x00\x04\x00\x00\x00\x07\x00\x00\x00\x01t" +
 		"\x00\x00\x00\x09{\"a b\",c}\x00\x00\x00\x04\x00\x00\x00\x09\x00\x00\x00\x031 2"
 	if string(got) != want {
 		t.Errorf("%q\nwant %q", got, want)

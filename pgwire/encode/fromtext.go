@@ -109,12 +109,12 @@ func scalarFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error) 
 }
 
 func dateTimeFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error) {
-	d, err := parseDateTime(text, typeName(oid))
+	d, err := parseDateTime(text, inputName(oid))
 	if err != nil {
 		return dst, err
 	}
 	if needDate := oid != oidTime && oid != oidTimeTZ; needDate && !d.hasDate || !needDate && !d.hasTime {
-		return dst, errDateSyntax(typeName(oid), text)
+		return dst, errDateSyntax(inputName(oid), text)
 	}
 	switch oid {
 	case oidTime:

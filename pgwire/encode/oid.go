@@ -112,6 +112,17 @@ func typeName(oid uint32) string {
 	return "type with OID " + strconv.FormatUint(uint64(oid), 10)
 }
 
+// inputName is the name that the date and time types' input functions use.
+func inputName(oid uint32) string {
+	switch oid {
+	case oidTimestamp:
+		return "timestamp"
+	case oidTime:
+		return "time"
+	}
+	return typeName(oid)
+}
+
 // ElementOID returns the element type of a built-in array type, and 0 for others.
 func ElementOID(array uint32) uint32 { return typeTable[array].elem }
 

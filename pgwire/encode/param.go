@@ -90,7 +90,7 @@ func decodeText(oid uint32, text string) (string, *pgerr.Error) {
 		return engineBlob(b), err
 	case oidJSON, oidJSONB:
 		if !json.Valid([]byte(text)) {
-			return "", errSyntax("json", text)
+			return "", errJSON()
 		}
 	case oidBit, oidVarbit:
 		if _, err := bitsFromText(nil, text); err != nil {
@@ -104,10 +104,14 @@ func decodeText(oid uint32, text string) (string, *pgerr.Error) {
 	return text, nil
 }
 
+func errJSON() *pgerr.Error {
+	return pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type json")
+}
+
 // decodeDateTime gives dates and times in the engine's ISO form. A timestamptz
 // without a zone stays so: the engine reads it in the session's zone.
 func decodeDateTime(oid uint32, text string) (string, *pgerr.Error) {
-	name := typeName(oid)
+	name := inputName(oid)
 	d, err := parseDateTime(text, name)
 	if err != nil {
 		return "", err

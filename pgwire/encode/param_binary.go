@@ -43,7 +43,7 @@ func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 			return "", err
 		}
 		if oid == oidJSON && !json.Valid(b) {
-			return "", errSyntax("json", string(b))
+			return "", errJSON()
 		}
 		return string(b), nil
 	}

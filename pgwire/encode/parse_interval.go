@@ -124,7 +124,7 @@ func (s *intervalSum) parseFields(text string) bool {
 			if !s.addClock(f) {
 				return false
 			}
-		case strings.IndexByte(f[1:], '-') > 0:
+		case strings.IndexByte(f[1:], '-') >= 0:
 			if !s.addYearMonth(f) {
 				return false
 			}
@@ -150,19 +150,19 @@ func (s *intervalSum) parseFields(text string) bool {
 	return seen
 }
 
-// splitUnits separates numbers from units written without a blank: 1day.
+// splitUnits separates numbers from units written without a blank: 1day, 1h30m.
 func splitUnits(fields []string) []string {
+	letter := func(c byte) bool { return c >= 'a' && c <= 'z' }
 	var out []string
 	for _, f := range fields {
-		n := 0
-		for n < len(f) && !(f[n] >= 'a' && f[n] <= 'z') {
-			n++
+		start := 0
+		for n := 1; n < len(f); n++ {
+			if letter(f[n]) != letter(f[n-1]) {
+				out = append(out, f[start:n])
+				start = n
+			}
 		}
-		if n > 0 && n < len(f) {
-			out = append(out, f[:n], f[n:])
-			continue
-		}
-		out = append(out, f)
+		out = append(out, f[start:])
 	}
 	return out
 }
