@@ -96,6 +96,9 @@ func PostgresTypeName(oid uint32, typmod int32) string {
 		if typmod > varHeader {
 			return fmt.Sprintf("%s(%d)", t.sqlNameWithMod(), typmod-varHeader)
 		}
+		if typmod >= 0 {
+			return t.sqlNameWithMod()
+		}
 	case OIDBit, OIDVarbit:
 		if typmod >= 0 {
 			return fmt.Sprintf("%s(%d)", t.sqlNameWithMod(), typmod)

@@ -1,6 +1,9 @@
 package schema_test
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -129,6 +132,50 @@ func TestPostgresTypeName(t *testing.T) {
 				t.Errorf("%d with %d: got %q", tc.oid, tc.typmod, got)
 			}
 		})
+	}
+}
+
+// lines are the lines of a file of testdata, without comments.
+func lines(t *testing.T, file string) []string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(b)) {
+		if line[0] != '#' {
+			out = append(out, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return out
+}
+
+// Names and types as PostgreSQL 15 itself gave them.
+func TestAgainstPostgres(t *testing.T) {
+	for _, line := range lines(t, "format_type.txt") {
+		var oid uint32
+		var typmod int32
+		if _, err := fmt.Sscan(line, &oid, &typmod); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%d %d %s", oid, typmod, schema.PostgresTypeName(oid, typmod)); got != line {
+			t.Errorf("got %q, want %q", got, line)
+		}
+	}
+	want := map[string]bool{}
+	for _, line := range lines(t, "pg_type.txt") {
+		want[line] = true
+	}
+	for _, b := range schema.BuiltinTypes() {
+		got := fmt.Sprintf("%d %s %d %d %c %c", b.OID, b.Name, b.Array, b.Size, b.Category, b.Kind)
+		if !want[got] {
+			t.Errorf("Postgres does not have %s", got)
+		}
+		delete(want, got)
+	}
+	for line := range want {
+		t.Errorf("missing: %s", line)
 	}
 }
 
