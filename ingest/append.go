@@ -112,6 +112,7 @@ func (a *appender) append(ctx context.Context, g *group) error {
 	a.live.committed(committed, g)
 	for _, s := range g.stops {
 		a.live.stopped(s)
+		a.writer.out.Warn("table stopped", env.KeyTable, uint32(s.Table), env.KeyReason, s.Reason)
 	}
 	if err := a.fail.Hit(env.BeforeAck); err != nil {
 		return err

@@ -25,6 +25,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 	b.ReportAllocs()
 	w.create()
+	w.start()
 	w.await("end", func(s *catalog.Snapshot) bool {
 		return number(w.position(s)) == int64(b.N) && allIn(s, catalog.TableReady)
 	})

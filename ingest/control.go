@@ -106,6 +106,9 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 			tables = txn.Tables(p.ID)
 			for _, t := range tables {
 				restart(t)
+				if !copies(p) {
+					t.State = catalog.TableReady
+				}
 				if err := txn.PutTable(t); err != nil {
 					return err
 				}

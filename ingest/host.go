@@ -72,6 +72,7 @@ func (h *host) run(ctx context.Context) {
 			continue
 		}
 		if !p.Enabled || p.Paused || h.isHeld() {
+			h.rest(ctx, p)
 			_ = awaitAny(ctx, h.deps.Clock, 0, h.kick) // likewise
 			continue
 		}
@@ -85,6 +86,24 @@ func (h *host) run(ctx context.Context) {
 			continue
 		}
 		_ = awaitAny(ctx, h.deps.Clock, h.jitter(&backoff), h.kick) // likewise
+	}
+}
+
+// rest records that a pipeline which is not to run does not; the last session may have
+// recorded otherwise since.
+func (h *host) rest(ctx context.Context, p *catalog.Pipeline) {
+	state, reason := catalog.PipelineDisabled, ""
+	switch {
+	case p.Enabled && !p.Paused:
+		return // held for a moment
+	case p.Enabled:
+		state, reason = catalog.PipelinePaused, "paused by the user"
+	}
+	if p.State == state {
+		return
+	}
+	if err := h.putState(ctx, state, reason); err != nil {
+		h.out.Warn("pipeline state not recorded", env.KeyError, err)
 	}
 }
 

@@ -107,6 +107,9 @@ func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) erro
 		if err := apply(stop.Table, stop.apply); err != nil {
 			return err
 		}
+		if err := stop.addEvent(txn, pipeline); err != nil {
+			return err
+		}
 	}
 	for _, p := range s.Progress {
 		if err := apply(p.Table, func(t *catalog.Table) { t.StoppedAt = p.At }); err != nil {
@@ -152,6 +155,20 @@ func finish(t *catalog.Table, at time.Time, consistent bool) {
 
 func (s tableStop) apply(t *catalog.Table) {
 	t.State, t.Reason, t.Hint, t.StoppedAt = catalog.TableStopped, s.Reason, s.Hint, s.At
+}
+
+func (s tableStop) addEvent(txn *catalog.Txn, pipeline change.PipelineID) error {
+	event := catalog.Event{At: txn.Now(), Level: "error", Kind: "table stopped", Detail: s.Reason}
+	if p, err := txn.PipelineByID(pipeline); err == nil {
+		event.Pipeline = p.Name
+	}
+	if t, err := txn.TableByID(s.Table); err == nil {
+		event.Table = t.Schema + "." + t.Name
+	}
+	if s.Hint != "" {
+		event.Detail += ". " + s.Hint
+	}
+	return txn.AddEvent(event)
 }
 
 // reached ends the catching up of a table that was resumed.
