@@ -57,7 +57,9 @@ type toySession struct {
 	status  pgwire.TxStatus
 }
 
-func (s *toySession) Parameters() map[string]string { return map[string]string{"server_version": "15.7"} }
+func (s *toySession) Parameters() map[string]string {
+	return map[string]string{"server_version": "15.7"}
+}
 
 func (s *toySession) Split(sql string) ([]string, error) {
 	var out []string
