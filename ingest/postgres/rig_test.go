@@ -406,6 +406,7 @@ func (k *fakeSink) stop() error {
 	}
 	k.stopStream()
 	err = <-k.finished
+	k.finished <- err
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
@@ -413,4 +414,19 @@ func (k *fakeSink) stop() error {
 	k.mu.err = err
 	k.mu.Unlock()
 	return err
+}
+
+// end waits until the stream ends by itself and returns how.
+func (k *fakeSink) end() error {
+	k.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	select {
+	case err := <-k.finished:
+		k.finished <- err
+		return err
+	case <-deadline.C:
+		k.t.Fatal("the stream did not end")
+	}
+	return nil
 }

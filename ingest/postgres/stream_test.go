@@ -217,10 +217,9 @@ func TestStreamConfirmsOnlyAcks(t *testing.T) {
 func TestStreamRefusesSlotAhead(t *testing.T) {
 	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")
 	r.begin()
-	r.exec("INSERT INTO a VALUES (1)", "SELECT pg_replication_slot_advance('skippr_"+r.name+"', pg_current_wal_lsn())")
+	r.exec("INSERT INTO a VALUES (1)", "CHECKPOINT", "SELECT pg_replication_slot_advance('skippr_"+r.name+"', pg_current_wal_lsn())")
 	k := r.stream(r.setup.Start, nil)
-	if err := <-k.finished; !errors.Is(err, ErrSlotLost) {
+	if err := k.end(); !errors.Is(err, ErrSlotLost) {
 		t.Fatalf("got %v", err)
 	}
-	k.finished <- nil
 }
