@@ -114,7 +114,8 @@ func compactOnce(c *catalog.Catalog, id change.TableID, name string) error {
 		refs = append(refs, sl.Ref)
 	}
 	plan := &catalog.Compaction{ID: name, Table: id, Slices: refs}
-	if err := c.Update(context.Background(), func(txn *catalog.Txn) error { return txn.PlanCompaction(plan) }); err != nil {
+	err = c.Update(context.Background(), func(txn *catalog.Txn) error { return txn.PlanCompaction(plan) })
+	if err != nil {
 		return err
 	}
 	lake := s.LakeState(id)

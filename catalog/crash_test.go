@@ -78,7 +78,6 @@ func runCrash(t *testing.T, cr crasher, rng *rand.Rand) {
 		case n < 9:
 			if all := live(t, c, 1); len(all) > 0 {
 				ackAll(t, c, 1, fmt.Sprint("c", step), catalog.LakeState{Snapshot: int64(step)})
-				durable = len(log)
 			}
 			update(t, c, func(txn *catalog.Txn) error {
 				updates++

@@ -148,7 +148,9 @@ func TestNames(t *testing.T) {
 		do   func(*catalog.Txn) error
 		want error
 	}{
-		{"pipeline twice", func(x *catalog.Txn) error { return x.CreatePipeline(&catalog.Pipeline{Name: "shop"}) }, exists},
+		{"pipeline twice", func(x *catalog.Txn) error {
+			return x.CreatePipeline(&catalog.Pipeline{Name: "shop"})
+		}, exists},
 		{"table twice", func(x *catalog.Txn) error {
 			return x.CreateTable(&catalog.Table{Pipeline: 1, Schema: "s", Name: "a"})
 		}, exists},
@@ -160,18 +162,42 @@ func TestNames(t *testing.T) {
 		{"table of no pipeline", func(x *catalog.Txn) error {
 			return x.CreateTable(&catalog.Table{Pipeline: 9, Schema: "s", Name: "c"})
 		}, catalog.ErrPipelineNotFound},
-		{"role twice", func(x *catalog.Txn) error { return x.CreateRole(&catalog.Role{Name: "postgres"}) }, exists},
-		{"schema twice", func(x *catalog.Txn) error { return x.CreateSchema(&catalog.Schema{Name: "s"}) }, exists},
-		{"put no table", func(x *catalog.Txn) error { return x.PutTable(&catalog.Table{ID: 9}) }, catalog.ErrTableNotFound},
-		{"put no pipeline", func(x *catalog.Txn) error { return x.PutPipeline(&catalog.Pipeline{ID: 9}) }, catalog.ErrPipelineNotFound},
-		{"put no secret", func(x *catalog.Txn) error { return x.PutSecret(&catalog.Secret{Name: "x"}) }, catalog.ErrSecretNotFound},
-		{"put no connection", func(x *catalog.Txn) error { return x.PutConnection(&catalog.Connection{Name: "x"}) }, catalog.ErrConnectionNotFound},
-		{"delete no secret", func(x *catalog.Txn) error { return x.DeleteSecret("x") }, catalog.ErrSecretNotFound},
-		{"delete no connection", func(x *catalog.Txn) error { return x.DeleteConnection("x") }, catalog.ErrConnectionNotFound},
-		{"delete no role", func(x *catalog.Txn) error { return x.DeleteRole("x") }, catalog.ErrRoleNotFound},
-		{"delete no schema", func(x *catalog.Txn) error { return x.DeleteSchema("x") }, catalog.ErrSchemaNotFound},
-		{"delete no table", func(x *catalog.Txn) error { return x.DeleteTable(9) }, catalog.ErrTableNotFound},
-		{"delete no pipeline", func(x *catalog.Txn) error { return x.DeletePipeline(9) }, catalog.ErrPipelineNotFound},
+		{"role twice", func(x *catalog.Txn) error {
+			return x.CreateRole(&catalog.Role{Name: "postgres"})
+		}, exists},
+		{"schema twice", func(x *catalog.Txn) error {
+			return x.CreateSchema(&catalog.Schema{Name: "s"})
+		}, exists},
+		{"put no table", func(x *catalog.Txn) error {
+			return x.PutTable(&catalog.Table{ID: 9})
+		}, catalog.ErrTableNotFound},
+		{"put no pipeline", func(x *catalog.Txn) error {
+			return x.PutPipeline(&catalog.Pipeline{ID: 9})
+		}, catalog.ErrPipelineNotFound},
+		{"put no secret", func(x *catalog.Txn) error {
+			return x.PutSecret(&catalog.Secret{Name: "x"})
+		}, catalog.ErrSecretNotFound},
+		{"put no connection", func(x *catalog.Txn) error {
+			return x.PutConnection(&catalog.Connection{Name: "x"})
+		}, catalog.ErrConnectionNotFound},
+		{"delete no secret", func(x *catalog.Txn) error {
+			return x.DeleteSecret("x")
+		}, catalog.ErrSecretNotFound},
+		{"delete no connection", func(x *catalog.Txn) error {
+			return x.DeleteConnection("x")
+		}, catalog.ErrConnectionNotFound},
+		{"delete no role", func(x *catalog.Txn) error {
+			return x.DeleteRole("x")
+		}, catalog.ErrRoleNotFound},
+		{"delete no schema", func(x *catalog.Txn) error {
+			return x.DeleteSchema("x")
+		}, catalog.ErrSchemaNotFound},
+		{"delete no table", func(x *catalog.Txn) error {
+			return x.DeleteTable(9)
+		}, catalog.ErrTableNotFound},
+		{"delete no pipeline", func(x *catalog.Txn) error {
+			return x.DeletePipeline(9)
+		}, catalog.ErrPipelineNotFound},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) { is(t, "update", c.Update(t.Context(), tc.do), tc.want) })

@@ -9,6 +9,8 @@ var (
 	ErrClosed = errors.New("store is closed")
 	// ErrEmptyKey means that a key is empty.
 	ErrEmptyKey = errors.New("key is empty")
-	// Stop ends an iteration without an error.
+	// Stop ends an iteration without an error, as fs.SkipAll does a walk.
+	//
+	//lint:ignore ST1012 It is no error.
 	Stop = errors.New("stop iteration")
 )

@@ -143,7 +143,8 @@ func TestEvolve(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			old := newTable(t, before, beforeKey)
-			d, err := schema.Compare(old, cols(t, tc.after), strings.Fields(tc.key))
+			after, key := cols(t, tc.after), strings.Fields(tc.key)
+			d, err := schema.Compare(old, after, key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,23 +154,28 @@ func TestEvolve(t *testing.T) {
 			if d.Compatible() == (tc.want == "!") {
 				t.Errorf("compatible: %v", d.Compatible())
 			}
-			next, err := schema.Evolve(old, cols(t, tc.after), strings.Fields(tc.key))
-			switch {
-			case tc.want == "!":
-				var ie *schema.IncompatibleError
-				if !errors.Is(err, schema.ErrIncompatible) || !errors.As(err, &ie) || ie.Column != "a" {
-					t.Errorf("error %v", err)
-				}
-			case err != nil:
-				t.Error(err)
-			case tc.want == "":
-				if next != old {
-					t.Errorf("changed to %s", render(next))
-				}
-			case render(next) != tc.want:
-				t.Errorf("got  %s\nwant %s", render(next), tc.want)
-			}
+			checkEvolve(t, old, after, key, tc.want)
 		})
+	}
+}
+
+func checkEvolve(t *testing.T, old *schema.Table, after []schema.NewField, key []string, want string) {
+	t.Helper()
+	next, err := schema.Evolve(old, after, key)
+	switch {
+	case want == "!":
+		var ie *schema.IncompatibleError
+		if !errors.Is(err, schema.ErrIncompatible) || !errors.As(err, &ie) || ie.Column != "a" {
+			t.Errorf("error %v", err)
+		}
+	case err != nil:
+		t.Error(err)
+	case want == "":
+		if next != old {
+			t.Errorf("changed to %s", render(next))
+		}
+	case render(next) != want:
+		t.Errorf("got  %s\nwant %s", render(next), want)
 	}
 }
 
