@@ -1,0 +1,170 @@
+package syscat
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/planner"
+)
+
+// sorted are all shapes, by schema and name.
+func (c *Catalog) sorted() []*shape {
+	return slices.SortedFunc(maps.Values(c.shapes), func(a, b *shape) int {
+		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+func fillInfoCatalogName(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	return c.build("information_schema.information_schema_catalog_name", []row{{"catalog_name": env.Database}})
+}
+
+func fillInfoSchemata(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, n := range namespaces(env) {
+		rows = append(rows, row{"catalog_name": env.Database, "schema_name": n.name, "schema_owner": "postgres"})
+	}
+	return c.build("information_schema.schemata", rows)
+}
+
+func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	add := func(space, name, kind string) {
+		rows = append(rows, row{
+			"table_catalog": env.Database, "table_schema": space, "table_name": name, "table_type": kind,
+			"is_insertable_into": "NO", "is_typed": "NO",
+		})
+	}
+	kinds := map[string]string{"r": "BASE TABLE", "v": "VIEW"}
+	for _, s := range c.sorted() {
+		add(s.Schema, s.Name, kinds[s.kind])
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		add(t.Schema, t.Name, "BASE TABLE")
+	}
+	return c.build("information_schema.tables", rows)
+}
+
+func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, s := range c.sorted() {
+		for i, col := range s.Columns {
+			rows = append(rows, infoColumn(env, s.Schema, s.Name, i+1, col.Name, col.TypeOID, col.TypMod, col.NotNull))
+		}
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		for i, f := range t.Current.Fields {
+			oid, typmod := announced(f)
+			notNull := f.NotNull || slices.Contains(t.Current.Key, f.ID)
+			rows = append(rows, infoColumn(env, t.Schema, t.Name, i+1, f.Name, oid, typmod, notNull))
+		}
+	}
+	return c.build("information_schema.columns", rows)
+}
+
+// infoColumn is a row of information_schema.columns, by its rules for each type.
+func infoColumn(env *planner.SystemEnv, space, rel string, num int, name string, oid uint32, typmod int32, notNull bool) row {
+	r := row{
+		"table_catalog": env.Database, "table_schema": space, "table_name": rel, "column_name": name, "ordinal_position": num,
+		"is_nullable": "YES", "data_type": schema.PostgresTypeName(oid, -1), "udt_catalog": env.Database, "udt_schema": "pg_catalog",
+		"udt_name": udtName(oid), "dtd_identifier": num, "is_self_referencing": "NO", "is_identity": "NO", "identity_cycle": "NO",
+		"is_generated": "NEVER", "is_updatable": "NO",
+	}
+	if notNull {
+		r["is_nullable"] = "NO"
+	}
+	switch oid {
+	case 21:
+		r["numeric_precision"], r["numeric_precision_radix"], r["numeric_scale"] = 16, 2, 0
+	case 23:
+		r["numeric_precision"], r["numeric_precision_radix"], r["numeric_scale"] = 32, 2, 0
+	case 20:
+		r["numeric_precision"], r["numeric_precision_radix"], r["numeric_scale"] = 64, 2, 0
+	case 700:
+		r["numeric_precision"], r["numeric_precision_radix"] = 24, 2
+	case 701:
+		r["numeric_precision"], r["numeric_precision_radix"] = 53, 2
+	case 1700:
+		r["numeric_precision_radix"] = 10
+		if typmod >= 4 {
+			r["numeric_precision"], r["numeric_scale"] = (typmod-4)>>16, (typmod-4)&0x7ff
+		}
+	case 1042, 1043:
+		if typmod >= 4 {
+			r["character_maximum_length"], r["character_octet_length"] = typmod-4, (typmod-4)*4
+		} else {
+			r["character_octet_length"] = 1 << 30
+		}
+	case 25:
+		r["character_octet_length"] = 1 << 30
+	case 1560, 1562:
+		if typmod >= 0 {
+			r["character_maximum_length"] = typmod
+		}
+	case 1082:
+		r["datetime_precision"] = 0
+	case 1083, 1114, 1184, 1266, 1186:
+		r["datetime_precision"] = 6
+		if typmod >= 0 && oid != 1186 {
+			r["datetime_precision"] = typmod
+		}
+	}
+	if strings.HasSuffix(r["data_type"].(string), "[]") {
+		r["data_type"] = "ARRAY"
+	}
+	return r
+}
+
+// udtName is pg_type.typname of a built-in type.
+func udtName(oid uint32) string {
+	t, _ := schema.LookupType(oid)
+	return t.Name
+}
+
+func fillInfoTableConstraints(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range keyed(env) {
+		rows = append(rows, row{
+			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
+			"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "constraint_type": "PRIMARY KEY",
+			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
+		})
+	}
+	return c.build("information_schema.table_constraints", rows)
+}
+
+func fillInfoKeyColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range keyed(env) {
+		for i, f := range t.Current.KeyFields() {
+			rows = append(rows, row{
+				"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
+				"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": f.Name, "ordinal_position": i + 1,
+			})
+		}
+	}
+	return c.build("information_schema.key_column_usage", rows)
+}
+
+// keyList is a table's key columns as SQL.
+func keyList(t *catalog.Table) string {
+	var parts []string
+	for _, f := range t.Current.KeyFields() {
+		parts = append(parts, quoteIdent(f.Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// quoteIdent quotes an identifier where SQL needs it.
+func quoteIdent(s string) string {
+	for i, r := range s {
+		if r != '_' && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
+			return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+		}
+	}
+	return s
+}

@@ -1,0 +1,410 @@
+package syscat
+
+import (
+	"context"
+	"slices"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// PostgreSQL's own object ids.
+const (
+	oidPgCatalog    uint32 = 11
+	oidPgToast      uint32 = 99
+	oidPublic       uint32 = 2200
+	oidInfoSchema   uint32 = 13000
+	oidSkippr       uint32 = 13001
+	oidBootstrap    uint32 = 10
+	oidDatabase     uint32 = 5
+	oidDefaultSpace uint32 = 1663
+	oidGlobalSpace  uint32 = 1664
+	oidHeap         uint32 = 2
+	oidBtree        uint32 = 403
+	oidPgClass      uint32 = 1259
+	oidPgNamespace  uint32 = 2615
+	oidDefaultColl  uint32 = 100
+)
+
+// postgresFills are the relations of PostgreSQL that we have something to say in.
+func postgresFills() map[string]fill {
+	return map[string]fill{
+		"pg_catalog.pg_namespace":                            fillNamespace,
+		"pg_catalog.pg_class":                                fillClass,
+		"pg_catalog.pg_attribute":                            fillAttribute,
+		"pg_catalog.pg_index":                                fillIndex,
+		"pg_catalog.pg_constraint":                           fillConstraint,
+		"pg_catalog.pg_type":                                 fillType,
+		"pg_catalog.pg_database":                             fillDatabase,
+		"pg_catalog.pg_tablespace":                           fillTablespace,
+		"pg_catalog.pg_authid":                               fillAuthID,
+		"pg_catalog.pg_roles":                                fillRoles,
+		"pg_catalog.pg_user":                                 fillUser,
+		"pg_catalog.pg_tables":                               fillTables,
+		"pg_catalog.pg_indexes":                              fillIndexes,
+		"pg_catalog.pg_settings":                             fillSettings,
+		"pg_catalog.pg_stat_activity":                        fillActivity,
+		"pg_catalog.pg_prepared_statements":                  fillPrepared,
+		"pg_catalog.pg_cursors":                              fillCursors,
+		"pg_catalog.pg_stat_user_tables":                     fillStatTables,
+		"pg_catalog.pg_stat_all_tables":                      fillStatTables,
+		"information_schema.schemata":                        fillInfoSchemata,
+		"information_schema.tables":                          fillInfoTables,
+		"information_schema.columns":                         fillInfoColumns,
+		"information_schema.table_constraints":               fillInfoTableConstraints,
+		"information_schema.key_column_usage":                fillInfoKeyColumns,
+		"information_schema.information_schema_catalog_name": fillInfoCatalogName,
+	}
+}
+
+// namespace is a schema.
+type namespace struct {
+	name string
+	oid  uint32
+}
+
+// namespaces are all schemas, PostgreSQL's first.
+func namespaces(env *planner.SystemEnv) []namespace {
+	out := []namespace{
+		{"pg_catalog", oidPgCatalog},
+		{"pg_toast", oidPgToast},
+		{"public", oidPublic},
+		{"information_schema", oidInfoSchema},
+		{"skippr", oidSkippr},
+	}
+	for _, s := range env.Snapshot.Schemas() {
+		if !slices.ContainsFunc(out, func(n namespace) bool { return n.name == s.Name }) {
+			out = append(out, namespace{s.Name, s.OID})
+		}
+	}
+	return out
+}
+
+func namespaceOID(env *planner.SystemEnv, name string) uint32 {
+	for _, n := range namespaces(env) {
+		if n.name == name {
+			return n.oid
+		}
+	}
+	return 0
+}
+
+func fillNamespace(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, n := range namespaces(env) {
+		rows = append(rows, row{"oid": n.oid, "nspname": n.name, "nspowner": oidBootstrap})
+	}
+	return c.build("pg_catalog.pg_namespace", rows)
+}
+
+// classRow is a pg_class row with the values that most relations share.
+func classRow(oid uint32, name string, space uint32, kind string, natts int) row {
+	return row{
+		"oid": oid, "relname": name, "relnamespace": space, "reltype": 0, "reloftype": 0, "relowner": oidBootstrap,
+		"relam": oidHeap, "relfilenode": oid, "reltablespace": 0, "relpages": 0, "reltuples": -1.0, "relallvisible": 0,
+		"reltoastrelid": 0, "relhasindex": false, "relisshared": false, "relpersistence": "p", "relkind": kind, "relnatts": natts,
+		"relchecks": 0, "relhasrules": false, "relhastriggers": false, "relhassubclass": false, "relrowsecurity": false,
+		"relforcerowsecurity": false, "relispopulated": true, "relreplident": "d", "relispartition": false, "relrewrite": 0,
+		"relfrozenxid": 0, "relminmxid": 0,
+	}
+}
+
+func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, s := range c.sorted() {
+		r := classRow(s.OID, s.Name, namespaceOID(env, s.Schema), s.kind, len(s.Columns))
+		if s.kind == "v" {
+			r["relam"], r["relfilenode"], r["relreplident"] = 0, 0, "n"
+		}
+		rows = append(rows, r)
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		space := namespaceOID(env, t.Schema)
+		r := classRow(planner.TableOID(t.ID), t.Name, space, "r", len(t.Current.Fields))
+		lake := env.Snapshot.LakeState(t.ID)
+		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.ID), float64(lake.Rows), lake.Bytes/8192
+		r["relhasindex"] = t.Current.HasKey()
+		rows = append(rows, r)
+		if t.Current.HasKey() {
+			i := classRow(planner.IndexOID(t.ID), t.Name+"_pkey", space, "i", len(t.Current.Key))
+			i["relam"], i["relreplident"], i["reltuples"] = oidBtree, "n", float64(lake.Rows)
+			rows = append(rows, i)
+		}
+	}
+	return c.build("pg_catalog.pg_class", rows)
+}
+
+// announced is the type that the wire announces for a field: a type of the source's
+// own is announced as text.
+func announced(f schema.Field) (oid uint32, typmod int32) {
+	if f.OID >= firstUserOID {
+		return oidText, -1
+	}
+	return f.OID, f.TypMod
+}
+
+// firstUserOID is PostgreSQL's FirstNormalObjectId.
+const firstUserOID = 16384
+
+func attributeRow(rel uint32, num int, name string, oid uint32, typmod int32, notNull bool) row {
+	coll := uint32(0)
+	switch oid {
+	case oidText, 1043, 1042:
+		coll = oidDefaultColl
+	case oidName:
+		coll = 950
+	}
+	return row{
+		"attrelid": rel, "attname": name, "atttypid": oid, "attstattarget": -1, "attlen": schema.TypeSize(oid), "attnum": num,
+		"attndims": 0, "attcacheoff": -1, "atttypmod": typmod, "attbyval": schema.TypeSize(oid) > 0 && schema.TypeSize(oid) <= 8,
+		"attalign": "i", "attstorage": "p", "attcompression": "", "attnotnull": notNull, "atthasdef": false, "atthasmissing": false,
+		"attidentity": "", "attgenerated": "", "attisdropped": false, "attislocal": true, "attinhcount": 0, "attcollation": coll,
+	}
+}
+
+func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, s := range c.sorted() {
+		for i, col := range s.Columns {
+			rows = append(rows, attributeRow(s.OID, i+1, col.Name, col.TypeOID, col.TypMod, col.NotNull))
+		}
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		for i, f := range t.Current.Fields {
+			oid, typmod := announced(f)
+			rows = append(rows, attributeRow(planner.TableOID(t.ID), i+1, f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
+		}
+		for i, id := range t.Current.Key {
+			if f, ok := t.Current.Field(id); ok {
+				oid, typmod := announced(f)
+				rows = append(rows, attributeRow(planner.IndexOID(t.ID), i+1, f.Name, oid, typmod, true))
+			}
+		}
+	}
+	return c.build("pg_catalog.pg_attribute", rows)
+}
+
+// keyNumbers are the attribute numbers of a table's key columns, in key order.
+func keyNumbers(t *catalog.Table) []int64 {
+	var out []int64
+	for _, id := range t.Current.Key {
+		for i, f := range t.Current.Fields {
+			if f.ID == id {
+				out = append(out, int64(i+1))
+			}
+		}
+	}
+	return out
+}
+
+func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range keyed(env) {
+		n := len(t.Current.Key)
+		rows = append(rows, row{
+			"indexrelid": planner.IndexOID(t.ID), "indrelid": planner.TableOID(t.ID), "indnatts": n, "indnkeyatts": n,
+			"indisunique": true, "indnullsnotdistinct": false, "indisprimary": true, "indisexclusion": false, "indimmediate": true,
+			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
+			"indisreplident": false, "indkey": keyNumbers(t), "indcollation": make([]int64, n), "indclass": make([]int64, n),
+			"indoption": make([]int64, n),
+		})
+	}
+	return c.build("pg_catalog.pg_index", rows)
+}
+
+// keyed are the tables with a key.
+func keyed(env *planner.SystemEnv) []*catalog.Table {
+	var out []*catalog.Table
+	for _, t := range env.Snapshot.AllTables() {
+		if t.Current.HasKey() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// constraintOID is the oid of a table's primary key constraint.
+func constraintOID(id change.TableID) uint32 { return planner.IndexOID(id) + 1<<28 }
+
+func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range keyed(env) {
+		rows = append(rows, row{
+			"oid": constraintOID(t.ID), "conname": t.Name + "_pkey", "connamespace": namespaceOID(env, t.Schema), "contype": "p",
+			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(t.ID), "contypid": 0,
+			"conindid": planner.IndexOID(t.ID), "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
+			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": keyNumbers(t),
+		})
+	}
+	return c.build("pg_catalog.pg_constraint", rows)
+}
+
+// fillType is PostgreSQL's built-in types and the row types of tables.
+func fillType(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	rows, err := c.fixedRows("pg_type")
+	if err != nil {
+		return nil, err
+	}
+	var own []row
+	for _, t := range env.Snapshot.AllTables() {
+		own = append(own, row{
+			"oid": planner.TypeOID(t.ID), "typname": t.Name, "typnamespace": namespaceOID(env, t.Schema), "typowner": oidBootstrap,
+			"typlen": -1, "typbyval": false, "typtype": "c", "typcategory": "C", "typispreferred": false, "typisdefined": true,
+			"typdelim": ",", "typrelid": planner.TableOID(t.ID), "typsubscript": 0, "typelem": 0, "typarray": 0, "typinput": 2290, "typoutput": 2291,
+			"typreceive": 2402, "typsend": 2403, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "d", "typstorage": "x",
+			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
+		})
+	}
+	more, err := c.build("pg_catalog.pg_type", own)
+	return append(slices.Clip(rows), more...), err
+}
+
+func fillDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	return c.build("pg_catalog.pg_database", []row{{
+		"oid": oidDatabase, "datname": env.Database, "datdba": oidBootstrap, "encoding": 6, "datlocprovider": "c",
+		"datistemplate": false, "datallowconn": true, "datconnlimit": -1, "datfrozenxid": 0, "datminmxid": 1,
+		"dattablespace": oidDefaultSpace, "datcollate": "C.UTF-8", "datctype": "C.UTF-8",
+	}})
+}
+
+func fillTablespace(_ context.Context, c *Catalog, _ *planner.SystemEnv) ([][]any, error) {
+	return c.build("pg_catalog.pg_tablespace", []row{
+		{"oid": oidDefaultSpace, "spcname": "pg_default", "spcowner": oidBootstrap},
+		{"oid": oidGlobalSpace, "spcname": "pg_global", "spcowner": oidBootstrap},
+	})
+}
+
+func fillAuthID(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	return c.build("pg_catalog.pg_authid", roleRows(env))
+}
+
+func roleRows(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, r := range env.Snapshot.Roles() {
+		rows = append(rows, row{
+			"oid": r.OID, "rolname": r.Name, "rolsuper": r.Superuser, "rolinherit": true, "rolcreaterole": r.Superuser,
+			"rolcreatedb": r.Superuser, "rolcanlogin": r.CanLogin, "rolreplication": r.Superuser, "rolbypassrls": r.Superuser,
+			"rolconnlimit": -1,
+		})
+	}
+	return rows
+}
+
+func fillRoles(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	rows := roleRows(env)
+	for _, r := range rows {
+		r["rolpassword"] = "********"
+	}
+	return c.build("pg_catalog.pg_roles", rows)
+}
+
+func fillUser(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, r := range env.Snapshot.Roles() {
+		if r.CanLogin {
+			rows = append(rows, row{
+				"usename": r.Name, "usesysid": r.OID, "usecreatedb": r.Superuser, "usesuper": r.Superuser, "userepl": r.Superuser,
+				"usebypassrls": r.Superuser, "passwd": "********",
+			})
+		}
+	}
+	return c.build("pg_catalog.pg_user", rows)
+}
+
+func fillTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	add := func(space, name string, indexed bool) {
+		rows = append(rows, row{
+			"schemaname": space, "tablename": name, "tableowner": "postgres", "hasindexes": indexed, "hasrules": false,
+			"hastriggers": false, "rowsecurity": false,
+		})
+	}
+	for _, s := range c.sorted() {
+		if s.kind == "r" {
+			add(s.Schema, s.Name, false)
+		}
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		add(t.Schema, t.Name, t.Current.HasKey())
+	}
+	return c.build("pg_catalog.pg_tables", rows)
+}
+
+func fillIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range keyed(env) {
+		rows = append(rows, row{
+			"schemaname": t.Schema, "tablename": t.Name, "indexname": t.Name + "_pkey",
+			"indexdef": "CREATE UNIQUE INDEX " + quoteIdent(t.Name+"_pkey") + " ON " + quoteIdent(t.Schema) + "." + quoteIdent(t.Name) +
+				" USING btree (" + keyList(t) + ")",
+		})
+	}
+	return c.build("pg_catalog.pg_indexes", rows)
+}
+
+func fillSettings(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, s := range env.Settings {
+		r := row{
+			"name": s.Name, "setting": s.Value, "category": s.Category, "short_desc": s.Description, "context": string(s.Context),
+			"vartype": string(s.Kind), "source": s.Source, "boot_val": s.Default, "reset_val": s.Reset, "pending_restart": false,
+			"unit": orNull(s.Unit),
+		}
+		if len(s.Values) > 0 {
+			r["enumvals"] = s.Values
+		}
+		rows = append(rows, r)
+	}
+	return c.build("pg_catalog.pg_settings", rows)
+}
+
+func fillActivity(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	if env.Sessions == nil {
+		return nil, nil
+	}
+	var rows []row
+	for _, s := range env.Sessions() {
+		rows = append(rows, row{
+			"datid": oidDatabase, "datname": s.Database, "pid": s.PID, "usesysid": oidBootstrap, "usename": s.User,
+			"application_name": s.Application, "client_addr": s.RemoteAddr, "backend_start": s.StartedAt, "xact_start": s.TxStartedAt,
+			"query_start": s.QueryStartedAt, "state_change": s.ChangedAt, "state": s.State, "query": s.Query, "backend_type": "client backend",
+		})
+	}
+	return c.build("pg_catalog.pg_stat_activity", rows)
+}
+
+func fillPrepared(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, p := range env.Prepared {
+		types := make([]int64, len(p.Params))
+		for i, o := range p.Params {
+			types[i] = int64(o)
+		}
+		rows = append(rows, row{
+			"name": p.Name, "statement": p.SQL, "prepare_time": p.At, "from_sql": p.FromSQL, "generic_plans": 0, "custom_plans": 0,
+		})
+	}
+	return c.build("pg_catalog.pg_prepared_statements", rows)
+}
+
+func fillCursors(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, p := range env.Cursors {
+		rows = append(rows, row{
+			"name": p.Name, "statement": p.SQL, "is_holdable": p.Hold, "is_binary": false, "is_scrollable": false, "creation_time": p.At,
+		})
+	}
+	return c.build("pg_catalog.pg_cursors", rows)
+}
+
+func fillStatTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range env.Snapshot.AllTables() {
+		rows = append(rows, row{
+			"relid": planner.TableOID(t.ID), "schemaname": t.Schema, "relname": t.Name, "n_live_tup": env.Snapshot.LakeState(t.ID).Rows,
+		})
+	}
+	return c.build("pg_catalog.pg_stat_user_tables", rows)
+}

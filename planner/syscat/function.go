@@ -1,0 +1,162 @@
+package syscat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/planner"
+)
+
+const oidAny uint32 = 2276
+
+// fn is a function of pg_catalog.
+func fn(name string, result uint32, engine string, args ...uint32) planner.SystemFunction {
+	return planner.SystemFunction{Schema: "pg_catalog", Name: name, Args: args, Result: result, Engine: engine}
+}
+
+// Functions are the functions that only a catalog can answer.
+func (c *Catalog) Functions() []planner.SystemFunction {
+	var out []planner.SystemFunction
+	out = append(out, visibility()...)
+	out = append(out, definitions()...)
+	out = append(out, privileges()...)
+	out = append(out, server()...)
+	return append(out, planner.SystemFunction{
+		Schema: "skippr", Name: "get_ddl", Args: []uint32{oidText, oidText}, Result: oidText,
+		Engine: "(SELECT x.ddl FROM {rel:skippr.ddl} x WHERE x.kind = lower($1) AND x.name = $2)",
+	})
+}
+
+// inPath says whether the schema with oid n is in the search path.
+const inPath = "list_contains(string_split({fact:search_path}, ','), (SELECT n.nspname FROM {rel:pg_catalog.pg_namespace} n WHERE n.oid = x.%s))"
+
+func visibility() []planner.SystemFunction {
+	visible := func(rel, space string) string {
+		return fmt.Sprintf("(SELECT "+inPath+" FROM {rel:pg_catalog.%s} x WHERE x.oid = $1)", space, rel)
+	}
+	out := []planner.SystemFunction{
+		fn("pg_table_is_visible", oidBool, visible("pg_class", "relnamespace"), oidOID),
+		fn("pg_type_is_visible", oidBool, visible("pg_type", "typnamespace"), oidOID),
+	}
+	for _, name := range []string{
+		"pg_function_is_visible", "pg_operator_is_visible", "pg_opclass_is_visible", "pg_opfamily_is_visible", "pg_collation_is_visible",
+		"pg_conversion_is_visible", "pg_statistics_obj_is_visible", "pg_ts_config_is_visible", "pg_ts_dict_is_visible",
+		"pg_ts_parser_is_visible", "pg_ts_template_is_visible",
+	} {
+		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidOID))
+	}
+	return out
+}
+
+// indexDef is the text of a primary key index.
+const indexDef = `(SELECT 'CREATE UNIQUE INDEX ' || i.indexname || ' ON ' || i.schemaname || '.' || i.tablename || ' USING btree (' ||
+	regexp_extract(i.indexdef, '\((.*)\)', 1) || ')' FROM {rel:pg_catalog.pg_indexes} i JOIN {rel:pg_catalog.pg_class} k ON k.relname = i.indexname
+	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = k.relnamespace AND n.nspname = i.schemaname WHERE k.oid = $1)`
+
+// indexColumn is one column of an index, all of it for column 0.
+const indexColumn = `CASE WHEN $2 = 0 THEN ` + indexDef + ` ELSE (SELECT a.attname FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
+
+const constraintDef = `(SELECT 'PRIMARY KEY (' || string_agg(a.attname, ', ' ORDER BY a.attnum) || ')' FROM {rel:pg_catalog.pg_constraint} c
+	JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1)`
+
+func definitions() []planner.SystemFunction {
+	null := "CAST(NULL AS VARCHAR)"
+	out := []planner.SystemFunction{
+		fn("format_type", oidText, "skippr_format_type($1, coalesce($2, -1))", oidOID, oidInt4),
+		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_authid} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
+		fn("pg_get_indexdef", oidText, indexDef, oidOID),
+		fn("pg_get_indexdef", oidText, indexColumn, oidOID, oidInt4, oidBool),
+		fn("pg_get_constraintdef", oidText, constraintDef, oidOID),
+		fn("pg_get_constraintdef", oidText, constraintDef, oidOID, oidBool),
+		fn("pg_encoding_to_char", oidName, "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END", oidInt4),
+		fn("pg_get_serial_sequence", oidText, null, oidText, oidText),
+		fn("pg_get_function_result", oidText, null, oidOID),
+		fn("pg_get_function_arguments", oidText, null, oidOID),
+		fn("pg_get_function_identity_arguments", oidText, null, oidOID),
+		fn("pg_get_functiondef", oidText, null, oidOID),
+		fn("pg_get_expr", oidText, "$1", 194, oidOID),
+		fn("pg_get_expr", oidText, "$1", 194, oidOID, oidBool),
+		fn("pg_get_expr", oidText, "$1", oidText, oidOID),
+		fn("col_description", oidText, null, oidOID, oidInt4),
+		fn("obj_description", oidText, null, oidOID),
+		fn("obj_description", oidText, null, oidOID, oidName),
+		fn("shobj_description", oidText, null, oidOID, oidName),
+		fn("pg_relation_is_publishable", oidBool, "false", oidRegclass),
+		fn("pg_tablespace_location", oidText, "''", oidOID),
+		fn("pg_get_replica_identity_index", oidRegclass, "CAST(NULL AS BIGINT)", oidRegclass),
+	}
+	for _, name := range []string{
+		"pg_get_viewdef", "pg_get_partkeydef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns",
+		"pg_get_partition_constraintdef",
+	} {
+		out = append(out, fn(name, oidText, null, oidOID), fn(name, oidText, null, oidOID, oidBool))
+	}
+	return out
+}
+
+// privileges: the one role there is may read everything.
+func privileges() []planner.SystemFunction {
+	var out []planner.SystemFunction
+	for _, name := range []string{
+		"has_table_privilege", "has_schema_privilege", "has_database_privilege", "has_function_privilege", "has_sequence_privilege",
+		"has_type_privilege", "has_tablespace_privilege", "has_language_privilege", "has_foreign_data_wrapper_privilege", "has_server_privilege",
+		"pg_has_role", "has_any_column_privilege",
+	} {
+		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidAny, oidText), fn(name, oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidText))
+	}
+	return append(out,
+		fn("has_column_privilege", oidBool, "($1 IS NOT NULL)", oidAny, oidAny, oidText),
+		fn("has_column_privilege", oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidAny, oidText))
+}
+
+// sizeOf is a table's bytes in the lake.
+const sizeOf = "coalesce((SELECT x.relpages * 8192 FROM {rel:pg_catalog.pg_class} x WHERE x.oid = $1), 0)"
+
+func server() []planner.SystemFunction {
+	out := []planner.SystemFunction{
+		fn("pg_backend_pid", oidInt4, "CAST({fact:pid} AS INTEGER)"),
+		fn("pg_is_in_recovery", oidBool, "false"),
+		fn("pg_my_temp_schema", oidOID, "CAST(0 AS BIGINT)"),
+		fn("pg_is_other_temp_schema", oidBool, "false", oidOID),
+		fn("pg_is_wal_replay_paused", oidBool, "false"),
+		fn("inet_client_addr", oidText, "CAST(NULL AS VARCHAR)"),
+		fn("inet_server_addr", oidText, "CAST(NULL AS VARCHAR)"),
+		fn("inet_server_port", oidInt4, "CAST(NULL AS INTEGER)"),
+		fn("pg_database_size", oidInt8, "CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", oidAny),
+		fn("pg_stat_get_numscans", oidInt8, "CAST(0 AS BIGINT)", oidOID),
+	}
+	for _, name := range []string{"pg_relation_size", "pg_table_size", "pg_total_relation_size"} {
+		out = append(out, fn(name, oidInt8, "CAST("+sizeOf+" AS BIGINT)", oidRegclass))
+	}
+	out = append(out, fn("pg_indexes_size", oidInt8, "CAST(0 AS BIGINT)", oidRegclass),
+		fn("pg_relation_size", oidInt8, "CAST("+sizeOf+" AS BIGINT)", oidRegclass, oidText))
+	return out
+}
+
+// Prelude holds the macros that functions and rewritten statements use.
+func (c *Catalog) Prelude() []string {
+	return []string{formatType()}
+}
+
+// formatType is the macro behind format_type(oid, typmod), a CASE over the built-in
+// types; the names with a modifier are put together in the engine.
+func formatType() string {
+	var b strings.Builder
+	b.WriteString("CREATE OR REPLACE MACRO skippr_format_type(o, m) AS CASE WHEN o IS NULL THEN NULL")
+	b.WriteString(" WHEN m >= 4 AND o = 1043 THEN 'character varying(' || (m - 4) || ')'")
+	b.WriteString(" WHEN m >= 4 AND o = 1042 THEN 'character(' || (m - 4) || ')'")
+	b.WriteString(" WHEN m >= 4 AND o = 1700 THEN 'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 2047) || ')'")
+	b.WriteString(" WHEN m >= 0 AND o = 1114 THEN 'timestamp(' || m || ') without time zone'")
+	b.WriteString(" WHEN m >= 0 AND o = 1184 THEN 'timestamp(' || m || ') with time zone'")
+	b.WriteString(" WHEN m >= 0 AND o = 1083 THEN 'time(' || m || ') without time zone'")
+	b.WriteString(" WHEN m >= 0 AND o = 1266 THEN 'time(' || m || ') with time zone'")
+	b.WriteString(" WHEN m >= 0 AND o = 1560 THEN 'bit(' || m || ')'")
+	b.WriteString(" WHEN m >= 0 AND o = 1562 THEN 'bit varying(' || m || ')'")
+	b.WriteString(" ELSE CASE o")
+	for _, t := range schema.BuiltinTypes() {
+		fmt.Fprintf(&b, " WHEN %d THEN '%s'", t.OID, strings.ReplaceAll(schema.PostgresTypeName(t.OID, -1), "'", "''"))
+	}
+	b.WriteString(" ELSE '???' END END")
+	return b.String()
+}
