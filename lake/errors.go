@@ -11,3 +11,6 @@ var ErrConflict = errors.New("lake table has moved on")
 // ErrOutcomeUnknown says that a commit may or may not have happened. Its files must
 // stay; Find tells later.
 var ErrOutcomeUnknown = errors.New("outcome of lake commit is unknown")
+
+// ErrNoWidening says that a column's type cannot become the wanted one.
+var ErrNoWidening = errors.New("no conversion between column types")

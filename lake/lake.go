@@ -65,7 +65,9 @@ type Table interface {
 	Commit(ctx context.Context, c Commit) (*Snapshot, error)
 	// Abort removes files that were written and will not be committed.
 	Abort(ctx context.Context, files []DataFile, deletes []DeleteFile)
-	// Maintain expires snapshots and removes files that nothing names any more.
+	// Maintain rewrites small files and those with many deletes, which may make a new
+	// head with the same rows; expires snapshots; and removes files that nothing names
+	// any more.
 	Maintain(ctx context.Context, p Retention) error
 }
 

@@ -349,3 +349,25 @@ func TestSchemaChange(t *testing.T) {
 	w.compact()
 	w.wantRows("1 (null)", "2 (null)", "3 (null)", "4 (null)", "5 (null)")
 }
+
+// Many small compactions: the lake's files are merged on the way, and the rows stay.
+func TestMaintenance(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(5, 5))
+	for i := range 90 {
+		w.append("", fmt.Sprintf("~%d n%d", rng.IntN(30), i), fmt.Sprintf("-%d", rng.IntN(30)))
+		w.compact()
+		if i%7 == 0 {
+			w.wantLake()
+		}
+	}
+	w.wantLake()
+	if st := w.lakeState(); st.Files > 45 {
+		t.Errorf("lake has %d data files after 90 compactions", st.Files)
+	}
+	w.reopen()
+	w.append("", "+1 last")
+	w.compact()
+	w.wantLake()
+	w.wantNoOrphans()
+}

@@ -66,7 +66,7 @@ func TestEngineSearchKeyTypes(t *testing.T) {
 		{Kind: schema.UUID},
 		{Kind: schema.Float64},
 	} {
-		t.Run(fmt.Sprintf("%s", schema.EngineType(k)), func(t *testing.T) {
+		t.Run(schema.EngineType(k), func(t *testing.T) {
 			w := newWorld(t)
 			w.searcher = compact.EngineSearcher{Pool: pool}
 			w.reopen()

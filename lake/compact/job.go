@@ -175,7 +175,7 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 	if err := s.deps.Failpoints.Hit(env.AfterMark); err != nil {
 		return err
 	}
-	s.maintain(ctx, turn, tbl, done)
+	s.maintain(ctx, turn, j, tbl, done)
 	return nil
 }
 
@@ -250,14 +250,10 @@ func (s *Service) plan(ctx context.Context, j *job, out *output) error {
 // table that was reset meanwhile takes neither: its next compaction replaces all.
 func (s *Service) ack(ctx context.Context, j *job, out *output, snap *lake.Snapshot) error {
 	err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-		state := catalog.LakeState{
-			Snapshot: snap.ID, Metadata: snap.Metadata, MaxToken: snap.MaxToken, Rows: snap.Rows,
-			Files: len(snap.Files), Bytes: snap.Bytes, At: txn.Now(),
-		}
 		if err := txn.PlanCompaction(j.row(out)); err != nil {
 			return err
 		}
-		return txn.AckCompaction(j.id, state, j.refs)
+		return txn.AckCompaction(j.id, lakeState(snap, txn.Now()), j.refs)
 	})
 	if errors.Is(err, catalog.ErrCompactionAcked) {
 		return nil // C2
@@ -268,16 +264,33 @@ func (s *Service) ack(ctx context.Context, j *job, out *output, snap *lake.Snaps
 	return nil
 }
 
-// maintain expires snapshots now and then. What fails is tried again after the next
-// commit: nothing but space depends on it.
-func (s *Service) maintain(ctx context.Context, turn *tableTurn, tbl lake.Table, now *lake.Snapshot) {
+func lakeState(snap *lake.Snapshot, now time.Time) catalog.LakeState {
+	return catalog.LakeState{
+		Snapshot: snap.ID, Metadata: snap.Metadata, MaxToken: snap.MaxToken, Rows: snap.Rows,
+		Files: len(snap.Files), Bytes: snap.Bytes, At: now,
+	}
+}
+
+// maintain rewrites files and expires snapshots now and then. What fails is tried again
+// after the next commit: nothing but space and speed depends on it. A rewrite has the
+// rows of the snapshot it replaces, so readers may have either.
+func (s *Service) maintain(ctx context.Context, turn *tableTurn, j *job, tbl lake.Table, now *lake.Snapshot) {
 	turn.commits++
 	if turn.seen && turn.commits < s.cfg.MaintainEvery {
 		return
 	}
-	err := tbl.Maintain(ctx, lake.Retention{Snapshots: s.cfg.Snapshots, Protect: []int64{now.ID}, Grace: s.cfg.FileGrace})
+	p := lake.Retention{Snapshots: s.cfg.Snapshots, Protect: []int64{now.ID}, Grace: s.cfg.FileGrace}
+	err := tbl.Maintain(ctx, p)
+	if err == nil && tbl.Head().ID != now.ID {
+		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			if txn.LakeState(j.table.ID).Snapshot != now.ID {
+				return nil // reset meanwhile
+			}
+			return txn.PutLakeState(j.table.ID, lakeState(tbl.Head(), txn.Now()))
+		})
+	}
 	if err != nil {
-		s.log.Warn("lake maintenance failed", env.KeyError, err)
+		s.log.Warn("lake maintenance failed", env.KeyTable, j.table.Schema+"."+j.table.Name, env.KeyError, err)
 		return
 	}
 	turn.commits, turn.seen = 0, true

@@ -2,7 +2,6 @@ package compact
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -249,8 +248,6 @@ func takeRows(ctx context.Context, b arrow.RecordBatch, rows []int32) (arrow.Rec
 	return array.NewRecordBatch(b.Schema(), cols, int64(len(rows))), nil
 }
 
-var errNoWidening = errors.New("no conversion between schema versions")
-
 // convert brings a batch of one schema version into another: columns by field id, those
 // that are missing as nulls, widened ones with their new type. The caller releases the
 // result.
@@ -276,68 +273,11 @@ func convert(rec arrow.RecordBatch, from, to *schema.Table) (arrow.RecordBatch, 
 			cols = append(cols, array.MakeArrayOfNull(memory.DefaultAllocator, want, int(rec.NumRows())))
 			continue
 		}
-		c, err := widen(rec.Column(change.SystemColumns+i), want)
+		c, err := lake.Widen(rec.Column(change.SystemColumns+i), want)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", f.Name, err)
 		}
 		cols = append(cols, c)
 	}
 	return array.NewRecordBatch(to.Arrow(), cols, rec.NumRows()), nil
-}
-
-// widen converts a column to the type that a later schema version gave it.
-func widen(c arrow.Array, want arrow.DataType) (arrow.Array, error) {
-	if arrow.TypeEqual(c.DataType(), want) {
-		c.Retain()
-		return c, nil
-	}
-	switch c := c.(type) {
-	case *array.Int32:
-		if want.ID() == arrow.INT64 {
-			return each(c, array.NewInt64Builder(memory.DefaultAllocator), func(b *array.Int64Builder,
-				i int,
-			) {
-				b.Append(int64(c.Value(i)))
-			}), nil
-		}
-	case *array.Float32:
-		if want.ID() == arrow.FLOAT64 {
-			return each(c, array.NewFloat64Builder(memory.DefaultAllocator), func(b *array.Float64Builder,
-				i int,
-			) {
-				b.Append(float64(c.Value(i)))
-			}), nil
-		}
-	case *array.Decimal128:
-		have, isDecimal := c.DataType().(*arrow.Decimal128Type), false
-		if w, ok := want.(*arrow.Decimal128Type); ok {
-			isDecimal = w.Scale == have.Scale && w.Precision >= have.Precision
-		}
-		if isDecimal { // the same unscaled numbers
-			data := array.NewData(want, c.Len(), c.Data().Buffers(), nil, c.NullN(), c.Data().Offset())
-			defer data.Release()
-			return array.MakeFromData(data), nil
-		}
-	}
-	if want.ID() == arrow.STRING { // the policy "text": exact text of the old values
-		return each(c, array.NewStringBuilder(memory.DefaultAllocator), func(b *array.StringBuilder,
-			i int,
-		) {
-			b.Append(c.ValueStr(i))
-		}), nil
-	}
-	return nil, fmt.Errorf("%s to %s: %w", c.DataType(), want, errNoWidening)
-}
-
-func each[B array.Builder](c arrow.Array, b B, put func(b B, i int)) arrow.Array {
-	defer b.Release()
-	b.Reserve(c.Len())
-	for i := range c.Len() {
-		if c.IsNull(i) {
-			b.AppendNull()
-			continue
-		}
-		put(b, i)
-	}
-	return b.NewArray()
 }

@@ -34,7 +34,11 @@ func (t *tableHandle) commit(ctx context.Context, c lake.Commit) (*lake.Snapshot
 	if c.Base != t.head.ID {
 		return nil, fmt.Errorf("%w: base %d, head %d", lake.ErrConflict, c.Base, t.head.ID)
 	}
-	st, err := t.stage(ctx, c)
+	u := update{Commit: c, props: checkpoint(c, t.head), operation: operation(c)}
+	if c.ReplaceAll {
+		u.remove = everyFile(t.head)
+	}
+	st, err := t.stage(ctx, u)
 	if err != nil {
 		st.undo(t.w.io)
 		return nil, err
@@ -43,11 +47,32 @@ func (t *tableHandle) commit(ctx context.Context, c lake.Commit) (*lake.Snapshot
 	if err != nil {
 		return t.resolve(ctx, c.CompactionID, st, err)
 	}
-	t.adopt(c, st, meta, location)
+	t.adopt(u, st, meta, location)
 	t.w.log.Info("snapshot committed", env.KeyTable, t.ident.String(), env.KeySnapshot, t.head.ID,
 		env.KeyCompaction, c.CompactionID, "files", len(c.AddFiles), "delete_files", len(c.AddDeletes), env.KeyRows,
 		t.head.Rows)
 	return t.head, nil
+}
+
+// update is the difference between a snapshot and the next.
+type update struct {
+	lake.Commit
+	// remove are the paths of data and delete files that go.
+	remove    map[string]struct{}
+	operation table.Operation
+	// props go into the summary and the table's properties.
+	props icebergo.Properties
+}
+
+func everyFile(s *lake.Snapshot) map[string]struct{} {
+	all := make(map[string]struct{}, len(s.Files)+len(s.PositionDeletes))
+	for _, f := range s.Files {
+		all[f.Path] = struct{}{}
+	}
+	for _, d := range s.PositionDeletes {
+		all[d.Path] = struct{}{}
+	}
+	return all
 }
 
 // resolve decides what a failed commit did: the table's snapshots know (C3).
@@ -90,13 +115,13 @@ func (s *staged) undo(io *fileIO) {
 }
 
 // stage writes the manifests and the manifest list of the new snapshot.
-func (t *tableHandle) stage(ctx context.Context, c lake.Commit) (*staged, error) {
+func (t *tableHandle) stage(ctx context.Context, u update) (*staged, error) {
 	st := &staged{}
-	m, err := t.newManifests(c)
+	m, err := t.newManifests(u)
 	if err != nil {
 		return st, err
 	}
-	all, err := m.build(ctx, c)
+	all, err := m.build(ctx, u)
 	st.written = m.written
 	if err != nil {
 		return st, err
@@ -114,8 +139,7 @@ func (t *tableHandle) stage(ctx context.Context, c lake.Commit) (*staged, error)
 	if err := t.writeManifestList(snap, all); err != nil {
 		return st, fmt.Errorf("write manifest list: %w", err)
 	}
-	props := checkpoint(c, t.head)
-	snap.Summary = &table.Summary{Operation: operation(c), Properties: t.summary(c, props, m)}
+	snap.Summary = &table.Summary{Operation: u.operation, Properties: t.summary(u)}
 	st.snapshot = snap
 	st.requirements = []table.Requirement{
 		table.AssertTableUUID(t.meta.TableUUID()),
@@ -129,7 +153,7 @@ func (t *tableHandle) stage(ctx context.Context, c lake.Commit) (*staged, error)
 	st.updates = append(st.updates,
 		table.NewAddSnapshotUpdate(snap),
 		table.NewSetSnapshotRefUpdate(table.MainBranch, snap.SnapshotID, table.BranchRef, 0, 0, 0),
-		table.NewSetPropertiesUpdate(props))
+		table.NewSetPropertiesUpdate(u.props))
 	return st, nil
 }
 
@@ -166,85 +190,118 @@ func maxToken(c lake.Commit, head *lake.Snapshot) int64 {
 	return max(c.MaxToken, head.MaxToken)
 }
 
+// sums counts files for a summary.
+type sums struct {
+	files, rows, bytes, deletes, deleted int64
+}
+
+func (s *sums) add(f lake.DataFile) {
+	s.files, s.rows, s.bytes = s.files+1, s.rows+f.Rows, s.bytes+f.Bytes
+}
+
+func (s *sums) addDeletes(d lake.DeleteFile) {
+	s.deletes, s.deleted, s.bytes = s.deletes+1, s.deleted+d.Rows, s.bytes+d.Bytes
+}
+
 // summary has our keys, and Iceberg's counts of this snapshot and in total.
-func (t *tableHandle) summary(c lake.Commit, props icebergo.Properties, m *manifests) icebergo.Properties {
-	p := maps.Clone(props)
-	p[lake.KeyPipeline] = c.Pipeline
-	p[lake.KeySlices] = lake.FormatSlices(c.Slices)
-	var rows, bytes, deleted, deleteBytes int64
-	for _, f := range c.AddFiles {
-		rows, bytes = rows+f.Rows, bytes+f.Bytes
+func (t *tableHandle) summary(u update) icebergo.Properties {
+	p := maps.Clone(u.props)
+	if u.Pipeline != "" {
+		p[lake.KeyPipeline] = u.Pipeline
 	}
-	for _, f := range c.AddDeletes {
-		deleted, deleteBytes = deleted+f.Rows, deleteBytes+f.Bytes
+	if len(u.Slices) > 0 {
+		p[lake.KeySlices] = lake.FormatSlices(u.Slices)
+	}
+	var added, removed, total sums
+	for _, f := range u.AddFiles {
+		added.add(f)
+		total.add(f)
+	}
+	for _, d := range u.AddDeletes {
+		added.addDeletes(d)
+		total.addDeletes(d)
+	}
+	for _, f := range t.head.Files {
+		if _, gone := u.remove[f.Path]; gone {
+			removed.add(f)
+			continue
+		}
+		total.add(f)
+	}
+	for _, d := range t.head.PositionDeletes {
+		if _, gone := u.remove[d.Path]; gone {
+			removed.addDeletes(d)
+			continue
+		}
+		total.addDeletes(d)
 	}
 	put := func(key string, n int64) {
 		if n != 0 {
 			p[key] = strconv.FormatInt(n, 10)
 		}
 	}
-	put("added-data-files", int64(len(c.AddFiles)))
-	put("added-records", rows)
-	put("added-files-size", bytes+deleteBytes)
-	put("added-delete-files", int64(len(c.AddDeletes)))
-	put("added-position-delete-files", int64(len(c.AddDeletes)))
-	put("added-position-deletes", deleted)
-	files, deletes := len(t.head.Files), len(t.head.PositionDeletes)
-	totalRows, totalBytes, totalDeleted := int64(0), int64(0), int64(0)
-	for _, f := range t.head.Files {
-		totalRows, totalBytes = totalRows+f.Rows, totalBytes+f.Bytes
-	}
-	for _, f := range t.head.PositionDeletes {
-		totalDeleted, totalBytes = totalDeleted+f.Rows, totalBytes+f.Bytes
-	}
-	if c.ReplaceAll {
-		put("deleted-data-files", int64(files))
-		put("deleted-records", totalRows)
-		put("removed-delete-files", int64(deletes))
-		put("removed-position-delete-files", int64(deletes))
-		put("removed-position-deletes", totalDeleted)
-		put("removed-files-size", totalBytes)
-		files, deletes, totalRows, totalBytes, totalDeleted = 0, 0, 0, 0, 0
-	}
-	total := func(key string, n int64) { p[key] = strconv.FormatInt(n, 10) }
-	total("total-data-files", int64(files+len(c.AddFiles)))
-	total("total-records", totalRows+rows)
-	total("total-files-size", totalBytes+bytes+deleteBytes)
-	total("total-delete-files", int64(deletes+len(c.AddDeletes)))
-	total("total-position-deletes", totalDeleted+deleted)
-	total("total-equality-deletes", 0)
+	put("added-data-files", added.files)
+	put("added-records", added.rows)
+	put("added-files-size", added.bytes)
+	put("added-delete-files", added.deletes)
+	put("added-position-delete-files", added.deletes)
+	put("added-position-deletes", added.deleted)
+	put("deleted-data-files", removed.files)
+	put("deleted-records", removed.rows)
+	put("removed-files-size", removed.bytes)
+	put("removed-delete-files", removed.deletes)
+	put("removed-position-delete-files", removed.deletes)
+	put("removed-position-deletes", removed.deleted)
+	always := func(key string, n int64) { p[key] = strconv.FormatInt(n, 10) }
+	always("total-data-files", total.files)
+	always("total-records", total.rows)
+	always("total-files-size", total.bytes)
+	always("total-delete-files", total.deletes)
+	always("total-position-deletes", total.deleted)
+	always("total-equality-deletes", 0)
 	return p
 }
 
 // adopt makes the committed state the handle's, without reading anything.
-func (t *tableHandle) adopt(c lake.Commit, st *staged, meta table.Metadata, location string) {
+func (t *tableHandle) adopt(u update, st *staged, meta table.Metadata, location string) {
 	old := t.head
 	next := &lake.Snapshot{
 		ID: st.snapshot.SnapshotID, Metadata: location, Properties: st.snapshot.Summary.Properties,
-		MaxToken: maxToken(c, old),
+		MaxToken: maxToken(u.Commit, old),
 	}
-	if !c.ReplaceAll {
-		next.Files = append(next.Files, old.Files...)
-		next.PositionDeletes = append(next.PositionDeletes, old.PositionDeletes...)
-		next.Rows, next.Bytes = old.Rows, old.Bytes
+	for _, f := range old.Files {
+		if _, gone := u.remove[f.Path]; !gone {
+			next.Files = append(next.Files, f)
+		}
 	}
-	touched := map[string]struct{}{}
-	for _, d := range c.AddDeletes {
-		maps.Copy(touched, t.pending[d.Path].names)
+	for _, d := range old.PositionDeletes {
+		if _, gone := u.remove[d.Path]; !gone {
+			next.PositionDeletes = append(next.PositionDeletes, d)
+		}
+	}
+	named := map[string]struct{}{}
+	for _, d := range u.AddDeletes {
+		maps.Copy(named, t.pending[d.Path].names)
 		next.PositionDeletes = append(next.PositionDeletes, d)
-		next.Rows, next.Bytes = next.Rows-d.Rows, next.Bytes+d.Bytes
 		delete(t.pending, d.Path)
 	}
 	for i := range next.Files {
-		if _, ok := touched[next.Files[i].Path]; ok {
-			next.Files[i].HasDeletes = true
-		}
+		_, ok := named[next.Files[i].Path]
+		// A rewrite's delete file stands for all before it.
+		next.Files[i].HasDeletes = ok || next.Files[i].HasDeletes && u.operation != table.OpReplace
 	}
-	for _, f := range c.AddFiles {
+	for _, f := range u.AddFiles {
 		next.Files = append(next.Files, f)
-		next.Rows, next.Bytes = next.Rows+f.Rows, next.Bytes+f.Bytes
 		delete(t.pending, f.Path)
 	}
+	var total sums
+	for _, f := range next.Files {
+		total.add(f)
+	}
+	for _, d := range next.PositionDeletes {
+		total.addDeletes(d)
+	}
+	next.Rows, next.Bytes = total.rows-total.deleted, total.bytes
 	// The next commit reads the manifest list: what the writers returned lacks the
 	// sequence numbers that the list assigned.
 	t.meta, t.location, t.head, t.manifests = meta, location, next, nil

@@ -20,6 +20,11 @@ type Config struct {
 	// ManifestFanout is how many manifests of similar size are merged into one;
 	// default 16. At least 2.
 	ManifestFanout int
+	// RewriteFiles is how many small files, or delete files, make Maintain rewrite
+	// them; default 16. At least 2.
+	RewriteFiles int
+	// RewriteBytes bounds the data files that one Maintain rewrites; default 256 MiB.
+	RewriteBytes int64
 	// SnapshotCache is how many snapshots' file lists are kept in memory; default 512.
 	SnapshotCache int
 }
@@ -40,6 +45,8 @@ func (c Config) withDefaults() Config {
 	set(&c.RowGroupBytes, 128<<20)
 	setInt(&c.MetadataVersions, 20)
 	setInt(&c.ManifestFanout, 16)
+	setInt(&c.RewriteFiles, 16)
+	set(&c.RewriteBytes, 256<<20)
 	setInt(&c.SnapshotCache, 512)
 	return c
 }
@@ -58,6 +65,8 @@ func (c Config) Validate() error {
 	check(c.RowGroupBytes >= 1<<20, "lake row group bytes", c.RowGroupBytes)
 	check(c.MetadataVersions >= 2, "lake metadata versions", c.MetadataVersions)
 	check(c.ManifestFanout >= 2, "lake manifest fanout", c.ManifestFanout)
+	check(c.RewriteFiles >= 2, "lake rewrite files", c.RewriteFiles)
+	check(c.RewriteBytes >= 1<<20, "lake rewrite bytes", c.RewriteBytes)
 	check(c.SnapshotCache >= 2, "lake snapshot cache", c.SnapshotCache)
 	return errors.Join(errs...)
 }

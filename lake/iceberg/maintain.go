@@ -19,11 +19,14 @@ import (
 	"github.com/skipprd/skipprd/wal/env"
 )
 
-// Maintain implements lake.Table. Expiry takes snapshots out of the metadata; the
+// Maintain implements lake.Table. A rewrite makes a snapshot of its own. Expiry takes snapshots out of the metadata; the
 // files that then are in no snapshot are buried and removed after the grace period.
 func (t *tableHandle) Maintain(ctx context.Context, p lake.Retention) error {
 	if err := t.reload(ctx); err != nil {
 		return fmt.Errorf("maintain lake table %s: %w", t.ident, err)
+	}
+	if err := t.rewrite(ctx); err != nil {
+		return fmt.Errorf("rewrite files of lake table %s: %w", t.ident, err)
 	}
 	if err := t.expire(ctx, p); err != nil {
 		return fmt.Errorf("expire snapshots of lake table %s: %w", t.ident, err)

@@ -6,8 +6,6 @@ import (
 
 	icebergo "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
-
-	"github.com/skipprd/skipprd/lake"
 )
 
 // manifests builds the manifests of one new snapshot.
@@ -21,10 +19,10 @@ type manifests struct {
 	written    []string
 }
 
-func (t *tableHandle) newManifests(c lake.Commit) (*manifests, error) {
+func (t *tableHandle) newManifests(u update) (*manifests, error) {
 	m := &manifests{t: t, sequence: t.meta.LastSequenceNumber() + 1}
 	var err error
-	if m.schemaID, m.newSchema, m.schema, err = t.schemaFor(c.Schema); err != nil {
+	if m.schemaID, m.newSchema, m.schema, err = t.schemaFor(u.Schema); err != nil {
 		return nil, err
 	}
 	for m.snapshotID == 0 || t.meta.SnapshotByID(m.snapshotID) != nil {
@@ -35,16 +33,16 @@ func (t *tableHandle) newManifests(c lake.Commit) (*manifests, error) {
 
 // build writes what is new and merges what has become many: the number of manifests
 // grows with the logarithm of the number of commits.
-func (m *manifests) build(ctx context.Context, c lake.Commit) ([]icebergo.ManifestFile, error) {
+func (m *manifests) build(ctx context.Context, u update) ([]icebergo.ManifestFile, error) {
 	var data, deletes []icebergo.DataFile
-	for _, f := range c.AddFiles {
+	for _, f := range u.AddFiles {
 		p, ok := m.t.pending[f.Path]
 		if !ok {
 			return nil, fmt.Errorf("data file %s was not written by this table", f.Path)
 		}
 		data = append(data, p.file)
 	}
-	for _, f := range c.AddDeletes {
+	for _, f := range u.AddDeletes {
 		p, ok := m.t.pending[f.Path]
 		if !ok {
 			return nil, fmt.Errorf("delete file %s was not written by this table", f.Path)
@@ -61,7 +59,7 @@ func (m *manifests) build(ctx context.Context, c lake.Commit) ([]icebergo.Manife
 			return nil, fmt.Errorf("write manifest: %w", err)
 		}
 		all = append(all, added...)
-		inherited, err := m.inherited(ctx, part.content, c.ReplaceAll)
+		inherited, err := m.inherited(ctx, part.content, u.remove)
 		if err != nil {
 			return nil, err
 		}
@@ -86,10 +84,10 @@ func (m *manifests) added(
 	})
 }
 
-// inherited is the base's manifests of one content: merged where a tier is full, or,
-// when all is replaced, one manifest that records the removal.
+// inherited is the base's manifests of one content: merged where a tier is full, and
+// those that name files to remove in one.
 func (m *manifests) inherited(
-	ctx context.Context, content icebergo.ManifestContent, replace bool,
+	ctx context.Context, content icebergo.ManifestContent, remove map[string]struct{},
 ) ([]icebergo.ManifestFile, error) {
 	var base []icebergo.ManifestFile
 	for _, f := range m.t.manifests {
@@ -97,22 +95,55 @@ func (m *manifests) inherited(
 			base = append(base, f)
 		}
 	}
-	if replace {
-		return m.rewrite(ctx, content, base, (*manifests).tombstone)
+	touched, base, err := m.split(ctx, base, remove)
+	if err != nil {
+		return nil, err
 	}
-	var kept []icebergo.ManifestFile
+	kept, err := m.rewrite(ctx, content, touched, remove)
+	if err != nil {
+		return nil, err
+	}
 	for _, tier := range tiers(base, m.t.w.cfg.ManifestFanout) {
 		if len(tier) < m.t.w.cfg.ManifestFanout {
 			kept = append(kept, tier...)
 			continue
 		}
-		merged, err := m.rewrite(ctx, content, tier, (*manifests).existing)
+		merged, err := m.rewrite(ctx, content, tier, nil)
 		if err != nil {
 			return nil, err
 		}
 		kept = append(kept, merged...)
 	}
 	return kept, nil
+}
+
+// split parts the manifests that have an entry to remove from the others.
+func (m *manifests) split(
+	ctx context.Context, base []icebergo.ManifestFile, remove map[string]struct{},
+) (touched, others []icebergo.ManifestFile, err error) {
+	if len(remove) == 0 {
+		return nil, base, nil
+	}
+	for _, f := range base {
+		hit := false
+		for e, err := range f.Entries(m.t.w.io, true) {
+			if err != nil {
+				return nil, nil, fmt.Errorf("read %s: %w", f.FilePath(), err)
+			}
+			if _, hit = remove[plainPath(e.DataFile().FilePath())]; hit {
+				break
+			}
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, nil, err
+		}
+		if hit {
+			touched = append(touched, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return touched, others, nil
 }
 
 // tiers groups manifests by the magnitude of their live entries, smallest first.
@@ -146,19 +177,10 @@ func liveManifests(files []icebergo.ManifestFile) []icebergo.ManifestFile {
 	return live
 }
 
-func (*manifests) existing(w *icebergo.ManifestWriter, e icebergo.ManifestEntry) error {
-	return w.Existing(e)
-}
-
-func (m *manifests) tombstone(w *icebergo.ManifestWriter, e icebergo.ManifestEntry) error {
-	seq := e.SequenceNum()
-	return w.Delete(icebergo.NewManifestEntry(icebergo.EntryStatusDELETED, &m.snapshotID, &seq,
-		e.FileSequenceNum(), e.DataFile()))
-}
-
-// rewrite puts the live entries of files into one new manifest.
-func (m *manifests) rewrite(ctx context.Context, content icebergo.ManifestContent, files []icebergo.ManifestFile,
-	put func(*manifests, *icebergo.ManifestWriter, icebergo.ManifestEntry) error,
+// rewrite puts the live entries of files into one new manifest, those of remove as
+// deleted by this snapshot.
+func (m *manifests) rewrite(
+	ctx context.Context, content icebergo.ManifestContent, files []icebergo.ManifestFile, remove map[string]struct{},
 ) ([]icebergo.ManifestFile, error) {
 	if len(files) == 0 {
 		return nil, nil
@@ -172,7 +194,12 @@ func (m *manifests) rewrite(ctx context.Context, content icebergo.ManifestConten
 				if err := context.Cause(ctx); err != nil {
 					return err
 				}
-				if err := put(m, w, e); err != nil {
+				if _, gone := remove[plainPath(e.DataFile().FilePath())]; gone {
+					err = w.Delete(m.tombstone(e))
+				} else {
+					err = w.Existing(e)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -183,6 +210,11 @@ func (m *manifests) rewrite(ctx context.Context, content icebergo.ManifestConten
 		return nil, fmt.Errorf("merge manifests: %w", err)
 	}
 	return out, nil
+}
+
+func (m *manifests) tombstone(e icebergo.ManifestEntry) icebergo.ManifestEntry {
+	seq := e.SequenceNum()
+	return icebergo.NewManifestEntry(icebergo.EntryStatusDELETED, &m.snapshotID, &seq, e.FileSequenceNum(), e.DataFile())
 }
 
 // write makes one manifest file of the entries that fill adds.

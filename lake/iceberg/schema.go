@@ -2,10 +2,12 @@ package iceberg
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	icebergo "github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
@@ -135,6 +137,14 @@ func parquetType(t arrow.DataType, id, depth int) arrow.DataType {
 
 const uuidBytes = 16
 
+// fieldIDKey is where pqarrow keeps a column's field id.
+const fieldIDKey = "PARQUET:field_id"
+
 func fieldID(id int) arrow.Metadata {
-	return arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{fmt.Sprint(id)})
+	return arrow.NewMetadata([]string{fieldIDKey}, []string{strconv.Itoa(id)})
+}
+
+// arrowSchema is parquetSchema for a table that is known by its lake schema only.
+func arrowSchema(s *icebergo.Schema) (*arrow.Schema, error) {
+	return table.SchemaToArrowSchema(s, nil, true, false)
 }

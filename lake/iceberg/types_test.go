@@ -243,7 +243,7 @@ func TestManySmallCommits(t *testing.T) {
 		c.AddFiles = writePeople(t, tbl, int64(i), fmt.Sprintf("%d|n", i))
 		live++
 		if head := tbl.Head(); i%2 == 1 {
-			d, err := tbl.WriteDeletes(t.Context(), []lake.Position{{File: head.Files[i-1].Path, Row: 0}})
+			d, err := tbl.WriteDeletes(t.Context(), []lake.Position{{File: head.Files[len(head.Files)-1].Path, Row: 0}})
 			if err != nil {
 				t.Fatal(err)
 			}
