@@ -12,7 +12,10 @@ import (
 	"github.com/skipprd/skipprd/wal/change"
 )
 
-type changePosition = change.Position
+type (
+	changePosition = change.Position
+	sourceColumn   = ingest.SourceColumn
+)
 
 func selected(names ...string) []catalog.SelectedTable {
 	var out []catalog.SelectedTable
