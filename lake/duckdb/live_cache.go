@@ -208,7 +208,9 @@ func (t *liveTable) pin(ctx context.Context, reader SliceReader, r *Relation) (*
 	}
 	if known < len(want) {
 		if err := t.log.extend(ctx, reader, r, want[known:]); err != nil {
-			t.reset()
+			if t.log.broken {
+				t.reset()
+			}
 			return nil, err
 		}
 	}

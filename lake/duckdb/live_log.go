@@ -3,6 +3,7 @@ package duckdb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ type liveLog struct {
 	refs   []LiveSlice
 	index  *merge.Index
 	blocks []liveBlock
+	broken bool
 }
 
 // liveBlock is the rows [from, to) of the index.
@@ -93,43 +95,64 @@ func compareSlices(a, b LiveSlice) int {
 }
 
 // extend reads slices that follow the held ones and appends them. After an error the
-// log must be thrown away.
+// log holds those up to it, unless it is broken.
 func (l *liveLog) extend(ctx context.Context, reader SliceReader, r *Relation, more []LiveSlice) error {
-	var run []arrow.RecordBatch
-	var version uint32
-	var rows int64
-	defer func() { releaseAll(run) }()
-	flush := func() error {
-		err := l.addBlock(run, version)
-		releaseAll(run)
-		run, rows = run[:0], 0
+	var run blockRun
+	for _, s := range more {
+		s.Table = r.Live.Table
+		if err := l.extendOne(ctx, reader, r, s, &run); err != nil {
+			return errors.Join(err, l.flush(&run))
+		}
+	}
+	return l.flush(&run)
+}
+
+// blockRun is records of one schema that will be a block: appended to the index, not
+// yet in a block.
+type blockRun struct {
+	records []arrow.RecordBatch
+	version uint32
+	rows    int64
+}
+
+func (b *blockRun) takes(rec arrow.RecordBatch, version uint32) bool {
+	return len(b.records) == 0 || version == b.version && b.rows+rec.NumRows() <= blockRowsMax &&
+		b.records[0].Schema().Equal(rec.Schema())
+}
+
+func (l *liveLog) extendOne(ctx context.Context, reader SliceReader, r *Relation, s LiveSlice, run *blockRun) error {
+	if s.Rows == 0 {
+		return l.append(r, s, nil)
+	}
+	rec, err := reader.ReadSlice(ctx, s, r.Live.Dir)
+	if err != nil {
+		return fmt.Errorf("read slice %d:%d of table %d: %w", s.Seq, s.Start, s.Table, err)
+	}
+	if rec == nil {
+		return l.append(r, s, nil)
+	}
+	if !run.takes(rec, s.SchemaVersion) {
+		err = l.flush(run)
+	}
+	if err == nil {
+		err = l.append(r, s, rec)
+	}
+	if err != nil {
+		rec.Release()
 		return err
 	}
-	for _, s := range more {
-		var rec arrow.RecordBatch
-		s.Table = r.Live.Table
-		if s.Rows > 0 {
-			var err error
-			if rec, err = reader.ReadSlice(ctx, s, r.Live.Dir); err != nil {
-				return fmt.Errorf("read slice %d:%d of table %d: %w", s.Seq, s.Start, r.Live.Table, err)
-			}
-		}
-		if rec != nil {
-			if len(run) > 0 && (s.SchemaVersion != version || rows+rec.NumRows() > blockRowsMax ||
-				!run[0].Schema().Equal(rec.Schema())) {
-				if err := flush(); err != nil {
-					rec.Release()
-					return err
-				}
-			}
-			run, version = append(run, rec), s.SchemaVersion
-			rows += rec.NumRows()
-		}
-		if err := l.append(r, s, rec); err != nil {
-			return err
-		}
-	}
-	return flush()
+	run.records, run.version, run.rows = append(run.records, rec), s.SchemaVersion, run.rows+rec.NumRows()
+	return nil
+}
+
+// flush makes a block of the run. After an error the log is broken: its index has
+// rows that no block has.
+func (l *liveLog) flush(run *blockRun) error {
+	err := l.addBlock(run.records, run.version)
+	releaseAll(run.records)
+	*run = blockRun{}
+	l.broken = l.broken || err != nil
+	return err
 }
 
 func (l *liveLog) append(r *Relation, s LiveSlice, rec arrow.RecordBatch) error {

@@ -26,18 +26,32 @@ func (w *worker) serve(ctx context.Context, listener net.Listener, parent io.Rea
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
+			select {
+			case err := <-w.fatal:
+				return err
+			default:
+			}
 			if ctx.Err() != nil {
 				return nil
 			}
 			return fmt.Errorf("accept from the engine pool: %w", err)
 		}
-		all.Go(func() { w.answer(ctx, conn) })
+		all.Go(func() {
+			if err := w.answer(ctx, conn); err != nil {
+				select {
+				case w.fatal <- err:
+				default: // one is enough
+				}
+				_ = listener.Close()
+			}
+		})
 	}
 }
 
 // answer serves one connection until its other end closes it. Requests come one at a
-// time; while one is answered only a cancel may come.
-func (w *worker) answer(ctx context.Context, conn net.Conn) {
+// time; while one is answered only a cancel may come. The error is one that makes the
+// engine of no more use.
+func (w *worker) answer(ctx context.Context, conn net.Conn) (fatal error) {
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -47,7 +61,7 @@ func (w *worker) answer(ctx context.Context, conn net.Conn) {
 	s, err := newSession(w.db, w.live, w.encoder)
 	if err != nil {
 		_ = m.send(frameFailed, failureOf(err)) // the pool sees the close otherwise
-		return
+		return fatalOf(err)
 	}
 	defer s.close()
 	requests, done := make(chan request), make(chan struct{})
@@ -60,12 +74,23 @@ func (w *worker) answer(ctx context.Context, conn net.Conn) {
 	})
 	for r := range requests {
 		if err := s.answer(ctx, r, m); err != nil {
+			fatal = fatalOf(err)
 			break
 		}
 	}
 	close(done)
 	_ = conn.Close() // ends the reader
 	reader.Wait()
+	return fatal
+}
+
+// fatalOf is err if it is fatal.
+func fatalOf(err error) error {
+	var engine *EngineError
+	if errors.As(err, &engine) && engine.Fatal {
+		return err
+	}
+	return nil
 }
 
 // request is one frame that wants an answer. ctx ends when it is canceled.
@@ -161,7 +186,7 @@ func (s *session) answer(ctx context.Context, r request, m *messages) error {
 	case errors.As(err, &network) || errors.Is(err, io.ErrClosedPipe):
 		return err
 	}
-	return m.send(frameFailed, failureOf(err))
+	return errors.Join(m.send(frameFailed, failureOf(err)), fatalOf(err))
 }
 
 // guarded turns a panic into an error of the one query that met it.

@@ -44,6 +44,9 @@ type worker struct {
 	db      *driver.DB
 	live    *liveCache
 	encoder EncoderFactory
+	// fatal takes the error after which the engine is of no more use: the worker
+	// ends, and the pool starts another.
+	fatal chan error
 }
 
 func openWorker(c WorkerConfig, encoder EncoderFactory) (*worker, error) {
@@ -57,7 +60,7 @@ func openWorker(c WorkerConfig, encoder EncoderFactory) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{db: db, live: newLiveCache(c.Slices, c.CacheBytes), encoder: encoder}
+	w := &worker{db: db, live: newLiveCache(c.Slices, c.CacheBytes), encoder: encoder, fatal: make(chan error, 1)}
 	if err := w.prepare(c); err != nil {
 		w.close()
 		return nil, err

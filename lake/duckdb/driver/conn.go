@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	b "github.com/duckdb/duckdb-go-bindings"
 
@@ -63,15 +64,16 @@ func (c *Conn) Query(ctx context.Context, sql string) (*Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Kind: Interrupted, Message: "canceled before it began"}
 	}
-	s := &Stream{}
+	s := &Stream{over: make(chan struct{})}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		b.Interrupt(c.conn)
+		c.interrupt(s.over)
 	})
 	// A late interrupt must reach neither the next statement nor a closed
 	// connection, so whoever ends the stream waits for it.
 	s.join = func() {
+		close(s.over)
 		if !stop() {
 			<-interrupted
 		}
@@ -81,6 +83,24 @@ func (c *Conn) Query(ctx context.Context, sql string) (*Stream, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// interruptPause is between two interrupts of one query.
+const interruptPause = 5 * time.Millisecond
+
+// interrupt interrupts until over. Once is not enough: the engine forgets an interrupt
+// that comes just before a query begins.
+func (c *Conn) interrupt(over <-chan struct{}) {
+	again := time.NewTicker(interruptPause)
+	defer again.Stop()
+	for {
+		b.Interrupt(c.conn)
+		select {
+		case <-over:
+			return
+		case <-again.C:
+		}
+	}
 }
 
 func (c *Conn) prepare(sql string) (b.PreparedStatement, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -284,6 +285,24 @@ func TestInterruptLeavesConnectionUsable(t *testing.T) {
 		}
 		if got := texts(t, c, "SELECT 'ok'"); got[0][0] != "ok" {
 			t.Fatal(got)
+		}
+	}
+}
+
+// TestInterruptAtAnyMoment: a cancel is never forgotten, whenever it comes.
+func TestInterruptAtAnyMoment(t *testing.T) {
+	_, c := open(t)
+	for i := range 100 {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Duration(i)*20*time.Microsecond, cancel)
+		s, err := c.Query(ctx, "SELECT count(*) FROM range(10000000) a(i), range(10000000) b(i) WHERE a.i + b.i >= 0")
+		if err == nil {
+			_, err = s.Next()
+			s.Close()
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != Interrupted {
+			t.Fatalf("cancel %d: %v", i, err)
 		}
 	}
 }

@@ -34,6 +34,8 @@ const (
 type Error struct {
 	Kind    ErrorKind
 	Message string
+	// Fatal says that the database is of no more use.
+	Fatal bool
 }
 
 func (e *Error) Error() string { return "engine: " + e.Message }
@@ -86,6 +88,7 @@ func classify(message string) *Error {
 	case e.Kind == Other && strings.HasPrefix(message, "Invalid unicode"):
 		e.Kind = InvalidText
 	}
+	e.Fatal = strings.HasPrefix(message, "FATAL Error: ") || strings.Contains(message, "database has been invalidated")
 	e.Message = trimHints(e.Message)
 	return e
 }

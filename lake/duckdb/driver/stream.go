@@ -15,6 +15,7 @@ type Stream struct {
 	chunk     b.DataChunk
 	out       vector.Chunk
 	join      func()
+	over      chan struct{} // closed by join
 }
 
 // Columns are the result's columns.
