@@ -84,6 +84,7 @@ var translations = []translation{
 
 	{is: lake.ErrConflict, code: codes.SerializationFailure, hint: "Run the statement again."},
 	{is: lake.ErrNoSnapshot, code: codes.SerializationFailure, hint: "Run the statement again."},
+	{is: lake.ErrNoWidening, code: codes.DatatypeMismatch},
 	{is: lake.ErrOutcomeUnknown, code: codeCompletionUnknown},
 
 	{is: syscall.ENOSPC, code: codes.DiskFull, message: "no space left on device"},

@@ -279,12 +279,18 @@ func (p *toyPortal) copyIn(sink pgwire.Sink) (string, bool, error) {
 // startServer serves engine on a loopback port and shuts down with the test.
 func startServer(t testing.TB, engine pgwire.Engine, config pgwire.Config) (*pgwire.Server, string) {
 	t.Helper()
-	clock, ids := env.System()
-	s, err := pgwire.New(config, pgwire.Deps{Engine: engine, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return startOn(t, engine, config, l), l.Addr().String()
+}
+
+// startOn is startServer on a listener.
+func startOn(t testing.TB, engine pgwire.Engine, config pgwire.Config, l net.Listener) *pgwire.Server {
+	t.Helper()
+	clock, ids := env.System()
+	s, err := pgwire.New(config, pgwire.Deps{Engine: engine, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,5 +304,5 @@ func startServer(t testing.TB, engine pgwire.Engine, config pgwire.Config) (*pgw
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return s, l.Addr().String()
+	return s
 }

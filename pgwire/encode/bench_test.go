@@ -59,8 +59,12 @@ func BenchmarkEncode(b *testing.B) {
 		format int16
 		zone   string
 	}{
-		{"text", encode.Rows, 0, "UTC"}, {"text-berlin", encode.Rows, 0, "Europe/Berlin"}, {"binary", encode.Rows, 1, "UTC"},
-		{"copy-text", encode.CopyText, 0, "UTC"}, {"copy-csv", encode.CopyCSV, 0, "UTC"}, {"copy-binary", encode.CopyBinary, 1, "UTC"},
+		{"text", encode.Rows, 0, "UTC"},
+		{"text-berlin", encode.Rows, 0, "Europe/Berlin"},
+		{"binary", encode.Rows, 1, "UTC"},
+		{"copy-text", encode.CopyText, 0, "UTC"},
+		{"copy-csv", encode.CopyCSV, 0, "UTC"},
+		{"copy-binary", encode.CopyBinary, 1, "UTC"},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			for i := range columns {

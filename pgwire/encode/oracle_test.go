@@ -56,8 +56,10 @@ func kind(k vector.Kind) vector.Type { return vector.Type{Kind: k} }
 
 // scalarColumns are edge values and random ones of every scalar kind.
 func scalarColumns(rnd *rand.Rand, n int) []column {
-	f64 := []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 1e15, 1e14, 123456789012345, 1234567890123456, 1e-4, 1e-5, 9.99e-5, 1e20, 1e-320,
-		math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(1), math.Inf(-1), 5e-324, 9007199254740993, 1 << 62, 1 << 63, 9e15, 2e16}
+	f64 := []float64{
+		0, math.Copysign(0, -1), 1, -1, 0.1, 1e15, 1e14, 123456789012345, 1234567890123456, 1e-4, 1e-5, 9.99e-5, 1e20, 1e-320,
+		math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(1), math.Inf(-1), 5e-324, 9007199254740993, 1 << 62, 1 << 63, 9e15, 2e16,
+	}
 	f32 := []float32{0, 1, 0.1, 1e6, 999999, 1234567, 1e5, 1e-4, 1e-5, 1e20, math.MaxFloat32, math.SmallestNonzeroFloat32, 16777216, 3.4028235e38, float32(math.Inf(1))}
 	for range n {
 		f64 = append(f64, math.Float64frombits(rnd.Uint64()), float64(rnd.Int64N(1e18))*math.Pow(10, float64(rnd.IntN(30)-15)),
@@ -70,8 +72,26 @@ func scalarColumns(rnd *rand.Rand, n int) []column {
 	dates := []int32{0, 1, -1, math.MaxInt32, -math.MaxInt32, -719162, -719163, -719528, 2932897, -2440000, 11016, 19782}
 	times := []int64{0, 1, 86399999999, 86400000000, 43200000000, 3661000001}
 	zoned := []uint64{57599, 57599 - 3600, 57599 + 3600, 57599 - 5400 | 86399999999<<24, 57599 + 12345 | 1<<24}
-	ivs := []interval{{}, {1, 0, 0}, {-1, 0, 0}, {12, 1, 1}, {14, 3, 14706500000}, {-14, 3, -14706500000}, {0, 0, -1}, {0, -1, 1}, {0, 1, -500000}, {25, 0, 1e6},
-		{-1, -1, -61000001}, {0, 0, 360000e9}, {0, 0, -1e6}, {0, 0, 1e6}, {11, -30, 60e6}, {0, 0, -59999999}, {-24, 0, 0}, {0, 0, 86399e6}}
+	ivs := []interval{
+		{},
+		{1, 0, 0},
+		{-1, 0, 0},
+		{12, 1, 1},
+		{14, 3, 14706500000},
+		{-14, 3, -14706500000},
+		{0, 0, -1},
+		{0, -1, 1},
+		{0, 1, -500000},
+		{25, 0, 1e6},
+		{-1, -1, -61000001},
+		{0, 0, 360000e9},
+		{0, 0, -1e6},
+		{0, 0, 1e6},
+		{11, -30, 60e6},
+		{0, 0, -59999999},
+		{-24, 0, 0},
+		{0, 0, 86399e6},
+	}
 	bools := []uint8{0, 1}
 	for range n {
 		i64 = append(i64, int64(rnd.Uint64())>>rnd.IntN(64))
