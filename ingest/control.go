@@ -167,24 +167,25 @@ func (s *Supervisor) dropLake(ctx context.Context, tables []*catalog.Table) erro
 // what could not be removed.
 func (s *Supervisor) Drop(ctx context.Context, name string, keepData bool) (left []string, err error) {
 	var ended *hosted
+	var tables []*catalog.Table
 	err = s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
 		if left, err = s.teardown(ctx, p); err != nil {
 			return err
 		}
 		s.end(h)
 		ended = h
-		snap := s.deps.Catalog.Snapshot()
-		tables := snap.Tables(p.ID)
-		snap.Close()
-		if !keepData {
-			if err := s.dropLake(ctx, tables); err != nil {
-				return err
-			}
-		}
-		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error { return dropRows(txn, p) })
+		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			tables = txn.Tables(p.ID)
+			return dropRows(txn, p)
+		})
 	})
 	if err != nil {
 		return left, fmt.Errorf("drop pipeline %q: %w", name, err)
+	}
+	if !keepData { // after the rows, so that nothing compacts into the lake again
+		if err := s.dropLake(ctx, tables); err != nil {
+			left = append(left, fmt.Sprintf("Files of the lake stay: %v.", err))
+		}
 	}
 	if s.deps.RemoveLog != nil {
 		if err := s.deps.RemoveLog(ended.id); err != nil {

@@ -98,12 +98,11 @@ func (s *Supervisor) DropTable(ctx context.Context, name string, want catalog.Se
 		if err != nil {
 			return err
 		}
-		if err := s.dropLake(ctx, []*catalog.Table{t}); err != nil {
-			return err
+		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error { return dropTable(txn, p, t) })
+		if err != nil {
+			return fmt.Errorf("drop table %s.%s: %w", t.Schema, t.Name, err)
 		}
-		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-			return dropTable(txn, p, t)
-		})
+		return s.dropLake(ctx, []*catalog.Table{t})
 	})
 }
 
