@@ -50,8 +50,10 @@ func benchLake(b *testing.B) Relation {
 		if err := conn.Exec(sql); err != nil {
 			b.Fatal(err)
 		}
-		rel.Files = append(rel.Files, File{Path: path, Rows: benchFileRows, KeyBounds: true,
-			KeyMin: int64(from), KeyMax: int64(from + benchFileRows - 1)})
+		rel.Files = append(rel.Files, File{
+			Path: path, Rows: benchFileRows, KeyBounds: true,
+			KeyMin: int64(from), KeyMax: int64(from + benchFileRows - 1),
+		})
 	}
 	return rel
 }
@@ -60,9 +62,12 @@ func benchLake(b *testing.B) Relation {
 // random places of [from, to), the tenth is new.
 func benchLive(log *memorySlices, n int, from, to int64) *Live {
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: change.ColOp, Type: arrow.PrimitiveTypes.Uint8}, {Name: change.ColToken, Type: arrow.PrimitiveTypes.Int64},
-		{Name: change.ColOrdinal, Type: arrow.PrimitiveTypes.Int32}, {Name: "id", Type: arrow.PrimitiveTypes.Int64},
-		{Name: "status", Type: arrow.BinaryTypes.String}, {Name: "amount", Type: arrow.PrimitiveTypes.Float64},
+		{Name: change.ColOp, Type: arrow.PrimitiveTypes.Uint8},
+		{Name: change.ColToken, Type: arrow.PrimitiveTypes.Int64},
+		{Name: change.ColOrdinal, Type: arrow.PrimitiveTypes.Int32},
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "status", Type: arrow.BinaryTypes.String},
+		{Name: "amount", Type: arrow.PrimitiveTypes.Float64},
 		{Name: "qty", Type: arrow.PrimitiveTypes.Int32},
 	}, nil)
 	live := &Live{Dir: fmt.Sprint(n, from, to), Table: uint32(n)}

@@ -100,8 +100,10 @@ func TestLogOnDisk(t *testing.T) {
 	}
 	gone := h.live[0]
 	gone.Seq = 77
-	rel := Relation{Name: "R", Key: h.key, Columns: []Column{{"id", 1, "BIGINT"}},
-		Live: &Live{Dir: dir, Table: 9, Slices: []LiveSlice{gone}, Fields: liveFields}}
+	rel := Relation{
+		Name: "R", Key: h.key, Columns: []Column{{"id", 1, "BIGINT"}},
+		Live: &Live{Dir: dir, Table: 9, Slices: []LiveSlice{gone}, Fields: liveFields},
+	}
 	_, err = run(ctx, p, &Plan{SQL: `SELECT id::VARCHAR FROM "R" t`, Relations: []Relation{rel}, Output: rowsOutput(1)})
 	if !errors.Is(err, ErrSliceLost) {
 		t.Errorf("a slice that is not there: %v", err)

@@ -403,8 +403,10 @@ func TestAppendOnly(t *testing.T) {
 		h.live = append(h.live, LiveSlice{Seq: uint64(i + 1), SchemaVersion: 1, Rows: 2})
 	}
 	dir := t.TempDir()
-	rel := Relation{Name: "R", Columns: []Column{{"name", 3, "VARCHAR"}},
-		Files: []File{lakeFile(t, filepath.Join(dir, "it's.parquet"), []row{{id: 7, name: "lake"}, {id: 7, name: "same"}})}}
+	rel := Relation{
+		Name: "R", Columns: []Column{{"name", 3, "VARCHAR"}},
+		Files: []File{lakeFile(t, filepath.Join(dir, "it's.parquet"), []row{{id: 7, name: "lake"}, {id: 7, name: "same"}})},
+	}
 	rel.Live = &Live{Dir: "d", Table: 2, Slices: h.live, Fields: liveFields}
 	p := newTestPool(t, PoolConfig{InProcess: true}, h.log)
 	plan := &Plan{SQL: `SELECT name FROM "R" r ORDER BY 1`, Relations: []Relation{rel}, Output: rowsOutput(1)}
@@ -433,8 +435,10 @@ func TestWithPosition(t *testing.T) {
 	a := lakeFile(t, filepath.Join(dir, "a.parquet"), []row{{id: 1}, {id: 2}, {id: 3}})
 	deleteFile(t, filepath.Join(dir, "d.parquet"), []place{{a.Path, 1}})
 	a.HasDeletes = true
-	rel := Relation{Name: "R", Columns: []Column{{"id", 1, "BIGINT"}}, Files: []File{a}, WithPosition: true,
-		PositionDeletes: []string{filepath.Join(dir, "d.parquet")}}
+	rel := Relation{
+		Name: "R", Columns: []Column{{"id", 1, "BIGINT"}}, Files: []File{a}, WithPosition: true,
+		PositionDeletes: []string{filepath.Join(dir, "d.parquet")},
+	}
 	p := newTestPool(t, PoolConfig{InProcess: true}, nil)
 	plan := &Plan{SQL: `SELECT id::VARCHAR, _skippr_file, _skippr_pos::VARCHAR FROM "R" r ORDER BY id`, Relations: []Relation{rel}, Output: rowsOutput(3)}
 	got := strings.Join(mustRun(t, p, plan), " ")
@@ -478,7 +482,7 @@ func TestLakeTypes(t *testing.T) {
 	p := newTestPool(t, PoolConfig{InProcess: true}, nil)
 	for i, c := range types {
 		t.Run(fmt.Sprint(c.typ, " as ", c.engine), func(t *testing.T) {
-			a, _, err := array.FromJSON(memory.DefaultAllocator, c.typ, strings.NewReader("["+c.json+",null]"), array.WithUseNumber())
+			a, _, err := array.FromJSON(memory.DefaultAllocator, c.typ, strings.NewReader("["+c.json+",null]"))
 			if err != nil {
 				t.Fatal(err)
 			}

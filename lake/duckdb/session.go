@@ -233,7 +233,10 @@ func (s *session) send(stream *driver.Stream, o Output, m *messages) error {
 	if err != nil {
 		return err
 	}
-	s.out = encoder.Header(append(s.out[:0], make([]byte, rowsHeader)...))
+	s.out = append(s.out[:0], make([]byte, rowsHeader)...)
+	if header := encoder.Header(s.out); header != nil {
+		s.out = header
+	}
 	rows, limit := 0, frameRowsBytesFirst
 	for {
 		chunk, err := stream.Next()

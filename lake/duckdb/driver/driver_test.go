@@ -154,8 +154,7 @@ func typedRecord(t *testing.T, typ arrow.DataType, json, text []string, n int) (
 			rows, want = append(rows, json[i%4]), append(want, text[i%4])
 		}
 	}
-	a, _, err := array.FromJSON(memory.DefaultAllocator, typ, strings.NewReader("["+strings.Join(rows, ",")+"]"),
-		array.WithUseNumber())
+	a, _, err := array.FromJSON(memory.DefaultAllocator, typ, strings.NewReader("["+strings.Join(rows, ",")+"]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +187,8 @@ func TestScanNullType(t *testing.T) {
 func TestScanProjection(t *testing.T) {
 	_, c := open(t)
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "a", Type: arrow.PrimitiveTypes.Int64}, {Name: "b", Type: arrow.BinaryTypes.String},
+		{Name: "a", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "b", Type: arrow.BinaryTypes.String},
 		{Name: "c", Type: arrow.PrimitiveTypes.Float64},
 	}, nil)
 	var parts []Part
