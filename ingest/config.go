@@ -95,7 +95,8 @@ type Deps struct {
 	Failpoints env.Failpoints
 	// OpenLog opens a pipeline's log; nil means wal.Open. Tests replace it.
 	OpenLog func(ctx context.Context, p change.PipelineID) (Log, error)
-	// RemoveLog deletes a dropped pipeline's log, Config.LogDir; nil leaves it.
+	// RemoveLog deletes a dropped pipeline's log; nil means the files in Config.LogDir,
+	// or nothing when OpenLog is given.
 	RemoveLog func(p change.PipelineID) error
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"sync"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -54,6 +56,9 @@ func NewSupervisor(cfg Config, deps Deps) *Supervisor {
 	}
 	if deps.OpenLog == nil {
 		deps.OpenLog = walOpener(cfg, deps)
+		if deps.RemoveLog == nil {
+			deps.RemoveLog = func(p change.PipelineID) error { return removeLog(wal.DiskFS(), cfg.LogDir(p)) }
+		}
 	}
 	s := &Supervisor{cfg: cfg, deps: deps, began: make(chan struct{})}
 	s.mu.hosts = map[change.PipelineID]*hosted{}
@@ -76,6 +81,26 @@ func walOpener(cfg Config, deps Deps) func(context.Context, change.PipelineID) (
 			Log: deps.Log, Failpoints: deps.Failpoints,
 		})
 	}
+}
+
+// removeLog deletes a log that nobody has open.
+func removeLog(fsys wal.FS, dir string) error {
+	files, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list log: %w", err)
+	}
+	for _, f := range files {
+		if err := fsys.Remove(filepath.Join(dir, f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove log: %w", err)
+		}
+	}
+	if err := fsys.Remove(dir); err != nil {
+		return fmt.Errorf("remove log: %w", err)
+	}
+	return nil
 }
 
 // Run opens the logs of all pipelines and runs those that are enabled, until ctx ends

@@ -100,3 +100,42 @@ func testWAL(t *testing.T, at env.Failpoint, n int, once bool) {
 		return &change.Batch{Record: r}
 	})
 }
+
+// TestDropRemovesLog leaves no file of the log, and a new pipeline of the name works.
+func TestDropRemovesLog(t *testing.T) {
+	w := newWorld(t, shopFactory(small, nil))
+	w.stop()
+	clock, ids := env.System()
+	cfg := ingest.Config{DataDir: t.TempDir()}
+	c, err := catalog.Open(context.Background(), w.store, catalog.Deps{
+		Clock: clock, IDs: ids, Key: make([]byte, 32), ApplyState: ingest.ApplyState,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := ingest.NewSupervisor(cfg, ingest.Deps{
+		Catalog: c, Clock: clock, IDs: ids, Sources: map[string]ingest.SourceFactory{"generator": w.factory},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Run(ctx) // the cause of its context
+	}()
+	defer func() { cancel(); <-done }()
+	if err := s.Start(ctx, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	snap := c.Snapshot()
+	p, err := snap.Pipeline("shop")
+	snap.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.Drop(ctx, "shop", false); err != nil || len(left) > 0 {
+		t.Fatalf("drop left %v, %v", left, err)
+	}
+	if files, err := wal.DiskFS().List(cfg.LogDir(p.ID)); err == nil {
+		t.Errorf("log still has %v", files)
+	}
+}
