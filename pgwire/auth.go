@@ -183,7 +183,8 @@ func (s *session) scramFirst(binding []byte) (clientFirst, error) {
 		return f, errMalformed()
 	case f.header[0] == 'y' && binding != nil: // -PLUS was offered: somebody took it away
 		return f, fatal(codes.InvalidAuthorizationSpecification, "SCRAM channel binding negotiation error").
-			WithDetail("The client supports SCRAM channel binding but thinks the server does not.  However, this server does support channel binding.")
+			WithDetail("The client supports SCRAM channel binding but thinks the server does not.  " +
+				"However, this server does support channel binding.")
 	case plus:
 		f.binding = binding
 	}

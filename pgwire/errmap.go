@@ -70,8 +70,8 @@ var translations = []translation{
 	{is: schema.ErrInvalid, code: codes.InvalidTableDefinition},
 
 	{
-		is: wal.ErrSliceLost, code: codes.SerializationFailure, message: "rows of the query were moved to the lake while it ran",
-		hint: "Run the statement again.",
+		is: wal.ErrSliceLost, code: codes.SerializationFailure,
+		message: "rows of the query were moved to the lake while it ran", hint: "Run the statement again.",
 	},
 	{is: wal.ErrFull, code: codes.DiskFull, hint: "Wait for compaction, or raise the log's quota."},
 	{is: wal.ErrPoisoned, code: codeIOError, hint: "The log's disk failed a write. See the server log."},

@@ -129,15 +129,18 @@ func (s *session) bind(ctx context.Context, m *pgproto3.Bind) error {
 		return err
 	}
 	if n := len(m.ParameterFormatCodes); n > 1 && n != len(m.Parameters) {
-		return pgerr.New(codes.ProtocolViolation, "bind message has %d parameter formats but %d parameters", n, len(m.Parameters))
+		return pgerr.New(codes.ProtocolViolation, "bind message has %d parameter formats but %d parameters",
+			n, len(m.Parameters))
 	}
 	if len(m.Parameters) != len(st.Params()) {
-		return pgerr.New(codes.ProtocolViolation, "bind message supplies %d parameters, but prepared statement \"%s\" requires %d",
+		return pgerr.New(codes.ProtocolViolation,
+			"bind message supplies %d parameters, but prepared statement \"%s\" requires %d",
 			len(m.Parameters), m.PreparedStatement, len(st.Params()))
 	}
 	columns := len(st.Columns())
 	if n := len(m.ResultFormatCodes); n > 1 && n != columns {
-		return pgerr.New(codes.ProtocolViolation, "bind message has %d result formats but query has %d columns", n, columns)
+		return pgerr.New(codes.ProtocolViolation, "bind message has %d result formats but query has %d columns",
+			n, columns)
 	}
 	paramFormats, err := expandFormats(m.ParameterFormatCodes, len(m.Parameters))
 	if err != nil {

@@ -31,19 +31,26 @@ func dialRaw(t testing.TB, addr string) *rawClient {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	return &rawClient{t: t, conn: conn, f: pgproto3.NewFrontend(conn, conn)}
+	return &rawClient{t: t, conn: conn, f: newFrontend(conn)}
 }
 
 // login starts up with user postgres and reads until ReadyForQuery.
 func login(t testing.TB, addr string) *rawClient {
 	t.Helper()
 	c := dialRaw(t, addr)
-	c.send(&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "postgres", "database": "lake"}})
-	if got := c.until("Z"); !strings.HasSuffix(got, "Z:I") {
-		t.Fatalf("login: %s", got)
-	}
+	c.start()
 	return c
 }
+
+func (c *rawClient) start() {
+	c.t.Helper()
+	c.send(&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "postgres", "database": "lake"}})
+	if got := c.until("Z"); !strings.HasSuffix(got, "Z:I") {
+		c.t.Fatalf("login: %s", got)
+	}
+}
+
+func newFrontend(conn net.Conn) *pgproto3.Frontend { return pgproto3.NewFrontend(conn, conn) }
 
 func (c *rawClient) send(ms ...pgproto3.FrontendMessage) {
 	c.t.Helper()

@@ -283,6 +283,7 @@ func (s *session) terminate(cause error) {
 	s.ending.Store(&cause)
 	s.cancel(cause)
 	s.conn.interruptRead()
+	_ = s.conn.tcp.SetWriteDeadline(s.server.deps.Clock.Now().Add(farewell)) // a client that does not read
 }
 
 // sendError sends and counts an error; like PostgreSQL, it is written out at once.

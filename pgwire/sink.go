@@ -58,7 +58,8 @@ func (k *sink) ParameterStatus(name, value string) error {
 
 // CopyOut implements Sink.
 func (k *sink) CopyOut(format int16, columns int) error {
-	return k.session.conn.send(&pgproto3.CopyOutResponse{OverallFormat: byte(format), ColumnFormatCodes: copyFormats(format, columns)})
+	m := &pgproto3.CopyOutResponse{OverallFormat: byte(format), ColumnFormatCodes: copyFormats(format, columns)}
+	return k.session.conn.send(m)
 }
 
 func copyFormats(format int16, columns int) []uint16 {
@@ -81,7 +82,8 @@ func (k *sink) CopyDone() error {
 // CopyIn implements Sink.
 func (k *sink) CopyIn(format int16, columns int) (CopyReader, error) {
 	c := k.session.conn
-	if err := c.send(&pgproto3.CopyInResponse{OverallFormat: byte(format), ColumnFormatCodes: copyFormats(format, columns)}); err != nil {
+	m := &pgproto3.CopyInResponse{OverallFormat: byte(format), ColumnFormatCodes: copyFormats(format, columns)}
+	if err := c.send(m); err != nil {
 		return nil, err
 	}
 	if err := c.flush(); err != nil {

@@ -74,9 +74,10 @@ func (s *session) negotiate() (*startup, error) {
 		case code>>16 == 3:
 			return parseStartup(code, body, s.conn)
 		case code == codeSSL || code == codeGSS:
-			return nil, fatal(codes.ProtocolViolation, "unsupported frontend protocol %d.%d: encryption was already negotiated", code>>16, code&0xffff)
+			return nil, fatal(codes.ProtocolViolation, "encryption was already negotiated")
 		default:
-			return nil, fatal(codes.FeatureNotSupported, "unsupported frontend protocol %d.%d: server supports 3.0 to 3.2", code>>16, code&0xffff)
+			return nil, fatal(codes.FeatureNotSupported,
+				"unsupported frontend protocol %d.%d: server supports 3.0 to 3.2", code>>16, code&0xffff)
 		}
 	}
 }

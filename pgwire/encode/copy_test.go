@@ -24,11 +24,12 @@ func copyChunk() (*vector.Chunk, []encode.Column) {
 	for i := range lengths {
 		lengths[i] = i % 3
 	}
-	return &vector.Chunk{Rows: n, Columns: []vector.Vector{
+	chunk := &vector.Chunk{Rows: n, Columns: []vector.Vector{
 		withNulls(fixed(kind(vector.Int32), ints...), n, 2), withNulls(texts(vector.String, words...), n, n-1),
 		texts(vector.Blob, words...), fixed(kind(vector.Bool), make([]uint8, n)...),
 		fixed(kind(vector.TimestampTZ), stamps...), list(arrays, lengths...),
-	}}, []encode.Column{
+	}}
+	return chunk, []encode.Column{
 		{Name: "n", TypeOID: 23},
 		{Name: "t, \"x\"", TypeOID: 25},
 		{Name: "b", TypeOID: 17},

@@ -47,5 +47,7 @@ type Format struct {
 
 // DefaultFormat is the format of a session that changed nothing.
 func DefaultFormat() Format {
-	return Format{TimeZone: "UTC", DateStyle: "ISO, MDY", IntervalStyle: "postgres", ByteaOutput: "hex", ExtraFloatDigits: 1}
+	return Format{
+		TimeZone: "UTC", DateStyle: "ISO, MDY", IntervalStyle: "postgres", ByteaOutput: "hex", ExtraFloatDigits: 1,
+	}
 }
