@@ -31,13 +31,20 @@ func NewLogReader() *LogReader {
 	return r
 }
 
-// ReadSlice implements SliceReader.
+// ReadSlice implements SliceReader. A slice that turns out to be of a backfill, or
+// not to be, is read all the same: that has no bearing on its rows.
 func (r *LogReader) ReadSlice(ctx context.Context, s LiveSlice, dir string) (arrow.RecordBatch, error) {
-	rec, err := r.reader(dir).ReadSlice(ctx, wal.Slice{
+	want := wal.Slice{
 		Ref: segment.SliceRef{Seq: segment.Seq(s.Seq), Start: s.Start}, Length: s.Length,
 		Table: change.TableID(s.Table), SchemaVersion: s.SchemaVersion, Rows: uint32(s.Rows),
 		Truncate: s.Truncate, Backfill: s.Backfill,
-	})
+	}
+	reader := r.reader(dir)
+	rec, err := reader.ReadSlice(ctx, want)
+	if errors.Is(err, segment.ErrIdentity) {
+		want.Backfill = !want.Backfill
+		rec, err = reader.ReadSlice(ctx, want)
+	}
 	var corrupt *segment.CorruptError
 	switch {
 	case errors.Is(err, wal.ErrSliceLost):

@@ -85,6 +85,7 @@ func TestLogOnDisk(t *testing.T) {
 		h.slices = append(h.slices, rows)
 	}
 	h.live = pub.slices
+	h.live[1].Backfill = true // does not matter
 	p := newTestPool(t, PoolConfig{}, nil)
 	for n := 1; n <= len(h.live); n++ {
 		rel := Relation{Name: "R", Key: h.key, Columns: []Column{

@@ -97,8 +97,9 @@ type LiveSlice struct {
 	Start, Length uint32
 	SchemaVersion uint32
 	Truncate      bool
-	Backfill      bool
-	Rows          int64
+	// Backfill as in the slice; a wrong value costs a second read.
+	Backfill bool
+	Rows     int64
 	// Table is filled in by the worker, from Live.Table.
 	Table uint32
 }
