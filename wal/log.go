@@ -37,7 +37,8 @@ type Log struct {
 		inbox  inbox
 		next   uint64
 		bytes  int64         // of the groups not answered
-		room   chan struct{} // closed when bytes has shrunk
+		room   chan struct{} // closed when bytes has shrunk, if anyone waits for it
+		wanted bool          // someone waits for room
 		closed bool
 		stats  Stats
 		health health
@@ -174,6 +175,7 @@ func (l *Log) enqueue(ctx context.Context, r request) error {
 			return nil
 		}
 		room := l.mu.room
+		l.mu.wanted = true
 		l.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -187,8 +189,10 @@ func (l *Log) enqueue(ctx context.Context, r request) error {
 func (l *Log) dequeued(x *segment.Encoded) {
 	l.mu.Lock()
 	l.mu.bytes -= int64(x.Bytes())
-	close(l.mu.room)
-	l.mu.room = make(chan struct{})
+	if l.mu.wanted {
+		close(l.mu.room)
+		l.mu.room, l.mu.wanted = make(chan struct{}), false
+	}
 	l.mu.Unlock()
 	l.encoder.Release(x)
 }

@@ -19,6 +19,7 @@ type spares struct {
 		next  int
 	}
 	filling filling
+	zeros   []byte
 }
 
 type spareFile struct {
@@ -38,7 +39,10 @@ type filling struct {
 // make commits wait.
 const fillBytes = 1 << 20
 
-func (s *spares) init(d *disk) { s.d = d }
+func (s *spares) init(d *disk) {
+	s.d = d
+	s.zeros = make([]byte, min(fillBytes, d.cfg.SegmentBytes))
+}
 
 // found takes over a file that an earlier process left, unless it is of no use.
 func (s *spares) found(n int, f FileInfo) error {
@@ -165,7 +169,7 @@ func (s *spares) fill() (more bool, err error) {
 		}
 	}
 	n := min(fillBytes, s.d.cfg.SegmentBytes-fl.file.size)
-	_, err = fl.f.WriteAt(make([]byte, n), fl.file.size)
+	_, err = fl.f.WriteAt(s.zeros[:n], fl.file.size)
 	if err == nil {
 		err = fl.f.Sync()
 	}

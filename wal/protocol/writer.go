@@ -144,7 +144,7 @@ func (w *Writer) Active() segment.Seq { return w.tail.Seq }
 // NeedsRetry says that something failed that only Retry moves on.
 func (w *Writer) NeedsRetry() bool {
 	return w.publish.failed != nil && !w.publish.underway ||
-		w.state == poisoned && w.sealing.cut == cutFailed ||
+		w.sealing.cut == cutUninspected || w.sealing.cut == cutFailed ||
 		w.sealing.phase == sealFailed
 }
 
@@ -318,9 +318,12 @@ func (w *Writer) retry() {
 	if w.publish.failed != nil && !w.publish.underway {
 		w.publish.again = true
 	}
-	if w.state == poisoned && w.sealing.cut == cutFailed {
+	switch w.sealing.cut {
+	case cutUninspected:
 		w.sealing.cut = cutInspecting
 		w.emit(Inspect{Seq: w.tail.Seq, End: w.active.durable})
+	case cutFailed:
+		w.sealing.cut = cutWaiting
 	}
 	if w.sealing.phase == sealFailed {
 		w.sealing.phase = sealInspecting

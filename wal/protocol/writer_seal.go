@@ -37,6 +37,10 @@ type cutPhase uint8
 const (
 	cutNone cutPhase = iota
 	cutInspecting
+	// cutUninspected: waits for Retry.
+	cutUninspected
+	// cutFailed: inspected; the marker or the discard waits for Retry. They can be
+	// repeated; the file is not inspected again, since a discard may have happened.
 	cutFailed
 	// cutWaiting: inspected; the seal before it is not done.
 	cutWaiting
@@ -54,7 +58,7 @@ func (w *Writer) inspected(ev Inspected) {
 		return
 	}
 	if ev.Err != nil {
-		w.sealing.cut = cutFailed
+		w.sealing.cut = cutUninspected
 		w.cause = fmt.Errorf("inspect segment %s: %w", ev.Seq.ID(), ev.Err)
 		return
 	}
@@ -119,7 +123,7 @@ func (w *Writer) discarded(ev Discarded) {
 }
 
 func (w *Writer) cutFailed(seq segment.Seq, err error) {
-	w.state, w.sealing.cut = poisoned, cutFailed
+	w.sealing.cut = cutFailed
 	w.cause = fmt.Errorf("cut segment %s: %w", seq.ID(), err)
 }
 
