@@ -70,7 +70,7 @@ func benchLive(log *memorySlices, n int, from, to int64) *Live {
 		{Name: "amount", Type: arrow.PrimitiveTypes.Float64},
 		{Name: "qty", Type: arrow.PrimitiveTypes.Int32},
 	}, nil)
-	live := &Live{Dir: fmt.Sprint(n, from, to), Table: uint32(n)}
+	live := &Live{Dir: fmt.Sprint(n, from, to), Table: uint32(n), Fields: map[uint32][]int32{1: {1, 2, 3, 4}}}
 	rec := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	for i := range n {
 		id := from + int64(i)*7919%(to-from)

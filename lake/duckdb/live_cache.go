@@ -93,16 +93,21 @@ func (c *liveCache) view(ctx context.Context, r *Relation) (*liveView, error) {
 		if err != nil {
 			return nil, err
 		}
-		return liveViewOf(r, v), nil
+		return liveViewOf(r, v)
 	}
 }
 
-func liveViewOf(r *Relation, v *pinned) *liveView {
+func liveViewOf(r *Relation, v *pinned) (*liveView, error) {
 	out := &liveView{pinned: v}
 	for _, g := range v.groups {
-		out.groups = append(out.groups, liveGroup{source: g.source, columns: recordColumns(r, g.schema, g.version)})
+		columns, err := recordColumns(r, g.schema, g.version)
+		if err != nil {
+			v.release()
+			return nil, err
+		}
+		out.groups = append(out.groups, liveGroup{source: g.source, columns: columns})
 	}
-	return out
+	return out, nil
 }
 
 // tableName names a table and the key it is collapsed by.

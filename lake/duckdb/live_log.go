@@ -158,7 +158,10 @@ func (l *liveLog) flush(run *blockRun) error {
 func (l *liveLog) append(r *Relation, s LiveSlice, rec arrow.RecordBatch) error {
 	var key []int
 	if rec != nil {
-		columns := recordColumns(r, rec.Schema(), s.SchemaVersion)
+		columns, err := recordColumns(r, rec.Schema(), s.SchemaVersion)
+		if err != nil {
+			return err
+		}
 		for _, name := range r.Key {
 			i := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
 			if i < 0 || columns[i] < 0 {
@@ -275,31 +278,43 @@ func concatenate(run []arrow.RecordBatch) (arrow.RecordBatch, error) {
 }
 
 // recordColumns finds each column of r in a record of a slice: its index, or -1 when
-// the schema version did not have it.
-func recordColumns(r *Relation, s *arrow.Schema, version uint32) []int {
-	ids := r.Live.Fields[version]
+// the schema version did not have it. It goes by field id only: a name may have meant
+// another column then.
+func recordColumns(r *Relation, s *arrow.Schema, version uint32) ([]int, error) {
+	ids, err := recordFields(r, s, version)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]int, len(r.Columns))
 	for i, c := range r.Columns {
-		out[i] = -1
-		for k := change.SystemColumns; k < s.NumFields(); k++ {
-			if sameColumn(c, s.Field(k), ids, k-change.SystemColumns) {
-				out[i] = k
-				break
-			}
+		out[i] = slices.Index(ids, c.FieldID)
+		if out[i] >= 0 {
+			out[i] += change.SystemColumns
 		}
 	}
-	return out
+	return out, nil
 }
 
-func sameColumn(c Column, f arrow.Field, ids []int32, place int) bool {
-	if ids != nil {
-		return place < len(ids) && ids[place] == c.FieldID
+// recordFields returns the field ids of a record's columns.
+func recordFields(r *Relation, s *arrow.Schema, version uint32) ([]int32, error) {
+	n := s.NumFields() - change.SystemColumns
+	if ids, ok := r.Live.Fields[version]; ok {
+		if len(ids) != n {
+			return nil, fmt.Errorf("relation %q: Live.Fields has %d columns for schema version %d, its records have %d: %w",
+				r.Name, len(ids), version, n, ErrPlan)
+		}
+		return ids, nil
 	}
-	if text, ok := f.Metadata.GetValue("PARQUET:field_id"); ok {
+	ids := make([]int32, max(0, n))
+	for i := range ids {
+		text, _ := s.Field(i + change.SystemColumns).Metadata.GetValue("PARQUET:field_id")
 		id, err := strconv.ParseInt(text, 10, 32)
-		return err == nil && int32(id) == c.FieldID
+		if err != nil {
+			return nil, fmt.Errorf("relation %q: Live.Fields lacks schema version %d: %w", r.Name, version, ErrPlan)
+		}
+		ids[i] = int32(id)
 	}
-	return f.Name == c.Name
+	return ids, nil
 }
 
 func releaseAll(run []arrow.RecordBatch) {

@@ -130,7 +130,10 @@ func (v *pinned) addGroup(r *Relation, b *liveBlock, parts []driver.Part) error 
 	v.groups = append(v.groups, pinnedGroup{source: source, schema: s, version: b.version})
 	v.rows += source.Rows()
 	if len(r.Key) == 1 {
-		columns := recordColumns(r, s, b.version)
+		columns, err := recordColumns(r, s, b.version)
+		if err != nil {
+			return err
+		}
 		at := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == r.Key[0] })
 		v.key = append(v.key, parts)
 		v.keyColumn = append(v.keyColumn, columns[at])

@@ -81,10 +81,10 @@ type Live struct {
 	Table    uint32
 	// Slices are W \ E of this table, in log order.
 	Slices []LiveSlice
-	// Fields are the field ids of the table's columns, in the order of the slices'
-	// records (system columns not counted), by schema version. Where a version is
-	// missing, columns are found by the record's PARQUET:field_id metadata, else by
-	// name.
+	// Fields are the field ids of the table's columns in the order of the slices'
+	// records (schema.Table.Fields; system columns not counted), for each schema
+	// version that a slice has. Records may carry them as PARQUET:field_id metadata
+	// instead.
 	Fields map[uint32][]int32
 	// CompareTokens says that live changes are not known to be newer than every lake
 	// row: then tokens are compared both ways (M2).
