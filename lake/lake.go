@@ -31,9 +31,9 @@ type Spec struct {
 
 // Warehouse holds lake tables. Safe for concurrent use.
 type Warehouse interface {
-	// Table opens the table, making it, empty, when it is not there or belongs to an
-	// earlier catalog table of that name. The result is for one goroutine at a time,
-	// and there is one committer per table.
+	// Table opens the table. One of another catalog table that has the name goes; one
+	// of this catalog table that has another name is renamed; else it is made, empty.
+	// The result is for one goroutine at a time, and there is one committer per table.
 	Table(ctx context.Context, spec Spec) (Table, error)
 	// Snapshot returns the files of a snapshot. ident is for messages; metadata and
 	// snapshot, as Snapshot.Metadata and ID, decide. Wraps ErrNoSnapshot when it has

@@ -305,6 +305,10 @@ func TestDropTable(t *testing.T) {
 	w := newWorld(t)
 	w.append("", "+1 a")
 	w.compact()
+	if err := w.svc.DropTable(t.Context(), w.table.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.wantLake() // still in use
 	w.update(func(txn *catalog.Txn) error { return txn.DeleteTable(w.table.ID) })
 	for range 2 {
 		if err := w.svc.DropTable(t.Context(), w.table.ID); err != nil {

@@ -26,6 +26,7 @@ type job struct {
 	slices   []catalog.Slice    // the same, in log order
 	shape    protocol.CompactionShape
 	position change.Position
+	lake     catalog.LakeState
 	planned  bool // already in the catalog
 }
 
@@ -55,7 +56,7 @@ func (s *Service) next(id change.TableID, force bool) (*job, error) {
 	if err != nil || len(live) == 0 {
 		return nil, err
 	}
-	j := &job{table: t, pipeline: p}
+	j := &job{table: t, pipeline: p, lake: snap.LakeState(id)}
 	if plans := snap.PlannedCompactions(id); len(plans) > 0 {
 		j.id, j.planned = plans[0].ID, true
 		return j, j.restrict(live, plans[0].Slices)
@@ -147,6 +148,9 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 	tbl, err := s.deps.Warehouse.Table(ctx, spec)
 	if err != nil {
 		return err
+	}
+	if j.lake.Snapshot != 0 && tbl.Head().ID == 0 {
+		return fmt.Errorf("lake table %s is empty, the catalog has its snapshot %d: %w", spec.Ident, j.lake.Snapshot, lake.ErrNoSnapshot)
 	}
 	if !j.planned {
 		if err := s.plan(ctx, j, nil); err != nil {

@@ -183,14 +183,21 @@ func (s *Service) giveUp(ctx context.Context, id change.TableID, why error) erro
 	return nil
 }
 
-// DropTable removes a table's lake side. A compaction of it that runs is waited for.
-// Idempotent.
+// DropTable removes the lake side of a table that was dropped or reset. A compaction of
+// it that runs is waited for. One that has lake rows of its present generation keeps
+// them: they have replaced the old ones already. Idempotent.
 func (s *Service) DropTable(ctx context.Context, id change.TableID) error {
 	turn, err := s.take(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer turn.give()
+	snap := s.deps.Catalog.Snapshot()
+	state := snap.LakeState(id)
+	snap.Close()
+	if state.Snapshot != 0 {
+		return nil
+	}
 	return s.deps.Warehouse.Drop(ctx, id)
 }
 

@@ -39,7 +39,7 @@ var errCrash = errors.New("crashed")
 // world is a catalog, a lake in a directory and a log in memory, with one table
 // people(id key, name).
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	clock *env.Fake
 	store kv.Store
 	dir   string
@@ -60,7 +60,7 @@ type world struct {
 	model     map[int64]string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
 		t: t, clock: env.NewFake(time.Unix(1_700_000_000, 0), 7), store: memkv.New(), dir: t.TempDir(),
@@ -136,7 +136,7 @@ func (w *world) update(fn func(*catalog.Txn) error) {
 	}
 }
 
-func people(t *testing.T) *schema.Table {
+func people(t testing.TB) *schema.Table {
 	t.Helper()
 	s, err := schema.New([]schema.NewField{
 		{Name: "id", Type: schema.Type{Kind: schema.Int64}, OID: 20, TypMod: -1, NotNull: true},
@@ -286,7 +286,7 @@ func (w *world) Superseded(ctx context.Context, plan *duckdb.Plan) iter.Seq2[lak
 	}
 }
 
-func readParquet(ctx context.Context, t *testing.T, path string) []arrow.RecordBatch {
+func readParquet(ctx context.Context, t testing.TB, path string) []arrow.RecordBatch {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,6 +1,7 @@
 package iceberg
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -219,12 +220,16 @@ func ownerKey(id change.TableID) []byte {
 	return binary.BigEndian.AppendUint32([]byte("o"), uint32(id))
 }
 
-// own notes which lake table is about to be made for a catalog table.
+// own notes which lake table is, or is about to be, a catalog table's.
 func (c *Catalog) own(id change.TableID, ident table.Identifier) error {
-	return c.set(ownerKey(id), tableKey(ident)[1:])
+	want := tableKey(ident)[1:]
+	if have, err := c.store.Get(ownerKey(id)); err == nil && bytes.Equal(have, want) {
+		return nil
+	}
+	return c.set(ownerKey(id), want)
 }
 
-// owned is the lake table last made for a catalog table, nil if none was. It may have
+// owned is the lake table last noted for a catalog table, nil if none was. It may have
 // gone, or passed on to another table, since.
 func (c *Catalog) owned(id change.TableID) (table.Identifier, error) {
 	raw, err := c.store.Get(ownerKey(id))

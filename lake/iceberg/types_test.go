@@ -357,3 +357,50 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
 }
+
+func BenchmarkSnapshot(b *testing.B) {
+	clock := env.NewFake(time.Unix(1e9, 0), 1)
+	dir, store := b.TempDir(), newStore(b)
+	w := openWarehouse(b, store, dir, clock)
+	s := everyType(b)
+	tbl, err := w.Table(b.Context(), lake.Spec{Ident: lake.Ident{Namespace: "public", Name: "every"}, Table: 7, Schema: s})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rec := typedRows(b, s, 20)
+	defer rec.Release()
+	for i := range 300 {
+		wr, err := tbl.NewWriter(s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := wr.Write(b.Context(), rec); err != nil {
+			b.Fatal(err)
+		}
+		files, err := wr.Close(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := tbl.Commit(b.Context(), lake.Commit{Base: tbl.Head().ID, CompactionID: fmt.Sprint(i), AddFiles: files}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	head := tbl.Head()
+	b.Run("cold", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			w := openWarehouse(b, store, dir, clock)
+			b.StartTimer()
+			if _, err := w.Snapshot(b.Context(), "every", head.Metadata, head.ID); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("cached", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := w.Snapshot(b.Context(), "every", head.Metadata, head.ID); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -117,16 +117,60 @@ func (w *Warehouse) table(ctx context.Context, spec lake.Spec) (*tableHandle, er
 	meta, location, err := w.catalog.current(ident)
 	switch {
 	case errors.Is(err, icecat.ErrNoSuchTable):
-		return w.create(ctx, spec)
+		return w.renamedOrNew(ctx, spec)
 	case err != nil:
 		return nil, err
 	case meta.Properties()[lake.KeyTableID] != tableID(spec.Table):
 		if err := w.drop(ctx, ident, 0); err != nil {
 			return nil, err
 		}
-		return w.create(ctx, spec)
+		return w.renamedOrNew(ctx, spec)
+	}
+	if err := w.catalog.own(spec.Table, ident); err != nil {
+		return nil, err
 	}
 	return w.open(ctx, spec.Ident, meta, location)
+}
+
+// renamedOrNew gives the name, which is free, to the table that had another one before,
+// or makes the table.
+func (w *Warehouse) renamedOrNew(ctx context.Context, spec lake.Spec) (*tableHandle, error) {
+	before, err := w.catalog.owned(spec.Table)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		return w.create(ctx, spec)
+	}
+	meta, _, err := w.catalog.current(before)
+	if errors.Is(err, icecat.ErrNoSuchTable) || err == nil && meta.Properties()[lake.KeyTableID] != tableID(spec.Table) {
+		return w.create(ctx, spec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ident := identifier(spec.Ident)
+	if err := w.namespace(ctx, ident); err != nil {
+		return nil, err
+	}
+	t, err := w.catalog.RenameTable(ctx, before, ident)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.catalog.own(spec.Table, ident); err != nil {
+		return nil, err
+	}
+	w.log.Info("lake table renamed", env.KeyTable, spec.Ident.String(), "before", strings.Join(before, "."))
+	return w.open(ctx, spec.Ident, t.Metadata(), t.MetadataLocation())
+}
+
+// namespace makes the table's namespace if there is none.
+func (w *Warehouse) namespace(ctx context.Context, ident table.Identifier) error {
+	err := w.catalog.CreateNamespace(ctx, icecat.NamespaceFromIdent(ident), nil)
+	if errors.Is(err, icecat.ErrNamespaceAlreadyExists) {
+		return nil
+	}
+	return err
 }
 
 func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (*tableHandle, error) {
@@ -137,8 +181,7 @@ func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (*tableHandle, e
 	w.creating.Lock()
 	defer w.creating.Unlock()
 	ident := identifier(spec.Ident)
-	ns := icecat.NamespaceFromIdent(ident)
-	if err := w.catalog.CreateNamespace(ctx, ns, nil); err != nil && !errors.Is(err, icecat.ErrNamespaceAlreadyExists) {
+	if err := w.namespace(ctx, ident); err != nil {
 		return nil, err
 	}
 	props := icebergo.Properties{

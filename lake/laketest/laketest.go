@@ -43,6 +43,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 		{"null keys are refused", nullKey},
 		{"old snapshots stay readable until they expire", retention},
 		{"a dropped name starts anew", dropped},
+		{"a renamed table keeps its rows", renamed},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, fresh(t)) })
 	}
@@ -364,4 +365,26 @@ func dropped(t *testing.T, h Harness) {
 	if head := open(t, h, 8).Head(); head.ID != 0 {
 		t.Errorf("a table made after a drop has snapshot %d", head.ID)
 	}
+}
+
+func renamed(t *testing.T, h Harness) {
+	tbl := open(t, h, 7)
+	first := commit(t, tbl, "a", lake.Commit{AddFiles: write(t, tbl, 10, "1|ana")})
+	other := lake.Ident{Namespace: "sales", Name: "persons"}
+	moved, err := h.Warehouse.Table(t.Context(), lake.Spec{Ident: other, Table: 7, Schema: People(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moved.Head().ID != first.ID {
+		t.Errorf("renamed table has snapshot %d, want %d", moved.Head().ID, first.ID)
+	}
+	if head := open(t, h, 8).Head(); head.ID != 0 {
+		t.Errorf("a new table of the old name has snapshot %d", head.ID)
+	}
+	back, err := h.Warehouse.Table(t.Context(), lake.Spec{Ident: ident, Table: 7, Schema: People(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := commit(t, back, "b", lake.Commit{AddFiles: write(t, back, 11, "2|bo")})
+	wantRows(t, h, second, "1|ana|10", "2|bo|11")
 }

@@ -55,6 +55,12 @@ func (w *Warehouse) Table(_ context.Context, spec lake.Spec) (lake.Table, error)
 	s := w.tables[spec.Ident]
 	if s == nil || s.id != spec.Table {
 		s = &state{id: spec.Table}
+		for ident, other := range w.tables {
+			if other.id == spec.Table { // renamed
+				s = other
+				delete(w.tables, ident)
+			}
+		}
 		w.tables[spec.Ident] = s
 	}
 	return &table{w: w, ident: spec.Ident, state: s}, nil
