@@ -1,6 +1,10 @@
 package encode
 
-import "github.com/skipprd/skipprd/lake/vector"
+import (
+	"strings"
+
+	"github.com/skipprd/skipprd/lake/vector"
+)
 
 // withDefaults fills in what COPY's options leave open.
 func (o CopyOptions) withDefaults(k Kind) CopyOptions {
@@ -22,6 +26,29 @@ func (o CopyOptions) withDefaults(k Kind) CopyOptions {
 	return o
 }
 
+// safeColumns tells which types' text consists of digits, letters and " +-.:" only, so
+// that neither the delimiter nor the quote nor the NULL text can occur in it.
+func (o CopyOptions) safeColumns(types []vector.Type, columns []Column) []bool {
+	safe := make([]bool, len(types))
+	for _, special := range []byte{o.Delimiter, o.Quote} {
+		if special != 0 && strings.IndexByte("\t,;|\"'~^", special) < 0 {
+			return safe
+		}
+	}
+	if o.Null != "" && o.Null[0] != '\\' {
+		return safe
+	}
+	for i, t := range types {
+		switch t.Kind {
+		case vector.Bool, vector.Int16, vector.Int32, vector.Int64, vector.UInt8, vector.UInt16, vector.UInt32,
+			vector.UInt64, vector.HugeInt, vector.Float32, vector.Float64, vector.Decimal, vector.Date, vector.Time,
+			vector.Timestamp, vector.TimestampTZ, vector.UUID:
+			safe[i] = columns[i].TypeOID != oidChar
+		}
+	}
+	return safe
+}
+
 func (e *Encoder) textRow(dst []byte, c *vector.Chunk, i int) []byte {
 	start := len(dst)
 	dst = append(dst, 'd', 0, 0, 0, 0)
@@ -36,7 +63,9 @@ func (e *Encoder) textRow(dst []byte, c *vector.Chunk, i int) []byte {
 			continue
 		}
 		at := len(dst)
-		dst = table.escape(f(&e.state, dst, v, i), at)
+		if dst = f(&e.state, dst, v, i); !e.safe[j] {
+			dst = table.escape(dst, at)
+		}
 	}
 	return e.closeMessage(append(dst, '\n'), start)
 }
@@ -63,7 +92,10 @@ func (e *Encoder) csvRow(dst []byte, c *vector.Chunk, i int) []byte {
 			continue
 		}
 		at := len(dst)
-		dst = e.quoteCSV(f(&e.state, dst, v, i), at, j < len(force) && force[j])
+		dst = f(&e.state, dst, v, i)
+		if forced := j < len(force) && force[j]; forced || !e.safe[j] {
+			dst = e.quoteCSV(dst, at, forced)
+		}
 	}
 	return e.closeMessage(append(dst, '\n'), start)
 }

@@ -181,6 +181,33 @@ func appendTwo(dst []byte, v int) []byte { return append(dst, byte('0'+v/10), by
 // civil splits days since 1970-01-01 into the proleptic Gregorian date; year 0 is
 // 1 BC.
 func civil(days int64) (year int64, month, day int) {
+	const eras = 82 // moves the range of the fast way to years ±32800
+	if n := days + 719468 + eras*146097; uint64(n) < 2*eras*146097 {
+		year, month, day = fastCivil(uint32(n))
+		return year - eras*400, month, day
+	}
+	return slowCivil(days)
+}
+
+// fastCivil is Neri's and Schneider's algorithm: n counts from March 1st of year 0.
+func fastCivil(n uint32) (year int64, month, day int) {
+	n1 := 4*n + 3
+	century := n1 / 146097
+	n2 := 4*(n1%146097/4) + 3
+	p := 2939745 * uint64(n2)
+	ofCentury := uint32(p >> 32)
+	ofYear := uint32(p) / 2939745 / 4
+	n3 := 2141*ofYear + 197913
+	year = int64(100*century + ofCentury)
+	month, day = int(n3>>16), int(n3&0xffff/2141)+1
+	if ofYear >= 306 {
+		year++
+		month -= 12
+	}
+	return year, month, day
+}
+
+func slowCivil(days int64) (year int64, month, day int) {
 	z := days + 719468
 	era := floorDiv(z, 146097)
 	doe := z - era*146097

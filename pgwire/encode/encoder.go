@@ -18,6 +18,8 @@ type Encoder struct {
 	spec        Spec
 	cells       []appendFunc
 	escapeTable *escapeTable // COPY text, made at the first use
+	// safe marks columns whose text never needs escapes or quotes in a COPY.
+	safe []bool
 }
 
 // New makes the encoder of a result whose engine types are types, one per
@@ -35,6 +37,7 @@ func New(spec Spec, types []vector.Type) (*Encoder, error) {
 	case Rows, CopyBinary:
 	case CopyText, CopyCSV:
 		e.spec.Copy = spec.Copy.withDefaults(spec.Kind)
+		e.safe = e.spec.Copy.safeColumns(types, spec.Columns)
 	default:
 		return nil, fmt.Errorf("encode: unknown output kind %d", spec.Kind)
 	}
