@@ -84,7 +84,7 @@ var lowLeaves = map[string]int{
 	// The engine's contract of the wire is declared by its consumer (DESIGN §2).
 	"pgwire": 5,
 	// A real server for tests of every layer.
-	"sqltests/pgtest": 0,
+	"sqltests/pgtest": 0, "sqltests/slt": 7,
 }
 
 func levelOf(dir string) int {
@@ -116,7 +116,7 @@ var onlyImporters = map[string][]string{
 	"github.com/duckdb/duckdb-go-bindings": {"lake/duckdb"},
 	"github.com/apache/iceberg-go":         {"lake/iceberg"},
 	"github.com/jackc/pglogrepl":           {"ingest/postgres"},
-	"github.com/pganalyze/pg_query_go":     {"planner/pgsql"},
+	"github.com/pganalyze/pg_query_go":     {"planner"},
 	"github.com/prometheus/client_golang":  {"cmd/skipprd"},
 	"github.com/jackc/pgx/v5/pgproto3":     {"pgwire", "ingest/postgres"},
 }
