@@ -190,3 +190,14 @@ func BenchmarkExtend(b *testing.B) {
 		step()
 	}
 }
+
+// BenchmarkRows is five million rows of four columns through the socket.
+func BenchmarkRows(b *testing.B) {
+	p := newTestPool(b, PoolConfig{}, nil)
+	plan := one(`SELECT i::VARCHAR, 'a string of some length', NULL::VARCHAR, 'short' FROM range(5000000) t(i)`)
+	plan.Output = rowsOutput(4)
+	for b.Loop() {
+		mustDrain(b, p, plan)
+	}
+	b.ReportMetric(5_000_000*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}

@@ -447,6 +447,32 @@ func TestWithPosition(t *testing.T) {
 	}
 }
 
+// TestAllowedDirs: a worker reads lake files in the directories it may, and no others.
+func TestAllowedDirs(t *testing.T) {
+	allowed, other := t.TempDir(), t.TempDir()
+	p := newTestPool(t, PoolConfig{Worker: WorkerConfig{AllowedDirs: []string{allowed}}}, nil)
+	for _, dir := range []string{allowed, other} {
+		sub := filepath.Join(dir, "schema", "table")
+		if err := os.MkdirAll(sub, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f := lakeFile(t, filepath.Join(sub, "a.parquet"), []row{{id: 1}, {id: 2}})
+		deleteFile(t, filepath.Join(sub, "d.parquet"), []place{{f.Path, 0}})
+		f.HasDeletes = true
+		rel := Relation{
+			Name: "R", Columns: []Column{{"id", 1, "BIGINT"}}, Files: []File{f},
+			PositionDeletes: []string{filepath.Join(sub, "d.parquet")},
+		}
+		got, err := run(context.Background(), p, &Plan{SQL: `SELECT id::VARCHAR FROM "R" r`, Relations: []Relation{rel}, Output: rowsOutput(1)})
+		if dir == allowed && (err != nil || !slices.Equal(got, []string{"2"})) {
+			t.Errorf("allowed: %v, %v", got, err)
+		}
+		if dir == other && err == nil {
+			t.Errorf("not allowed: %v", got)
+		}
+	}
+}
+
 // TestLakeTypes reads every lake type from a file as the lake writes it.
 func TestLakeTypes(t *testing.T) {
 	uuid := extensions.NewUUIDType()
