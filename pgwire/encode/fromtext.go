@@ -109,7 +109,7 @@ func scalarFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error) 
 }
 
 func dateTimeFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error) {
-	d, err := parseDateTime(text, inputName(oid))
+	d, err := Input{}.parseDateTime(text, inputName(oid))
 	if err != nil {
 		return dst, err
 	}

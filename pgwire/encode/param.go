@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -11,17 +12,41 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
-// DecodeParam validates a parameter value as the type's input (format 0) or receive
+// DateOrder is how ambiguous dates are read, from DateStyle.
+type DateOrder uint8
+
+// The orders.
+const (
+	MDY DateOrder = iota
+	DMY
+	YMD
+)
+
+// Input is what reading values depends on besides the text. The zero value reads
+// dates as month, day, year and knows no time, so that now and today are refused.
+type Input struct {
+	Order DateOrder
+	// Now is the transaction's time, Zone the session's zone (nil: UTC).
+	Now  time.Time
+	Zone *time.Location
+}
+
+// DecodeParam is Input.Decode of the zero Input.
+func DecodeParam(oid uint32, format int16, b []byte) (text string, err *pgerr.Error) {
+	return Input{}.Decode(oid, format, b)
+}
+
+// Decode validates a parameter value as the type's input (format 0) or receive
 // (format 1) function does, and returns the text that the engine's cast to the type
 // accepts: 't' is "true", bytea is the engine's escaped form, '{1,2}' is "[1, 2]".
 // Types that the engine keeps as exact text come back as that text. b is not kept.
-func DecodeParam(oid uint32, format int16, b []byte) (text string, err *pgerr.Error) {
+func (in Input) Decode(oid uint32, format int16, b []byte) (text string, err *pgerr.Error) {
 	switch format {
 	case 0:
 		if err := validText(b); err != nil {
 			return "", err
 		}
-		return decodeText(oid, string(b))
+		return in.decodeText(oid, string(b))
 	case 1:
 		return decodeBinary(oid, b)
 	}
@@ -41,14 +66,14 @@ func validText(b []byte) *pgerr.Error {
 	return nil
 }
 
-// decodeText is DecodeParam for text.
-func decodeText(oid uint32, text string) (string, *pgerr.Error) {
+// decodeText is Decode for text.
+func (in Input) decodeText(oid uint32, text string) (string, *pgerr.Error) {
 	if elem := ElementOID(oid); elem != 0 {
 		a, err := parseArray(text, elem)
 		if err != nil {
 			return "", err
 		}
-		return a.engineText(func(s string) (string, *pgerr.Error) { return decodeText(elem, s) })
+		return a.engineText(func(s string) (string, *pgerr.Error) { return in.decodeText(elem, s) })
 	}
 	if isRegType(oid) {
 		return text, nil // names are resolved by whoever knows the catalog
@@ -78,7 +103,7 @@ func decodeText(oid uint32, text string) (string, *pgerr.Error) {
 		}
 		return string(n.text(nil)), nil
 	case oidDate, oidTime, oidTimeTZ, oidTimestamp, oidTimestampTZ:
-		return decodeDateTime(oid, text)
+		return in.decodeDateTime(oid, text)
 	case oidInterval:
 		iv, err := parseInterval(text)
 		return iv.engineText(), err
@@ -110,9 +135,9 @@ func errJSON() *pgerr.Error {
 
 // decodeDateTime gives dates and times in the engine's ISO form. A timestamptz
 // without a zone stays so: the engine reads it in the session's zone.
-func decodeDateTime(oid uint32, text string) (string, *pgerr.Error) {
+func (in Input) decodeDateTime(oid uint32, text string) (string, *pgerr.Error) {
 	name := inputName(oid)
-	d, err := parseDateTime(text, name)
+	d, err := in.parseDateTime(text, name)
 	if err != nil {
 		return "", err
 	}

@@ -17,7 +17,7 @@ func errBinary() *pgerr.Error {
 	return pgerr.New(codes.InvalidBinaryRepresentation, "incorrect binary data format in bind parameter")
 }
 
-// decodeBinary is DecodeParam for binary.
+// decodeBinary is Decode for binary.
 func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 	if elem := ElementOID(oid); elem != 0 || isVector(oid) {
 		return decodeBinaryArray(oid, b)

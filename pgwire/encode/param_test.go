@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -73,6 +74,37 @@ func TestDecodeBinaryParam(t *testing.T) {
 		got, err := encode.DecodeParam(test.oid, 1, b)
 		if err != nil || got != test.want {
 			t.Errorf("%s %q: %q, %v, want %q", test.name, test.in, got, err, test.want)
+		}
+	}
+}
+
+func TestInput(t *testing.T) {
+	berlin, err := encode.LoadZone("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2024, 6, 30, 22, 30, 1, 5000, time.UTC) // July 1st in Berlin
+	for _, test := range []struct {
+		in   encode.Input
+		oid  uint32
+		text string
+		want string
+	}{
+		{encode.Input{}, 1082, "02/03/2024", "2024-02-03"},
+		{encode.Input{Order: encode.DMY}, 1082, "02/03/2024", "2024-03-02"},
+		{encode.Input{Order: encode.DMY}, 1082, "31.12.2024", "2024-12-31"},
+		{encode.Input{Order: encode.YMD}, 1082, "24-03-02", "2024-03-02"},
+		{encode.Input{Order: encode.DMY}, 1082, "2024-03-02", "2024-03-02"},
+		{encode.Input{Now: now, Zone: berlin}, 1082, "today", "2024-07-01"},
+		{encode.Input{Now: now}, 1082, "Tomorrow", "2024-07-01"},
+		{encode.Input{Now: now, Zone: berlin}, 1184, "yesterday", "2024-06-30 00:00:00+02:00"},
+		{encode.Input{Now: now, Zone: berlin}, 1114, "now", "2024-07-01 00:30:01.000005"},
+		{encode.Input{Now: now, Zone: berlin}, 1266, "now", "00:30:01.000005+02:00"},
+		{encode.Input{}, 1082, "today", ""},
+	} {
+		got, perr := test.in.Decode(test.oid, 0, []byte(test.text))
+		if got != test.want || (perr == nil) != (test.want != "") {
+			t.Errorf("%+v %s: %q, %v, want %q", test.in, test.text, got, perr, test.want)
 		}
 	}
 }

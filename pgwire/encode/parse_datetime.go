@@ -11,7 +11,7 @@ import (
 )
 
 // dateTime is a parsed date, time or timestamp in any of the forms that PostgreSQL
-// takes under DateStyle ISO, MDY.
+// takes.
 type dateTime struct {
 	infinity int // +1, -1, or 0 for finite values
 	days     int64
@@ -32,6 +32,7 @@ func errFieldRange(text string) *pgerr.Error {
 
 // dateTimeParser collects the fields of one text.
 type dateTimeParser struct {
+	in             Input
 	text, typeName string
 	out            dateTime
 	year           int64
@@ -42,7 +43,7 @@ type dateTimeParser struct {
 	zone           *time.Location
 }
 
-func parseDateTime(text, typeName string) (dateTime, *pgerr.Error) {
+func (in Input) parseDateTime(text, typeName string) (dateTime, *pgerr.Error) {
 	s := strings.ToLower(trimSpace(text))
 	switch s {
 	case "infinity", "+infinity":
@@ -54,7 +55,12 @@ func parseDateTime(text, typeName string) (dateTime, *pgerr.Error) {
 	case "":
 		return dateTime{}, errDateSyntax(typeName, text)
 	}
-	p := &dateTimeParser{text: text, typeName: typeName}
+	if !in.Now.IsZero() {
+		if d, ok := in.relative(s); ok {
+			return d, nil
+		}
+	}
+	p := &dateTimeParser{in: in, text: text, typeName: typeName}
 	fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(spaces+",", r) })
 	for _, f := range fields {
 		if err := p.field(f); err != nil {
@@ -62,6 +68,33 @@ func parseDateTime(text, typeName string) (dateTime, *pgerr.Error) {
 		}
 	}
 	return p.finish()
+}
+
+// relative reads the words that mean a time or a day relative to now.
+func (in Input) relative(word string) (dateTime, bool) {
+	zone := in.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	t := in.Now.In(zone)
+	d := dateTime{
+		hasDate: true, hasTime: true, hasZone: true, days: daysFromCivil(int64(t.Year()), int(t.Month()), t.Day()),
+	}
+	_, d.offset = t.Zone()
+	switch word {
+	case "now":
+		d.micros = int64(t.Hour())*3600e6 + int64(t.Minute())*60e6 + int64(t.Second())*1e6 + int64(t.Nanosecond()/1000)
+		return d, true
+	case "today":
+	case "tomorrow":
+		d.days++
+	case "yesterday":
+		d.days--
+	default:
+		return dateTime{}, false
+	}
+	d.offset = zoneOffset(zone, d.days*dayMicros)
+	return d, true
 }
 
 func (p *dateTimeParser) syntax() *pgerr.Error { return errDateSyntax(p.typeName, p.text) }
@@ -149,7 +182,7 @@ func (p *dateTimeParser) date(f string) *pgerr.Error {
 }
 
 // order decides which number is what: a first number of three or more digits is the
-// year; otherwise month, day, year, as DateStyle MDY says.
+// year; otherwise the session's order holds.
 func (p *dateTimeParser) order(parts []string, n []int64) *pgerr.Error {
 	yearFirst := len(parts[0]) >= 3
 	switch {
@@ -159,9 +192,12 @@ func (p *dateTimeParser) order(parts []string, n []int64) *pgerr.Error {
 	case len(n) == 2:
 		p.day = int(n[0])
 		p.setYear(parts[1], n[1])
-	case yearFirst:
+	case yearFirst, p.in.Order == YMD:
 		p.setYear(parts[0], n[0])
 		p.month, p.day = int(min(n[1], 99)), int(min(n[2], 99))
+	case p.in.Order == DMY:
+		p.day, p.month = int(min(n[0], 99)), int(min(n[1], 99))
+		p.setYear(parts[2], n[2])
 	default:
 		p.month, p.day = int(min(n[0], 99)), int(min(n[1], 99))
 		p.setYear(parts[2], n[2])

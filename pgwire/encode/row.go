@@ -24,45 +24,64 @@ func AppendDataRow(dst []byte, cols []Column, values []any) []byte {
 	return dst
 }
 
-// AppendRow is AppendDataRow in a session's formats, with errors returned.
+// AppendRow is AppendDataRow in a session's formats, with errors returned. For many
+// rows make a RowWriter.
 func AppendRow(dst []byte, f Format, cols []Column, values []any) ([]byte, error) {
-	if len(cols) != len(values) {
-		return dst, fmt.Errorf("encode row: %d values for %d columns", len(values), len(cols))
-	}
-	var s state
-	if err := s.init(f); err != nil {
+	w, err := NewRowWriter(f, cols)
+	if err != nil {
 		return dst, err
 	}
+	return w.Append(dst, values)
+}
+
+// RowWriter writes rows that the server makes itself. Not safe for concurrent use.
+type RowWriter struct {
+	cols    []Column
+	session state
+	plain   state // default formats, on the way to binary forms
+}
+
+// NewRowWriter makes a writer for rows of these columns. The error is 22023 for a bad
+// format.
+func NewRowWriter(f Format, cols []Column) (*RowWriter, error) {
+	w := &RowWriter{cols: cols}
+	if err := w.session.init(f); err != nil {
+		return nil, err
+	}
+	return w, w.plain.init(DefaultFormat())
+}
+
+// Append appends a DataRow with values as AppendDataRow takes them.
+func (w *RowWriter) Append(dst []byte, values []any) ([]byte, error) {
+	if len(w.cols) != len(values) {
+		return dst, fmt.Errorf("encode row: %d values for %d columns", len(values), len(w.cols))
+	}
 	start := len(dst)
-	dst = append(dst, 'D', 0, 0, 0, 0, byte(len(cols)>>8), byte(len(cols)))
-	for i, c := range cols {
+	dst = append(dst, 'D', 0, 0, 0, 0, byte(len(values)>>8), byte(len(values)))
+	for i, c := range w.cols {
 		if values[i] == nil {
 			dst = append(dst, 0xff, 0xff, 0xff, 0xff)
 			continue
 		}
 		at := len(dst)
 		var err error
-		if dst, err = s.appendValue(append(dst, 0, 0, 0, 0), c, values[i]); err != nil {
+		if dst, err = w.appendValue(append(dst, 0, 0, 0, 0), c, values[i]); err != nil {
 			return dst[:start], fmt.Errorf("encode column %s: %w", c.Name, err)
 		}
 		binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
 	}
-	return s.closeMessage(dst, start), s.err
+	return w.session.closeMessage(dst, start), w.session.err
 }
 
-func (s *state) appendValue(dst []byte, c Column, value any) ([]byte, error) {
+func (w *RowWriter) appendValue(dst []byte, c Column, value any) ([]byte, error) {
 	if c.Format == 0 || isTextual(c.TypeOID) {
-		return s.appendGoText(dst, c.TypeOID, value)
+		return w.session.appendGoText(dst, c.TypeOID, value)
 	}
 	parse := binaryFromText(c.TypeOID)
 	if parse == nil {
 		return dst, errNoBinary(c.TypeOID)
 	}
-	var plain state
-	if err := plain.init(DefaultFormat()); err != nil {
-		return dst, err
-	}
-	text, err := plain.appendGoText(nil, c.TypeOID, value)
+	text, err := w.plain.appendGoText(nil, c.TypeOID, value)
 	if err != nil {
 		return dst, err
 	}
