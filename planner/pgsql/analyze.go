@@ -273,6 +273,9 @@ func (u *Use) close() {
 			u.column(i)
 		}
 	}
+	for _, k := range u.Relation.Key {
+		u.column(k) // the rows of the log are matched by key
+	}
 	u.KeyPredicate = strings.Join(u.predicates, " AND ")
 }
 

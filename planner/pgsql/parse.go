@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"fmt"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -124,4 +125,9 @@ func cut(sql string) ([]Piece, error) {
 	}
 	flush(len(sql))
 	return out, nil
+}
+
+// NodeKind is the name of a statement's node: "InsertStmt".
+func NodeKind(n *pg.Node) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", n.GetNode()), "*pg_query.Node_")
 }

@@ -1,0 +1,279 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// cursor is an open cursor of DECLARE. It only goes forward; its plan is pinned when
+// it is declared and runs at the first FETCH, which decides the format.
+type cursor struct {
+	sql     string
+	hold    bool
+	at      time.Time
+	plan    *duckdb.Plan
+	portal  *queryPortal
+	columns []pgwire.Column
+	formats []int16
+}
+
+// Options of DECLARE, as PostgreSQL's parser numbers them.
+const (
+	cursorScroll = 0x0002
+	cursorHold   = 0x0020
+)
+
+func (s *session) closeCursors(held bool) {
+	for name, c := range s.cursors {
+		if held || !c.hold {
+			c.portal.Close()
+			delete(s.cursors, name)
+		}
+	}
+}
+
+func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []uint32) (pgwire.Statement, error) {
+	sel := n.Query.GetSelectStmt()
+	if sel == nil {
+		return nil, refuse(n.Query)
+	}
+	if n.Options&cursorScroll != 0 {
+		return nil, pgerr.New(codes.FeatureNotSupported, "SCROLL cursors are not supported").WithHint("Declare it with NO SCROLL.")
+	}
+	q, err := s.prepareQuery(sql, sel, types)
+	if err != nil {
+		return nil, err
+	}
+	return &declareStatement{session: s, query: q, name: n.Portalname, hold: n.Options&cursorHold != 0}, nil
+}
+
+// declareStatement is DECLARE; unlike other utilities it takes parameters.
+type declareStatement struct {
+	session *session
+	query   *queryStatement
+	name    string
+	hold    bool
+}
+
+// Empty implements pgwire.Statement.
+func (*declareStatement) Empty() bool { return false }
+
+// Params implements pgwire.Statement.
+func (d *declareStatement) Params() []uint32 { return d.query.Params() }
+
+// Columns implements pgwire.Statement.
+func (*declareStatement) Columns() []pgwire.Column { return nil }
+
+// AllowedInAborted implements pgwire.Statement.
+func (*declareStatement) AllowedInAborted() bool { return false }
+
+// Bind implements pgwire.Statement.
+func (d *declareStatement) Bind(_ context.Context, values [][]byte, formats, _ []int16) (pgwire.Portal, error) {
+	params, err := decodeParams(d.query.Params(), values, formats)
+	if err != nil {
+		return nil, err
+	}
+	u := &utility{session: d.session, run: func(ctx context.Context, _ pgwire.Sink) (*result, error) {
+		return &result{tag: "DECLARE CURSOR"}, d.session.declare(ctx, d, params)
+	}}
+	return &utilityPortal{utility: u}, nil
+}
+
+func (s *session) declare(ctx context.Context, d *declareStatement, params []*string) error {
+	if !s.tx.open && !d.hold {
+		return pgerr.New(codes.NoActiveSQLTransaction, "DECLARE CURSOR can only be used in transaction blocks")
+	}
+	if s.cursors[d.name] != nil {
+		return pgerr.New(codes.DuplicateCursor, "cursor \"%s\" already exists", d.name)
+	}
+	if err := d.query.refresh(); err != nil {
+		return err
+	}
+	p := d.query.portal(params, nil)
+	s.tx.queried = true
+	snap, release := s.snapshot()
+	defer release()
+	plan, _, err := s.plan(ctx, snap, p.analysis, params, s.output(duckdb.OutputRows, p.columns, nil))
+	if err != nil {
+		return clientError(ctx, err)
+	}
+	s.cursors[d.name] = &cursor{
+		sql: d.query.sql, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns,
+	}
+	return nil
+}
+
+func (s *session) findCursor(name string) (*cursor, error) {
+	c := s.cursors[name]
+	if c == nil {
+		return nil, pgerr.New(codes.InvalidCursorName, "cursor \"%s\" does not exist", name)
+	}
+	return c, nil
+}
+
+// prepareFetch prepares FETCH and MOVE.
+func (s *session) prepareFetch(n *pg.FetchStmt) (pgwire.Statement, error) {
+	c, err := s.findCursor(n.Portalname)
+	if err != nil {
+		return nil, err
+	}
+	if n.Direction != pg.FetchDirection_FETCH_FORWARD && !(n.Direction == pg.FetchDirection_FETCH_RELATIVE && n.HowMany == 1) || n.HowMany < 0 {
+		return nil, pgerr.New(codes.ObjectNotInPrerequisiteState, "cursor can only scan forward").
+			WithHint("Declare it with SCROLL option to enable backward scan.")
+	}
+	f := &fetchStatement{session: s, name: n.Portalname, move: n.Ismove, count: n.HowMany}
+	if !n.Ismove {
+		f.columns = c.columns
+	}
+	return f, nil
+}
+
+// fetchStatement is FETCH and MOVE.
+type fetchStatement struct {
+	session *session
+	name    string
+	move    bool
+	count   int64
+	columns []pgwire.Column
+}
+
+// Empty implements pgwire.Statement.
+func (*fetchStatement) Empty() bool { return false }
+
+// Params implements pgwire.Statement.
+func (*fetchStatement) Params() []uint32 { return nil }
+
+// Columns implements pgwire.Statement.
+func (f *fetchStatement) Columns() []pgwire.Column { return f.columns }
+
+// AllowedInAborted implements pgwire.Statement.
+func (*fetchStatement) AllowedInAborted() bool { return false }
+
+// Bind implements pgwire.Statement.
+func (f *fetchStatement) Bind(_ context.Context, _ [][]byte, _, resultFormats []int16) (pgwire.Portal, error) {
+	return &fetchPortal{fetch: f, formats: resultFormats, left: f.count}, nil
+}
+
+// fetchPortal hands out the rows of one FETCH.
+type fetchPortal struct {
+	fetch   *fetchStatement
+	formats []int16
+	left    int64
+}
+
+// Columns implements pgwire.Portal.
+func (p *fetchPortal) Columns() []pgwire.Column { return p.fetch.columns }
+
+// Execute implements pgwire.Portal.
+func (p *fetchPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) (string, bool, error) {
+	s := p.fetch.session
+	if s.tx.aborted {
+		return "", false, errAborted
+	}
+	c, err := s.findCursor(p.fetch.name)
+	if err != nil {
+		return "", false, err
+	}
+	s.enter()
+	ctx, stop := s.limitTime(ctx)
+	defer stop()
+	want := min(p.left, math.MaxInt32)
+	if maxRows > 0 {
+		want = min(want, int64(maxRows))
+	}
+	n := 0
+	if want > 0 {
+		if n, err = s.fetch(ctx, c, p.formats, sink, int(want), p.fetch.move); err != nil {
+			return "", false, clientError(ctx, err)
+		}
+	}
+	p.left -= int64(n)
+	word := "FETCH"
+	if p.fetch.move {
+		word = "MOVE"
+	}
+	return fmt.Sprintf("%s %d", word, n), c.portal.done || p.left <= 0 || maxRows == 0, nil
+}
+
+// Close implements pgwire.Portal.
+func (*fetchPortal) Close() {}
+
+func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int, move bool) (int, error) {
+	if !c.portal.started {
+		if err := c.open(ctx, s, formats, move); err != nil {
+			return 0, err
+		}
+	} else if !move && !sameFormats(formats, c.formats, len(c.columns)) {
+		return 0, pgerr.New(codes.FeatureNotSupported, "the formats of a cursor's rows cannot change between fetches")
+	}
+	if move {
+		sink = discard{sink}
+	}
+	return c.portal.run(ctx, sink, n)
+}
+
+// open runs the cursor's plan.
+func (c *cursor) open(ctx context.Context, s *session, formats []int16, move bool) error {
+	if !move {
+		c.formats = formats
+	}
+	c.plan.Output = s.output(duckdb.OutputRows, c.columns, c.formats)
+	c.portal.started = true
+	rows, frame, err := runPlan(ctx, s.engine.deps.Runner, c.plan)
+	if err != nil {
+		return err
+	}
+	c.portal.rows = rows
+	if frame == nil {
+		c.portal.finish()
+		return nil
+	}
+	c.portal.pending, c.portal.pendingRows = frame.Data, frame.Rows
+	return nil
+}
+
+func sameFormats(a, b []int16, n int) bool {
+	at := func(f []int16, i int) int16 {
+		if i < len(f) {
+			return f[i]
+		}
+		return 0
+	}
+	for i := range n {
+		if at(a, i) != at(b, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// discard is a sink that drops rows, for MOVE.
+type discard struct{ pgwire.Sink }
+
+// Rows implements pgwire.Sink.
+func (discard) Rows([]byte, int) error { return nil }
+
+func (s *session) prepareClose(n *pg.ClosePortalStmt) (pgwire.Statement, error) {
+	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+		if n.Portalname == "" {
+			s.closeCursors(true)
+			return &result{tag: "CLOSE CURSOR ALL"}, nil
+		}
+		c, err := s.findCursor(n.Portalname)
+		if err != nil {
+			return nil, err
+		}
+		c.portal.Close()
+		delete(s.cursors, n.Portalname)
+		return &result{tag: "CLOSE CURSOR"}, nil
+	}}, nil
+}

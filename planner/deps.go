@@ -1,0 +1,75 @@
+package planner
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// Deps are the collaborators of an Engine.
+type Deps struct {
+	Catalog   *catalog.Catalog
+	Warehouse Snapshots
+	Runner    Runner
+	DDL       DDL
+	System    SystemRelations
+	Clock     env.Clock
+	Log       *slog.Logger
+	// LogDir is where the log of a pipeline lies.
+	LogDir func(change.PipelineID) string
+	// Sessions lists the client sessions, for pg_stat_activity; nil: none.
+	Sessions func() []SessionInfo
+	// Cancel ends the running statement of a session (terminate: the session); false
+	// when there is no such session. nil: no such function.
+	Cancel func(pid uint32, terminate bool) bool
+	// Version is the PostgreSQL version we speak, "15.8"; Database the only database's
+	// name.
+	Version, Database string
+	// Started is when the server began.
+	Started time.Time
+}
+
+// Snapshots reads lake snapshots. Safe for concurrent use; the result is immutable.
+// Implemented by lake.Warehouse.
+type Snapshots interface {
+	Snapshot(ctx context.Context, ident, metadata string, snapshot int64) (*lake.Snapshot, error)
+}
+
+// Runner runs plans in the engine. Safe for concurrent use.
+type Runner interface {
+	// Query runs a plan to its first rows. It wraps duckdb.ErrSliceLost when a slice of
+	// the plan is gone. The caller closes the result.
+	Query(ctx context.Context, plan *duckdb.Plan) (Rows, error)
+}
+
+// Rows is the answer to a plan. Used by one goroutine.
+type Rows interface {
+	// Next returns the next frame, io.EOF after the last. Its data is valid until the
+	// next call.
+	Next(ctx context.Context) (duckdb.Frame, error)
+	Close()
+}
+
+// PoolRunner makes a Runner of the engine's pool.
+type PoolRunner struct{ Pool *duckdb.Pool }
+
+// Query implements Runner.
+func (r PoolRunner) Query(ctx context.Context, plan *duckdb.Plan) (Rows, error) {
+	s, err := r.Pool.Query(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// DDL runs statements of ours. Implemented by ddl.Executor.
+type DDL interface {
+	Execute(ctx context.Context, s ddl.Statement, session ddl.Session) (*ddl.Result, error)
+}

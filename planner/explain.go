@@ -1,0 +1,314 @@
+package planner
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+type explainOptions struct {
+	analyze, verbose bool
+	json             bool
+}
+
+// prepareExplain prepares EXPLAIN.
+func (s *session) prepareExplain(sql string, n *pg.ExplainStmt, types []uint32) (pgwire.Statement, error) {
+	opts, err := parseExplainOptions(n.Options)
+	if err != nil {
+		return nil, err
+	}
+	sel := n.Query.GetSelectStmt()
+	if sel == nil {
+		return nil, refuse(n.Query)
+	}
+	q, err := s.prepareQuery(sql, sel, types)
+	if err != nil {
+		return nil, err
+	}
+	oid := uint32(pgsql.OIDText)
+	if opts.json {
+		oid = pgsql.OIDJSON
+	}
+	return &explainStatement{query: q, options: opts, columns: []pgwire.Column{column("QUERY PLAN", oid)}}, nil
+}
+
+func parseExplainOptions(list []*pg.Node) (explainOptions, error) {
+	var o explainOptions
+	for _, n := range list {
+		d := n.GetDefElem()
+		v := strings.ToLower(defText(d))
+		on, isBool := defBool(v)
+		switch d.Defname {
+		case "format":
+			switch v {
+			case "text":
+			case "json":
+				o.json = true
+			case "xml", "yaml":
+				return o, pgerr.New(codes.FeatureNotSupported, "EXPLAIN format \"%s\" is not supported", v)
+			default:
+				return o, pgerr.New(codes.InvalidParameterValue, "unrecognized value for EXPLAIN option \"format\": \"%s\"", v)
+			}
+			continue
+		case "analyze":
+			o.analyze = on
+		case "verbose":
+			o.verbose = on
+		case "costs", "buffers", "timing", "summary", "settings", "wal", "generic_plan":
+		default:
+			return o, pgerr.New(codes.Syntax, "unrecognized EXPLAIN option \"%s\"", d.Defname)
+		}
+		if !isBool {
+			return o, pgerr.New(codes.Syntax, "%s requires a Boolean value", d.Defname)
+		}
+	}
+	return o, nil
+}
+
+// explainStatement is EXPLAIN of a query.
+type explainStatement struct {
+	query   *queryStatement
+	options explainOptions
+	columns []pgwire.Column
+}
+
+// Empty implements pgwire.Statement.
+func (*explainStatement) Empty() bool { return false }
+
+// Params implements pgwire.Statement.
+func (e *explainStatement) Params() []uint32 { return e.query.Params() }
+
+// Columns implements pgwire.Statement.
+func (e *explainStatement) Columns() []pgwire.Column { return e.columns }
+
+// AllowedInAborted implements pgwire.Statement.
+func (*explainStatement) AllowedInAborted() bool { return false }
+
+// Bind implements pgwire.Statement.
+func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, resultFormats []int16) (pgwire.Portal, error) {
+	params, err := decodeParams(e.query.Params(), values, formats)
+	if err != nil {
+		return nil, err
+	}
+	s := e.query.session
+	u := &utility{session: s, columns: e.columns, run: func(ctx context.Context, _ pgwire.Sink) (*result, error) {
+		r, err := s.explain(ctx, e, params)
+		if err != nil {
+			return nil, clientError(ctx, err)
+		}
+		return r, nil
+	}}
+	return &utilityPortal{utility: u, formats: resultFormats}, nil
+}
+
+// explanation is what EXPLAIN shows; FORMAT JSON has it as it is.
+type explanation struct {
+	Pin    explainedPin `json:"Pin"`
+	Plan   []string     `json:"Engine Plan"`
+	Millis float64      `json:"Execution Time,omitempty"`
+	SQL    string       `json:"Engine SQL,omitempty"`
+}
+
+type explainedPin struct {
+	Repeatable bool              `json:"Repeatable"`
+	Pipelines  []explainedSource `json:"Pipelines,omitempty"`
+	Tables     []explainedTable  `json:"Tables,omitempty"`
+}
+
+type explainedSource struct {
+	Pipeline string   `json:"Pipeline"`
+	Log      string   `json:"Log Position"`
+	Source   string   `json:"Source Position"`
+	Lag      *float64 `json:"Lag Seconds"`
+}
+
+type explainedTable struct {
+	Table       string `json:"Table"`
+	Snapshot    int64  `json:"Lake Snapshot"`
+	Files       int    `json:"Lake Files"`
+	Pruned      int    `json:"Lake Files Pruned"`
+	LakeRows    int64  `json:"Lake Rows"`
+	DeleteFiles int    `json:"Delete Files"`
+	Slices      int    `json:"Live Slices"`
+	LiveChanges int64  `json:"Live Changes"`
+	Compare     bool   `json:"Compares Tokens"`
+	Predicate   string `json:"Key Predicate,omitempty"`
+}
+
+func (s *session) explain(ctx context.Context, e *explainStatement, params []*string) (*result, error) {
+	if err := e.query.refresh(); err != nil {
+		return nil, err
+	}
+	a := e.query.analysis
+	snap, release := s.snapshot()
+	defer release()
+	out := duckdb.Output{Kind: duckdb.OutputRows, Format: s.format(), Columns: []duckdb.OutputColumn{
+		{Name: "explain_key", TypeOID: pgsql.OIDText, TypMod: -1}, {Name: "explain_value", TypeOID: pgsql.OIDText, TypMod: -1},
+	}}
+	plan, pins, err := s.plan(ctx, snap, a, params, out)
+	if err != nil {
+		return nil, err
+	}
+	x := explanation{Pin: explainedPin{Repeatable: s.repeatable()}}
+	if err := s.explainPin(snap, pins, &x.Pin); err != nil {
+		return nil, err
+	}
+	if e.options.verbose {
+		x.SQL = plan.SQL
+	}
+	word := "EXPLAIN "
+	if e.options.analyze {
+		word = "EXPLAIN ANALYZE "
+	}
+	plan.SQL = word + plan.SQL
+	started := s.engine.deps.Clock.Now()
+	if x.Plan, err = s.enginePlan(ctx, plan); err != nil {
+		return nil, err
+	}
+	if e.options.analyze {
+		x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
+	}
+	return x.result(e.options.json)
+}
+
+// explainPin says what the pin holds: where the logs stood and what each table reads.
+func (s *session) explainPin(snap *catalog.Snapshot, pins []pinned, x *explainedPin) error {
+	seen := map[change.PipelineID]bool{}
+	for _, p := range pins {
+		if p.systemRelation {
+			continue
+		}
+		x.Tables = append(x.Tables, explainedTable{
+			Table: p.name, Snapshot: p.snapshot, Files: p.files, Pruned: p.pruned, LakeRows: p.lakeRows,
+			DeleteFiles: p.deleteFiles, Slices: p.slices, LiveChanges: p.liveRows, Compare: p.compareTokens, Predicate: p.predicate,
+		})
+		if seen[p.pipeline] {
+			continue
+		}
+		seen[p.pipeline] = true
+		off, err := snap.Offset(p.pipeline)
+		if err != nil {
+			return fmt.Errorf("explain: %w", err)
+		}
+		src := explainedSource{Log: fmt.Sprintf("%d:%d", uint64(off.Seq), off.End), Source: string(off.Position)}
+		if pl, err := snap.PipelineByID(p.pipeline); err == nil {
+			src.Pipeline = pl.Name
+		}
+		if !off.CommittedAt.IsZero() {
+			sec := lag(s.engine.deps.Clock.Now(), off.CommittedAt).Seconds()
+			src.Lag = &sec
+		}
+		x.Pipelines = append(x.Pipelines, src)
+	}
+	return nil
+}
+
+// enginePlan runs an EXPLAIN of the engine and returns the lines of its text.
+func (s *session) enginePlan(ctx context.Context, plan *duckdb.Plan) ([]string, error) {
+	rows, frame, err := runPlan(ctx, s.engine.deps.Runner, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var lines []string
+	for frame != nil {
+		for d := frame.Data; len(d) > 0; {
+			n := 1 + int(binary.BigEndian.Uint32(d[1:]))
+			fields := rowFields(d[7:n])
+			d = d[n:]
+			if len(fields) == 2 {
+				lines = append(lines, strings.Split(strings.TrimRight(fields[1], "\n"), "\n")...)
+			}
+		}
+		f, err := rows.Next(ctx)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		frame = &f
+	}
+	return lines, nil
+}
+
+// rowFields reads the text fields of a DataRow's body.
+func rowFields(d []byte) []string {
+	var out []string
+	for len(d) >= 4 {
+		n := int32(binary.BigEndian.Uint32(d))
+		d = d[4:]
+		if n < 0 {
+			out = append(out, "")
+			continue
+		}
+		out = append(out, string(d[:n]))
+		d = d[n:]
+	}
+	return out
+}
+
+func (x *explanation) result(asJSON bool) (*result, error) {
+	r := &result{tag: "EXPLAIN"}
+	if asJSON {
+		b, err := json.MarshalIndent([]*explanation{x}, "", "  ")
+		if err != nil {
+			return nil, fmt.Errorf("explain: %w", err)
+		}
+		r.rows = [][]any{{string(b)}}
+		return r, nil
+	}
+	for _, l := range x.lines() {
+		r.rows = append(r.rows, []any{l})
+	}
+	return r, nil
+}
+
+func (x *explanation) lines() []string {
+	kept := "for the statement"
+	if x.Pin.Repeatable {
+		kept = "for the transaction"
+	}
+	out := []string{"Pin (" + kept + ")"}
+	for _, p := range x.Pin.Pipelines {
+		lagText := "unknown"
+		if p.Lag != nil {
+			lagText = fmt.Sprintf("%.3f s since the source's last commit", *p.Lag)
+		}
+		out = append(out, fmt.Sprintf("  Pipeline %s: log position %s, source position %s, lag %s", p.Pipeline, p.Log, p.Source, lagText))
+	}
+	for _, t := range x.Pin.Tables {
+		out = append(out, fmt.Sprintf("  Table %s: snapshot %d, %d files (%d pruned, %d delete files), %d rows in the lake; %d live slices, %d changes",
+			t.Table, t.Snapshot, t.Files, t.Pruned, t.DeleteFiles, t.LakeRows, t.Slices, t.LiveChanges))
+		if t.Compare {
+			out = append(out, "    live changes may be older than the lake: order tokens are compared")
+		}
+		if t.Predicate != "" {
+			out = append(out, "    key predicate on the log: "+t.Predicate)
+		}
+	}
+	if x.SQL != "" {
+		out = append(out, "Engine SQL: "+x.SQL)
+	}
+	out = append(out, "Engine plan")
+	for _, l := range x.Plan {
+		out = append(out, "  "+l)
+	}
+	if x.Millis > 0 {
+		out = append(out, fmt.Sprintf("Execution Time: %.3f ms", x.Millis))
+	}
+	return out
+}

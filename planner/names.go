@@ -1,0 +1,155 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/planner/pgsql"
+)
+
+// names are the relations of one catalog version. Immutable; it is what statements
+// are analysed against.
+type names struct {
+	version uint64
+	system  SystemRelations
+	schemas map[string]bool
+	tables  map[[2]string]*pgsql.Relation
+}
+
+// namesOf returns the names in a snapshot, made once per catalog version.
+func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
+	if n := e.names.Load(); n != nil && n.version == snap.Version() {
+		return n
+	}
+	n := &names{
+		version: snap.Version(), system: e.deps.System,
+		schemas: map[string]bool{"public": true, "pg_catalog": true, "information_schema": true, "skippr": true},
+		tables:  map[[2]string]*pgsql.Relation{},
+	}
+	for _, s := range snap.Schemas() {
+		n.schemas[s.Name] = true
+	}
+	for _, t := range snap.AllTables() {
+		if t.Current == nil {
+			continue
+		}
+		n.schemas[t.Schema] = true
+		n.tables[[2]string{t.Schema, t.Name}] = relationOf(t)
+	}
+	e.names.Store(n)
+	return n
+}
+
+// HasSchema implements pgsql.Resolver.
+func (n *names) HasSchema(name string) bool { return n.schemas[name] }
+
+// Relation implements pgsql.Resolver.
+func (n *names) Relation(schemaName, name string) (*pgsql.Relation, bool) {
+	if r, ok := n.tables[[2]string{schemaName, name}]; ok {
+		return r, true
+	}
+	sys, ok := n.system.Lookup(schemaName, name)
+	if !ok {
+		return nil, false
+	}
+	r := &pgsql.Relation{Schema: sys.Schema, Name: sys.Name, OID: sys.OID, System: true}
+	for i, c := range sys.Columns {
+		r.Columns = append(r.Columns, pgsql.RelationColumn{
+			Name: c.Name, Type: pgsql.Type{OID: c.TypeOID, Mod: c.TypMod}, Engine: c.EngineType, AttNum: int16(i + 1),
+		})
+	}
+	return r, true
+}
+
+// elsewhere finds tables of that name in schemas that are not on the search path,
+// for a hint.
+func (n *names) elsewhere(name string) []string {
+	var out []string
+	for k := range n.tables {
+		if k[1] == name {
+			out = append(out, k[0]+"."+k[1])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// relationOf describes a table to the analysis.
+func relationOf(t *catalog.Table) *pgsql.Relation {
+	r := &pgsql.Relation{Schema: t.Schema, Name: t.Name, OID: TableOID(t.ID)}
+	for i, f := range t.Current.Fields {
+		attNum := f.AttNum
+		if attNum == 0 {
+			attNum = int16(i + 1)
+		}
+		typ := pgsql.Type{OID: f.OID, Mod: f.TypMod}
+		if !pgsql.KnownType(f.OID) || f.OID == 0 {
+			typ = pgsql.Type{OID: pgsql.OIDText, Mod: -1}
+		}
+		r.Columns = append(r.Columns, pgsql.RelationColumn{
+			Name: f.Name, Type: typ, Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
+		})
+	}
+	for _, id := range t.Current.Key {
+		for i, f := range t.Current.Fields {
+			if f.ID == id {
+				r.Key = append(r.Key, i)
+			}
+		}
+	}
+	return r
+}
+
+// searchPath resolves the setting: schemas that exist, the user's own for "$user",
+// and pg_catalog first unless it is named.
+func (n *names) searchPath(value, user string) []string {
+	var out []string
+	named := false
+	for _, part := range splitList(value) {
+		if part == "$user" {
+			part = user
+		}
+		named = named || part == "pg_catalog"
+		if n.schemas[part] && !slices.Contains(out, part) {
+			out = append(out, part)
+		}
+	}
+	if !named {
+		out = append([]string{"pg_catalog"}, out...)
+	}
+	return out
+}
+
+// splitList cuts a list of identifiers at commas; quoted ones keep their case.
+func splitList(value string) []string {
+	var out []string
+	var b strings.Builder
+	quoted, seen := false, false
+	flush := func() {
+		if s := b.String(); s != "" || seen {
+			out = append(out, s)
+		}
+		b.Reset()
+		seen = false
+	}
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '"' && quoted && i+1 < len(value) && value[i+1] == '"':
+			b.WriteByte(c)
+			i++
+		case c == '"':
+			quoted, seen = !quoted, true
+		case c == ',' && !quoted:
+			flush()
+		case !quoted && (c == ' ' || c == '\t' || c == '\n'):
+		case !quoted && c >= 'A' && c <= 'Z':
+			b.WriteByte(c + 'a' - 'A')
+		default:
+			b.WriteByte(c)
+		}
+	}
+	flush()
+	return out
+}

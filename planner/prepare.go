@@ -1,0 +1,148 @@
+package planner
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+)
+
+// Prepare implements pgwire.Session.
+func (s *session) Prepare(ctx context.Context, sql string, types []uint32) (pgwire.Statement, error) {
+	offset := s.offset(sql)
+	st, err := s.prepare(ctx, sql, types)
+	if e, ok := pgerr.As(err); ok && e.Position > 0 && offset > 0 {
+		return nil, e.WithPosition(e.Position + offset)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+func (s *session) prepare(ctx context.Context, sql string, types []uint32) (pgwire.Statement, error) {
+	if ddl.IsOurs(sql) {
+		return s.prepareDDL(sql)
+	}
+	p, err := pgsql.Parse(sql)
+	if err != nil {
+		return nil, err
+	}
+	if p.Node == nil {
+		return &utility{empty: true, anyTime: true}, nil
+	}
+	if s.tx.aborted && p.Node.GetTransactionStmt() == nil {
+		return nil, errAborted
+	}
+	return s.prepareNode(ctx, p, types)
+}
+
+// prepareNode dispatches on the kind of statement.
+func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint32) (pgwire.Statement, error) {
+	switch n := p.Node.Node.(type) {
+	case *pg.Node_SelectStmt:
+		return s.prepareQuery(p.SQL, n.SelectStmt, types)
+	case *pg.Node_TransactionStmt:
+		return s.prepareTransaction(n.TransactionStmt)
+	case *pg.Node_VariableSetStmt:
+		return s.prepareSet(n.VariableSetStmt)
+	case *pg.Node_VariableShowStmt:
+		return s.prepareShow(n.VariableShowStmt)
+	case *pg.Node_DiscardStmt:
+		return s.prepareDiscard(n.DiscardStmt)
+	case *pg.Node_ExplainStmt:
+		return s.prepareExplain(p.SQL, n.ExplainStmt, types)
+	case *pg.Node_CopyStmt:
+		return s.prepareCopy(p.SQL, n.CopyStmt, types)
+	case *pg.Node_PrepareStmt:
+		return s.preparePrepare(p.SQL, n.PrepareStmt)
+	case *pg.Node_ExecuteStmt:
+		return s.prepareExecute(ctx, p.SQL, n.ExecuteStmt)
+	case *pg.Node_DeallocateStmt:
+		return s.prepareDeallocate(n.DeallocateStmt)
+	case *pg.Node_DeclareCursorStmt:
+		return s.prepareDeclare(p.SQL, n.DeclareCursorStmt, types)
+	case *pg.Node_FetchStmt:
+		return s.prepareFetch(n.FetchStmt)
+	case *pg.Node_ClosePortalStmt:
+		return s.prepareClose(n.ClosePortalStmt)
+	case *pg.Node_UnlistenStmt: // nothing can be listened to
+		return &utility{session: s, run: tagOnly("UNLISTEN")}, nil
+	case *pg.Node_ConstraintsSetStmt: // there are no constraints to defer
+		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
+	}
+	return nil, refuse(p.Node)
+}
+
+// refusals name statements that PostgreSQL has and we do not.
+var refusals = map[string]string{
+	"InsertStmt": "INSERT", "UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE", "TruncateStmt": "TRUNCATE",
+	"CreateStmt": "CREATE TABLE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX",
+	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA", "CreateFunctionStmt": "CREATE FUNCTION",
+	"ListenStmt": "LISTEN", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE", "VacuumStmt": "VACUUM and ANALYZE", "DoStmt": "DO",
+	"CallStmt": "CALL", "GrantStmt": "GRANT and REVOKE", "CreateRoleStmt": "CREATE ROLE", "AlterRoleStmt": "ALTER ROLE",
+	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT", "CheckPointStmt": "CHECKPOINT",
+	"CreateSeqStmt": "CREATE SEQUENCE", "RenameStmt": "ALTER … RENAME", "AlterSystemStmt": "ALTER SYSTEM", "LoadStmt": "LOAD",
+	"CreateExtensionStmt": "CREATE EXTENSION", "CreateEnumStmt": "CREATE TYPE", "CompositeTypeStmt": "CREATE TYPE",
+	"RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW", "ReindexStmt": "REINDEX", "ClusterStmt": "CLUSTER",
+}
+
+func refuse(n *pg.Node) error {
+	kind := pgsql.NodeKind(n)
+	word, ok := refusals[kind]
+	if !ok {
+		word = strings.TrimSuffix(kind, "Stmt")
+	}
+	e := pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
+	if slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE TABLE"}, word) {
+		return e.WithHint("Tables are filled by pipelines: see CREATE PIPELINE.")
+	}
+	return e
+}
+
+// prepareDDL prepares a statement of ours.
+func (s *session) prepareDDL(sql string) (pgwire.Statement, error) {
+	st, err := ddl.Parse(sql)
+	if err != nil {
+		return nil, err
+	}
+	if s.tx.aborted {
+		return nil, errAborted
+	}
+	u := &utility{session: s}
+	for _, c := range ddl.Describe(st) {
+		u.columns = append(u.columns, column(c.Name, c.TypeOID))
+	}
+	u.run = func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		if s.tx.open && !st.Transactional() {
+			return nil, pgerr.New(codes.ActiveSQLTransaction, "%s cannot run inside a transaction block", st.Tag())
+		}
+		r, err := s.engine.deps.DDL.Execute(ctx, st, ddlSession{sink: sink, user: s.user()})
+		if err != nil {
+			return nil, err
+		}
+		return &result{tag: r.Tag, rows: r.Rows}, nil
+	}
+	return u, nil
+}
+
+// ddlSession is a session as ddl sees it.
+type ddlSession struct {
+	sink pgwire.Sink
+	user string
+}
+
+func (d ddlSession) Notice(e *pgerr.Error) error { return d.sink.Notice(e) }
+func (d ddlSession) User() string                { return d.user }
+
+// column describes a result column of the server's own.
+func column(name string, oid uint32) pgwire.Column {
+	return pgwire.Column{Name: name, TypeOID: oid, TypeSize: pgsql.TypeSize(oid), TypMod: -1}
+}

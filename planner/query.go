@@ -1,0 +1,157 @@
+package planner
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/encode"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+)
+
+// queryStatement is a prepared query. Its analysis is made anew when the catalog or
+// the settings it depends on have changed.
+type queryStatement struct {
+	session  *session
+	sql      string
+	sel      *pg.SelectStmt
+	analysis *pgsql.Analysis
+	columns  []pgwire.Column
+	// catalog and settings are the versions of what the analysis was made against.
+	catalog, settings uint64
+}
+
+func (s *session) prepareQuery(sql string, sel *pg.SelectStmt, types []uint32) (*queryStatement, error) {
+	q := &queryStatement{session: s, sql: sql, sel: sel}
+	return q, q.analyze(types)
+}
+
+func (q *queryStatement) analyze(types []uint32) error {
+	s := q.session
+	snap, release := s.snapshotForNames()
+	defer release()
+	n := s.engine.namesOf(snap)
+	a, err := pgsql.AnalyzeSelect(q.sql, q.sel, types, s.env(n))
+	if err != nil {
+		return hintElsewhere(err, n)
+	}
+	q.analysis, q.catalog, q.settings = a, n.version, s.values.Version()
+	q.columns = nil
+	for _, c := range a.Columns {
+		q.columns = append(q.columns, pgwire.Column{
+			Name: c.Name, TableOID: c.TableOID, AttNum: uint16(c.AttNum), TypeOID: c.Type.OID,
+			TypeSize: pgsql.TypeSize(c.Type.OID), TypMod: c.Type.Mod,
+		})
+	}
+	return nil
+}
+
+// hintElsewhere names the tables of other schemas that an undefined table may mean.
+func hintElsewhere(err error, n *names) error {
+	e, ok := pgerr.As(err)
+	if !ok || e.Code != codes.UndefinedTable || e.Hint != "" {
+		return err
+	}
+	name, found := strings.CutPrefix(e.Message, "relation \"")
+	name, _, _ = strings.Cut(name, "\"")
+	if !found || strings.Contains(name, ".") {
+		return err
+	}
+	if other := n.elsewhere(name); len(other) > 0 {
+		return e.WithHint("There is \"%s\": name its schema, or SET search_path.", strings.Join(other, "\", \""))
+	}
+	return err
+}
+
+// Empty implements pgwire.Statement.
+func (q *queryStatement) Empty() bool { return false }
+
+// Params implements pgwire.Statement.
+func (q *queryStatement) Params() []uint32 { return q.analysis.Params }
+
+// Columns implements pgwire.Statement.
+func (q *queryStatement) Columns() []pgwire.Column { return q.columns }
+
+// AllowedInAborted implements pgwire.Statement.
+func (q *queryStatement) AllowedInAborted() bool { return false }
+
+// Bind implements pgwire.Statement.
+func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, resultFormats []int16) (pgwire.Portal, error) {
+	if err := q.refresh(); err != nil {
+		return nil, err
+	}
+	params, err := decodeParams(q.analysis.Params, values, paramFormats)
+	if err != nil {
+		return nil, err
+	}
+	return q.portal(params, resultFormats), nil
+}
+
+func (q *queryStatement) portal(params []*string, formats []int16) *queryPortal {
+	return &queryPortal{session: q.session, analysis: q.analysis, columns: q.columns, params: params, formats: slices.Clone(formats)}
+}
+
+// refresh analyses again when something has changed since.
+func (q *queryStatement) refresh() error {
+	s := q.session
+	snap, release := s.snapshotForNames()
+	version := snap.Version()
+	release()
+	if version == q.catalog && s.values.Version() == q.settings {
+		return nil
+	}
+	before := q.columns
+	if err := q.analyze(q.analysis.Params); err != nil {
+		return err
+	}
+	same := slices.EqualFunc(before, q.columns, func(a, b pgwire.Column) bool {
+		return a.Name == b.Name && a.TypeOID == b.TypeOID && a.TypMod == b.TypMod
+	})
+	if !same {
+		return pgerr.New(codes.FeatureNotSupported, "cached plan must not change result type")
+	}
+	return nil
+}
+
+// decodeParams turns wire values into the engine's texts.
+func decodeParams(types []uint32, values [][]byte, formats []int16) ([]*string, error) {
+	if len(values) != len(types) {
+		return nil, pgerr.New(codes.ProtocolViolation, "bind message supplies %d parameters, but prepared statement requires %d",
+			len(values), len(types))
+	}
+	out := make([]*string, len(values))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		format := int16(0)
+		if i < len(formats) {
+			format = formats[i]
+		}
+		text, err := encode.DecodeParam(types[i], format, v)
+		if err != nil {
+			return nil, err.WithDetail("Parameter $%d.", i+1)
+		}
+		out[i] = &text
+	}
+	return out, nil
+}
+
+// output is how a query's rows are encoded.
+func (s *session) output(kind duckdb.OutputKind, columns []pgwire.Column, formats []int16) duckdb.Output {
+	o := duckdb.Output{Kind: kind, Format: s.format()}
+	for i, c := range columns {
+		oc := duckdb.OutputColumn{Name: c.Name, TypeOID: c.TypeOID, TypMod: c.TypMod}
+		if i < len(formats) {
+			oc.Format = formats[i]
+		}
+		o.Columns = append(o.Columns, oc)
+	}
+	return o
+}

@@ -1,0 +1,251 @@
+package planner
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/encode"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/setting"
+)
+
+// session is one client's SQL session. Used by one goroutine.
+type session struct {
+	engine   *Engine
+	startup  pgwire.Startup
+	values   *setting.Values
+	tx       transaction
+	prepared map[string]*preparedStatement
+	cursors  map[string]*cursor
+	// pieces are where the statements of the last simple query started in it, for
+	// error positions.
+	pieces []pgsql.Piece
+}
+
+func newSession(e *Engine, st pgwire.Startup, values *setting.Values) *session {
+	return &session{
+		engine: e, startup: st, values: values,
+		prepared: map[string]*preparedStatement{}, cursors: map[string]*cursor{},
+	}
+}
+
+// Parameters implements pgwire.Session.
+func (s *session) Parameters() map[string]string { return s.values.Reported() }
+
+// Split implements pgwire.Session.
+func (s *session) Split(sql string) ([]string, error) {
+	s.pieces = nil
+	pieces, err := pgsql.Split(sql, ddl.IsOurs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(pieces))
+	for i, p := range pieces {
+		out[i] = p.SQL
+	}
+	s.pieces = pieces
+	return out, nil
+}
+
+// offset takes the place of the next statement of a simple query.
+func (s *session) offset(sql string) int32 {
+	if len(s.pieces) > 0 && s.pieces[0].SQL == sql {
+		off := s.pieces[0].Offset
+		s.pieces = s.pieces[1:]
+		return off
+	}
+	s.pieces = nil
+	return 0
+}
+
+// Status implements pgwire.Session.
+func (s *session) Status() pgwire.TxStatus {
+	switch {
+	case s.tx.aborted:
+		return pgwire.Aborted
+	case s.tx.open:
+		return pgwire.InTx
+	}
+	return pgwire.Idle
+}
+
+// Fail implements pgwire.Session.
+func (s *session) Fail() {
+	if s.tx.open {
+		s.tx.aborted = true
+		s.closeCursors(false)
+		return
+	}
+	s.endTransaction(false)
+}
+
+// Sync implements pgwire.Session.
+func (s *session) Sync(_ context.Context, failed bool) error {
+	if !s.tx.open {
+		s.endTransaction(!failed)
+	}
+	return nil
+}
+
+// Close implements pgwire.Session.
+func (s *session) Close() {
+	s.closeCursors(true)
+	s.tx.unpin()
+}
+
+// env is what the meaning of statements depends on now.
+func (s *session) env(n *names) *pgsql.Env {
+	user := s.user()
+	return &pgsql.Env{
+		Resolver: n, SearchPath: n.searchPath(s.values.Value("search_path"), user),
+		User: user, SessionUser: s.startup.User, Database: s.engine.deps.Database, Version: s.engine.deps.Version,
+		PID: s.startup.PID, Setting: s.values.Get, Functions: s.engine.functions,
+	}
+}
+
+func (s *session) user() string { return s.startup.User }
+
+// systemEnv is what system relations see in a statement.
+func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
+	d := &s.engine.deps
+	env := &SystemEnv{
+		Snapshot: snap, Now: d.Clock.Now(), Started: d.Started, User: s.user(), Database: d.Database, Version: d.Version,
+		PID: s.startup.PID, SearchPath: n.searchPath(s.values.Value("search_path"), s.user()),
+		Settings: s.values.All(), Sessions: d.Sessions,
+	}
+	if env.Sessions == nil {
+		env.Sessions = func() []SessionInfo { return nil }
+	}
+	for name, p := range s.prepared {
+		env.Prepared = append(env.Prepared, PreparedInfo{Name: name, SQL: p.sql, At: p.at, Params: p.statement.Params(), FromSQL: true})
+	}
+	slices.SortFunc(env.Prepared, func(a, b PreparedInfo) int { return strings.Compare(a.Name, b.Name) })
+	for name, c := range s.cursors {
+		env.Cursors = append(env.Cursors, CursorInfo{Name: name, SQL: c.sql, Hold: c.hold, At: c.at})
+	}
+	slices.SortFunc(env.Cursors, func(a, b CursorInfo) int { return strings.Compare(a.Name, b.Name) })
+	return env
+}
+
+// format is how the session renders values.
+func (s *session) format() duckdb.Format {
+	digits, err := strconv.Atoi(s.values.Value("extra_float_digits"))
+	if err != nil {
+		digits = 1
+	}
+	return duckdb.Format{
+		TimeZone: s.values.Value("TimeZone"), DateStyle: s.values.Value("DateStyle"),
+		IntervalStyle: s.values.Value("IntervalStyle"), ByteaOutput: s.values.Value("bytea_output"),
+		ExtraFloatDigits: digits,
+	}
+}
+
+// row encodes a row that the server makes itself.
+func (s *session) row(dst []byte, columns []pgwire.Column, formats []int16, values []any) ([]byte, error) {
+	cols := make([]encode.Column, len(columns))
+	for i, c := range columns {
+		cols[i] = encode.Column{Name: c.Name, TypeOID: c.TypeOID, TypMod: c.TypMod}
+		if i < len(formats) {
+			cols[i].Format = formats[i]
+		}
+	}
+	return encode.AppendRow(dst, encode.Format(s.format()), cols, values)
+}
+
+// tell sends the settings that changed to the client.
+func (s *session) tell(sink pgwire.Sink) error {
+	for _, c := range s.values.Changes() {
+		if err := sink.ParameterStatus(c.Name, c.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transaction is the state of the session's transaction.
+type transaction struct {
+	// open says that BEGIN started it; implicit that a statement did.
+	open, implicit, aborted bool
+	startedAt               time.Time
+	// pin is the catalog moment that all queries of a REPEATABLE READ transaction see.
+	pin        *catalog.Snapshot
+	queried    bool
+	savepoints []savepoint
+}
+
+type savepoint struct {
+	name string
+	mark int
+}
+
+func (t *transaction) unpin() {
+	if t.pin != nil {
+		t.pin.Close()
+		t.pin = nil
+	}
+}
+
+// enter begins an implicit transaction unless one runs.
+func (s *session) enter() {
+	if s.tx.open || s.tx.implicit {
+		return
+	}
+	s.tx = transaction{implicit: true, startedAt: s.engine.deps.Clock.Now()}
+	s.values.Begin()
+}
+
+// endTransaction ends the transaction, if any.
+func (s *session) endTransaction(commit bool) {
+	if !s.tx.open && !s.tx.implicit {
+		return
+	}
+	s.closeCursors(false)
+	if commit {
+		s.values.Commit()
+	} else {
+		s.values.Rollback()
+	}
+	s.tx.unpin()
+	s.tx = transaction{}
+}
+
+// repeatable reports whether all queries of the transaction see one moment.
+func (s *session) repeatable() bool {
+	level := s.values.Value("transaction_isolation")
+	return s.tx.open && (level == "repeatable read" || level == "serializable")
+}
+
+// snapshot returns the catalog moment of a statement; release lets go of it.
+func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
+	if s.repeatable() {
+		if s.tx.pin == nil {
+			s.tx.pin = s.engine.deps.Catalog.Snapshot()
+		}
+		return s.tx.pin, func() {}
+	}
+	snap = s.engine.deps.Catalog.Snapshot()
+	return snap, snap.Close
+}
+
+var errAborted = pgerr.New(codes.InFailedSQLTransaction,
+	"current transaction is aborted, commands ignored until end of transaction block")
+
+// snapshotForNames is where a statement's names are looked up: the pinned moment of
+// the transaction once there is one.
+func (s *session) snapshotForNames() (snap *catalog.Snapshot, release func()) {
+	if s.tx.pin != nil && s.repeatable() {
+		return s.tx.pin, func() {}
+	}
+	snap = s.engine.deps.Catalog.Snapshot()
+	return snap, snap.Close
+}

@@ -1,0 +1,164 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/setting"
+)
+
+// prepareSet prepares SET and RESET.
+func (s *session) prepareSet(n *pg.VariableSetStmt) (pgwire.Statement, error) {
+	tag := "SET"
+	if n.Kind == pg.VariableSetKind_VAR_RESET || n.Kind == pg.VariableSetKind_VAR_RESET_ALL {
+		tag = "RESET"
+	}
+	return &utility{session: s, run: func(_ context.Context, sink pgwire.Sink) (*result, error) {
+		return &result{tag: tag}, s.set(n, sink)
+	}}, nil
+}
+
+func (s *session) set(n *pg.VariableSetStmt, sink pgwire.Sink) error {
+	if n.IsLocal && !s.tx.open {
+		if err := sink.Notice(warning(codes.NoActiveSQLTransaction, "SET LOCAL can only be used in transaction blocks")); err != nil {
+			return err
+		}
+	}
+	switch n.Kind {
+	case pg.VariableSetKind_VAR_SET_MULTI:
+		return s.setTransaction(n, sink)
+	case pg.VariableSetKind_VAR_RESET_ALL:
+		s.values.ResetAll()
+		return nil
+	case pg.VariableSetKind_VAR_RESET, pg.VariableSetKind_VAR_SET_DEFAULT:
+		if err := s.checkIdentity(n.Name, ""); err != nil {
+			return err
+		}
+		return s.values.Reset(n.Name)
+	case pg.VariableSetKind_VAR_SET_VALUE:
+		value, err := setValue(n)
+		if err != nil {
+			return err
+		}
+		if name := strings.ToLower(n.Name); name == "session_authorization" || name == "role" {
+			return s.checkIdentity(name, value)
+		}
+		if strings.EqualFold(n.Name, "transaction_isolation") && s.tx.queried && !strings.EqualFold(value, s.values.Value("transaction_isolation")) {
+			return pgerr.New(codes.ActiveSQLTransaction, "SET TRANSACTION ISOLATION LEVEL must be called before any query")
+		}
+		return s.values.Set(n.Name, value, n.IsLocal || strings.HasPrefix(strings.ToLower(n.Name), "transaction_"))
+	}
+	return pgerr.New(codes.FeatureNotSupported, "SET %s FROM CURRENT is not supported", n.Name)
+}
+
+// checkIdentity allows SET ROLE and SET SESSION AUTHORIZATION to the session's own
+// user only.
+func (s *session) checkIdentity(name, value string) error {
+	switch strings.ToLower(name) {
+	case "session_authorization", "role":
+		if value != "" && value != "none" && value != s.startup.User {
+			return pgerr.New(codes.FeatureNotSupported, "changing the role of a session is not supported")
+		}
+	}
+	return nil
+}
+
+// setValue renders the arguments of SET as the one text of the value.
+func setValue(n *pg.VariableSetStmt) (string, error) {
+	var parts []string
+	list := false
+	if st, ok := setting.Lookup(n.Name); ok {
+		list = st.List
+	}
+	if len(n.Args) > 1 && !list {
+		return "", pgerr.New(codes.InvalidParameterValue, "SET %s takes only one argument", n.Name)
+	}
+	for _, a := range n.Args {
+		c := a.GetAConst()
+		if tc := a.GetTypeCast(); tc != nil { // SET TIME ZONE INTERVAL '…'
+			c = tc.Arg.GetAConst()
+		}
+		if c == nil {
+			return "", pgerr.New(codes.FeatureNotSupported, "this kind of value in SET is not supported")
+		}
+		switch v := c.Val.(type) {
+		case *pg.A_Const_Ival:
+			parts = append(parts, strconv.Itoa(int(v.Ival.Ival)))
+		case *pg.A_Const_Fval:
+			parts = append(parts, v.Fval.Fval)
+		case *pg.A_Const_Boolval:
+			parts = append(parts, strconv.FormatBool(v.Boolval.Boolval))
+		case *pg.A_Const_Sval:
+			s := v.Sval.Sval
+			if n.Name == "search_path" {
+				s = quoteIdent(s)
+			}
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+// quoteIdent quotes an identifier where PostgreSQL would.
+func quoteIdent(s string) string {
+	plain := s != "" && (s[0] == '_' || s[0] >= 'a' && s[0] <= 'z')
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		plain = plain && (c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9')
+	}
+	if plain {
+		return s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+}
+
+// prepareShow prepares SHOW.
+func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) {
+	if strings.EqualFold(n.Name, "all") {
+		cols := []pgwire.Column{column("name", pgsql.OIDText), column("setting", pgsql.OIDText), column("description", pgsql.OIDText)}
+		return &utility{session: s, columns: cols, run: func(context.Context, pgwire.Sink) (*result, error) {
+			r := &result{tag: "SHOW"}
+			for _, v := range s.values.All() {
+				r.rows = append(r.rows, []any{v.Name, v.Value, v.Description})
+			}
+			return r, nil
+		}}, nil
+	}
+	name := n.Name
+	if st, ok := setting.Lookup(name); ok {
+		name = st.Name
+	} else if _, ok := s.values.Get(name); !ok {
+		return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", n.Name)
+	}
+	return &utility{session: s, columns: []pgwire.Column{column(name, pgsql.OIDText)}, run: func(context.Context, pgwire.Sink) (*result, error) {
+		v, ok := s.values.Get(name)
+		if !ok {
+			return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)
+		}
+		return &result{tag: "SHOW", rows: [][]any{{v}}}, nil
+	}}, nil
+}
+
+// prepareDiscard prepares DISCARD.
+func (s *session) prepareDiscard(n *pg.DiscardStmt) (pgwire.Statement, error) {
+	word := strings.TrimPrefix(n.Target.String(), "DISCARD_")
+	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+		if n.Target == pg.DiscardMode_DISCARD_ALL {
+			if s.tx.open {
+				return nil, pgerr.New(codes.ActiveSQLTransaction, "DISCARD ALL cannot run inside a transaction block")
+			}
+			s.values.ResetAll()
+			s.closeCursors(true)
+			clear(s.prepared)
+		}
+		return &result{tag: fmt.Sprintf("DISCARD %s", word)}, nil
+	}}, nil
+}

@@ -1,0 +1,229 @@
+package planner
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/protocol"
+)
+
+// nowLayout renders the transaction's time for the engine.
+const nowLayout = "2006-01-02 15:04:05.999999-07:00"
+
+// plan makes the plan of an analysed query at a pin.
+func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Analysis, params []*string, out duckdb.Output) (*duckdb.Plan, []pinned, error) {
+	now := "'" + s.tx.startedAt.UTC().Format(nowLayout) + "'"
+	plan := &duckdb.Plan{
+		SQL: strings.ReplaceAll(a.SQL, pgsql.NowMark, now), Params: params, Output: out,
+		Settings: map[string]string{"TimeZone": s.values.Value("TimeZone")},
+	}
+	env := s.systemEnv(snap, s.engine.namesOf(snap))
+	var pins []pinned
+	for _, u := range a.Uses {
+		r, p, err := s.engine.relation(ctx, snap, u, env)
+		if err != nil {
+			return nil, nil, err
+		}
+		plan.Relations = append(plan.Relations, r)
+		pins = append(pins, p)
+	}
+	return plan, pins, nil
+}
+
+// start pins, plans and runs a query to its first frame, taking new pins as the
+// protocol allows. frame is nil when there are no rows.
+func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows, *duckdb.Frame, error) {
+	pin := protocol.Pin{Held: s.repeatable()}
+	for action := pin.Start(); action != protocol.PinGiveUp; {
+		rows, frame, err := s.attempt(ctx, a, params, out)
+		if !errors.Is(err, duckdb.ErrSliceLost) {
+			return rows, frame, err
+		}
+		action = pin.Lost()
+	}
+	return nil, nil, errTooOld
+}
+
+var errTooOld = pgerr.New(codes.SerializationFailure, "snapshot too old").
+	WithDetail("Changes that the query must see were moved to the lake while it ran.").
+	WithHint("Run the transaction again.")
+
+func (s *session) attempt(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows, *duckdb.Frame, error) {
+	snap, release := s.snapshot()
+	plan, _, err := s.plan(ctx, snap, a, params, out)
+	release()
+	if err != nil {
+		return nil, nil, err
+	}
+	return runPlan(ctx, s.engine.deps.Runner, plan)
+}
+
+// runPlan runs a plan to its first frame.
+func runPlan(ctx context.Context, r Runner, plan *duckdb.Plan) (Rows, *duckdb.Frame, error) {
+	rows, err := r.Query(ctx, plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := rows.Next(ctx)
+	if err == io.EOF {
+		return rows, nil, nil
+	}
+	if err != nil {
+		rows.Close()
+		return nil, nil, err
+	}
+	return rows, &f, nil
+}
+
+// queryPortal is a bound query, run on its first Execute. Its stream stays open
+// while it is suspended.
+type queryPortal struct {
+	session  *session
+	analysis *pgsql.Analysis
+	columns  []pgwire.Column
+	params   []*string
+	formats  []int16
+
+	rows    Rows
+	started bool
+	done    bool
+	// pending are messages of the current frame that were not sent yet.
+	pending     []byte
+	pendingRows int
+}
+
+// Columns implements pgwire.Portal.
+func (p *queryPortal) Columns() []pgwire.Column { return p.columns }
+
+// Execute implements pgwire.Portal.
+func (p *queryPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) (string, bool, error) {
+	s := p.session
+	if s.tx.aborted {
+		return "", false, errAborted
+	}
+	s.enter()
+	ctx, stop := s.limitTime(ctx)
+	defer stop()
+	n, err := p.run(ctx, sink, maxRows)
+	if err != nil {
+		p.Close()
+		return "", false, clientError(ctx, err)
+	}
+	if err := s.tell(sink); err != nil {
+		return "", false, err
+	}
+	return fmt.Sprintf("SELECT %d", n), p.done, nil
+}
+
+func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (int, error) {
+	if !p.started {
+		if err := p.begin(ctx); err != nil {
+			return 0, err
+		}
+	}
+	sent := 0
+	for !p.done {
+		if p.pendingRows == 0 {
+			if err := p.next(ctx); err != nil {
+				return sent, err
+			}
+			continue
+		}
+		if maxRows > 0 && sent == maxRows {
+			return sent, nil
+		}
+		n := p.pendingRows
+		if maxRows > 0 {
+			n = min(n, maxRows-sent)
+		}
+		data := p.take(n)
+		if err := sink.Rows(data, n); err != nil {
+			return sent, err
+		}
+		sent += n
+	}
+	return sent, nil
+}
+
+func (p *queryPortal) begin(ctx context.Context) error {
+	s := p.session
+	p.started = true
+	for _, c := range p.analysis.SetConfig {
+		if err := s.values.Set(c.Name, c.Value, c.Local); err != nil {
+			return err
+		}
+	}
+	s.tx.queried = true
+	rows, frame, err := s.start(ctx, p.analysis, p.params, s.output(duckdb.OutputRows, p.columns, p.formats))
+	if err != nil {
+		return err
+	}
+	p.rows = rows
+	if frame == nil {
+		p.finish()
+		return nil
+	}
+	p.pending, p.pendingRows = frame.Data, frame.Rows
+	return nil
+}
+
+func (p *queryPortal) next(ctx context.Context) error {
+	f, err := p.rows.Next(ctx)
+	if err == io.EOF {
+		p.finish()
+		return nil
+	}
+	if errors.Is(err, duckdb.ErrSliceLost) {
+		return errTooOld
+	}
+	if err != nil {
+		return err
+	}
+	p.pending, p.pendingRows = f.Data, f.Rows
+	return nil
+}
+
+// take cuts n messages off the pending ones.
+func (p *queryPortal) take(n int) []byte {
+	if n == p.pendingRows {
+		out := p.pending
+		p.pending, p.pendingRows = nil, 0
+		return out
+	}
+	at := 0
+	for range n {
+		at += 1 + int(binary.BigEndian.Uint32(p.pending[at+1:]))
+	}
+	out := p.pending[:at]
+	p.pending, p.pendingRows = p.pending[at:], p.pendingRows-n
+	return out
+}
+
+func (p *queryPortal) finish() {
+	p.done = true
+	p.Close()
+}
+
+// Close implements pgwire.Portal.
+func (p *queryPortal) Close() {
+	if p.rows != nil {
+		p.rows.Close()
+		p.rows = nil
+	}
+	p.pending, p.pendingRows = nil, 0
+}
+
+// lag is how far a moment lies back.
+func lag(now, at time.Time) time.Duration { return max(0, now.Sub(at)) }

@@ -1,0 +1,197 @@
+package planner
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+func warning(code codes.Code, format string, args ...any) *pgerr.Error {
+	e := pgerr.New(code, format, args...)
+	e.Severity = "WARNING"
+	return e
+}
+
+var errNoTransaction = warning(codes.NoActiveSQLTransaction, "there is no transaction in progress")
+
+// prepareTransaction prepares BEGIN, COMMIT, ROLLBACK and the savepoint statements.
+func (s *session) prepareTransaction(n *pg.TransactionStmt) (pgwire.Statement, error) {
+	u := &utility{session: s, outside: true}
+	switch n.Kind {
+	case pg.TransactionStmtKind_TRANS_STMT_BEGIN, pg.TransactionStmtKind_TRANS_STMT_START:
+		tag := "BEGIN"
+		if n.Kind == pg.TransactionStmtKind_TRANS_STMT_START {
+			tag = "START TRANSACTION"
+		}
+		u.run = func(_ context.Context, sink pgwire.Sink) (*result, error) { return s.begin(tag, n.Options, sink) }
+	case pg.TransactionStmtKind_TRANS_STMT_COMMIT, pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
+		u.anyTime = true
+		commit := n.Kind == pg.TransactionStmtKind_TRANS_STMT_COMMIT
+		u.run = func(_ context.Context, sink pgwire.Sink) (*result, error) { return s.end(commit, n.Chain, sink) }
+	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
+		u.run = func(context.Context, pgwire.Sink) (*result, error) { return s.savepoint(n.SavepointName) }
+	case pg.TransactionStmtKind_TRANS_STMT_RELEASE:
+		u.run = func(context.Context, pgwire.Sink) (*result, error) { return s.releaseSavepoint(n.SavepointName) }
+	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
+		u.anyTime = true
+		u.run = func(context.Context, pgwire.Sink) (*result, error) { return s.rollbackTo(n.SavepointName) }
+	default:
+		return nil, pgerr.New(codes.FeatureNotSupported, "two-phase commit is not supported")
+	}
+	if s.tx.aborted && !u.anyTime {
+		return nil, errAborted
+	}
+	return u, nil
+}
+
+func (s *session) begin(tag string, options []*pg.Node, sink pgwire.Sink) (*result, error) {
+	if s.tx.open {
+		if err := sink.Notice(warning(codes.ActiveSQLTransaction, "there is already a transaction in progress")); err != nil {
+			return nil, err
+		}
+		return &result{tag: tag}, s.transactionModes(options)
+	}
+	s.open()
+	return &result{tag: tag}, s.transactionModes(options)
+}
+
+// open starts a transaction block; an implicit transaction becomes one.
+func (s *session) open() {
+	if !s.tx.implicit {
+		s.tx = transaction{startedAt: s.engine.deps.Clock.Now()}
+		s.values.Begin()
+	}
+	s.tx.open, s.tx.implicit = true, false
+	s.values.ForceLocal("transaction_isolation", s.values.Value("default_transaction_isolation"))
+	s.values.ForceLocal("transaction_read_only", s.values.Value("default_transaction_read_only"))
+}
+
+// transactionModes applies ISOLATION LEVEL, READ ONLY and DEFERRABLE.
+func (s *session) transactionModes(options []*pg.Node) error {
+	for _, o := range options {
+		d := o.GetDefElem()
+		c := d.GetArg().GetAConst()
+		switch d.GetDefname() {
+		case "transaction_isolation":
+			level := c.GetSval().GetSval()
+			if s.tx.queried && level != s.values.Value("transaction_isolation") {
+				return pgerr.New(codes.ActiveSQLTransaction, "SET TRANSACTION ISOLATION LEVEL must be called before any query")
+			}
+			s.values.ForceLocal("transaction_isolation", level)
+		case "transaction_read_only", "transaction_deferrable":
+			on := "off"
+			if c.GetIval().GetIval() != 0 {
+				on = "on"
+			}
+			s.values.ForceLocal(d.Defname, on)
+		}
+	}
+	return nil
+}
+
+// end is COMMIT and ROLLBACK. COMMIT of an aborted transaction rolls back.
+func (s *session) end(commit, chain bool, sink pgwire.Sink) (*result, error) {
+	tag := "ROLLBACK"
+	if commit && !s.tx.aborted {
+		tag = "COMMIT"
+	}
+	if !s.tx.open {
+		if chain {
+			return nil, pgerr.New(codes.NoActiveSQLTransaction, "%s AND CHAIN can only be used in transaction blocks", tag)
+		}
+		s.endTransaction(commit)
+		return &result{tag: tag}, sink.Notice(errNoTransaction)
+	}
+	isolation, readOnly := s.values.Value("transaction_isolation"), s.values.Value("transaction_read_only")
+	s.endTransaction(tag == "COMMIT")
+	if chain {
+		s.open()
+		s.values.ForceLocal("transaction_isolation", isolation)
+		s.values.ForceLocal("transaction_read_only", readOnly)
+	}
+	return &result{tag: tag}, nil
+}
+
+func (s *session) inBlock(what string) error {
+	if s.tx.open {
+		return nil
+	}
+	return pgerr.New(codes.NoActiveSQLTransaction, "%s can only be used in transaction blocks", what)
+}
+
+func (s *session) savepoint(name string) (*result, error) {
+	if err := s.inBlock("SAVEPOINT"); err != nil {
+		return nil, err
+	}
+	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark()})
+	return &result{tag: "SAVEPOINT"}, nil
+}
+
+// findSavepoint returns the index of the newest savepoint of a name.
+func (s *session) findSavepoint(name string) (int, error) {
+	for i := len(s.tx.savepoints) - 1; i >= 0; i-- {
+		if s.tx.savepoints[i].name == name {
+			return i, nil
+		}
+	}
+	return 0, pgerr.New(codes.InvalidSavepointSpecification, "savepoint \"%s\" does not exist", name)
+}
+
+func (s *session) releaseSavepoint(name string) (*result, error) {
+	if err := s.inBlock("RELEASE SAVEPOINT"); err != nil {
+		return nil, err
+	}
+	i, err := s.findSavepoint(name)
+	if err != nil {
+		return nil, err
+	}
+	s.values.Release(s.tx.savepoints[i].mark)
+	s.tx.savepoints = s.tx.savepoints[:i]
+	return &result{tag: "RELEASE"}, nil
+}
+
+func (s *session) rollbackTo(name string) (*result, error) {
+	if err := s.inBlock("ROLLBACK TO SAVEPOINT"); err != nil {
+		return nil, err
+	}
+	i, err := s.findSavepoint(name)
+	if err != nil {
+		return nil, err
+	}
+	s.values.RollbackTo(s.tx.savepoints[i].mark)
+	s.tx.savepoints = s.tx.savepoints[:i+1]
+	s.tx.aborted = false
+	return &result{tag: "ROLLBACK"}, nil
+}
+
+// setTransaction is SET TRANSACTION and SET SESSION CHARACTERISTICS.
+func (s *session) setTransaction(n *pg.VariableSetStmt, sink pgwire.Sink) error {
+	switch n.Name {
+	case "TRANSACTION":
+		if !s.tx.open {
+			return sink.Notice(warning(codes.NoActiveSQLTransaction, "SET TRANSACTION can only be used in transaction blocks"))
+		}
+		return s.transactionModes(n.Args)
+	case "SESSION CHARACTERISTICS":
+		for _, o := range n.Args {
+			d := o.GetDefElem()
+			value := d.GetArg().GetAConst().GetSval().GetSval()
+			if value == "" {
+				value = "off"
+				if d.GetArg().GetAConst().GetIval().GetIval() != 0 {
+					value = "on"
+				}
+			}
+			if err := s.values.Set("default_"+d.Defname, value, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return pgerr.New(codes.FeatureNotSupported, "SET %s is not supported", strings.ToUpper(n.Name))
+}

@@ -1,0 +1,120 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skipprd/skipprd/pgwire"
+)
+
+// result is what a utility statement returns.
+type result struct {
+	// tag is the command tag; "SELECT" and "FETCH" get the number of rows.
+	tag  string
+	rows [][]any
+}
+
+// utility is a statement that the server answers itself. Immutable.
+type utility struct {
+	session *session
+	empty   bool
+	columns []pgwire.Column
+	params  []uint32
+	// anyTime says that it runs in an aborted transaction too.
+	anyTime bool
+	// outside says that it starts no implicit transaction (it controls them).
+	outside bool
+	run     func(ctx context.Context, sink pgwire.Sink) (*result, error)
+}
+
+func tagOnly(tag string) func(context.Context, pgwire.Sink) (*result, error) {
+	return func(context.Context, pgwire.Sink) (*result, error) { return &result{tag: tag}, nil }
+}
+
+// Empty implements pgwire.Statement.
+func (u *utility) Empty() bool { return u.empty }
+
+// Params implements pgwire.Statement.
+func (u *utility) Params() []uint32 { return u.params }
+
+// Columns implements pgwire.Statement.
+func (u *utility) Columns() []pgwire.Column { return u.columns }
+
+// AllowedInAborted implements pgwire.Statement.
+func (u *utility) AllowedInAborted() bool { return u.anyTime }
+
+// Bind implements pgwire.Statement.
+func (u *utility) Bind(_ context.Context, _ [][]byte, _, resultFormats []int16) (pgwire.Portal, error) {
+	return &utilityPortal{utility: u, formats: resultFormats}, nil
+}
+
+// utilityPortal runs a utility statement once and hands out its rows.
+type utilityPortal struct {
+	utility *utility
+	formats []int16
+	result  *result
+	at      int
+}
+
+// Columns implements pgwire.Portal.
+func (p *utilityPortal) Columns() []pgwire.Column { return p.utility.columns }
+
+// Execute implements pgwire.Portal.
+func (p *utilityPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) (string, bool, error) {
+	u := p.utility
+	if u.empty {
+		return "", true, nil
+	}
+	if p.result == nil {
+		r, err := p.first(ctx, sink)
+		if err != nil {
+			return "", false, err
+		}
+		p.result = r
+	}
+	rows := p.result.rows[p.at:]
+	if maxRows > 0 && len(rows) > maxRows {
+		rows = rows[:maxRows]
+	}
+	var buf []byte
+	for _, r := range rows {
+		var err error
+		if buf, err = u.session.row(buf, u.columns, p.formats, r); err != nil {
+			return "", false, err
+		}
+	}
+	if len(rows) > 0 {
+		if err := sink.Rows(buf, len(rows)); err != nil {
+			return "", false, err
+		}
+	}
+	p.at += len(rows)
+	return p.tag(len(rows)), p.at == len(p.result.rows), nil
+}
+
+func (p *utilityPortal) tag(n int) string {
+	if t := p.result.tag; t == "SELECT" || t == "FETCH" {
+		return fmt.Sprintf("%s %d", t, n)
+	}
+	return p.result.tag
+}
+
+func (p *utilityPortal) first(ctx context.Context, sink pgwire.Sink) (*result, error) {
+	s := p.utility.session
+	if s.tx.aborted && !p.utility.anyTime {
+		return nil, errAborted
+	}
+	if !p.utility.outside {
+		s.enter()
+	}
+	ctx, stop := s.limitTime(ctx)
+	defer stop()
+	r, err := p.utility.run(ctx, sink)
+	if err != nil {
+		return nil, err
+	}
+	return r, s.tell(sink)
+}
+
+// Close implements pgwire.Portal.
+func (p *utilityPortal) Close() {}
