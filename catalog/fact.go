@@ -147,6 +147,9 @@ type BackfillProgress struct {
 	Horizon    change.Position
 	StartedAt  time.Time
 	FinishedAt time.Time
+	// Resumed says that a session ended before the copy was complete: rows of a chunk
+	// that it had not finished may be in the log twice. Set before the next session reads.
+	Resumed bool
 }
 
 // LakeState is the lake side of a table that readers may use: written in the same

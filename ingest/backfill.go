@@ -70,6 +70,7 @@ func (s *session) recordHorizon(txn *catalog.Txn) (again []change.TableID, err e
 		if s.progress.compare(horizon, b.Horizon) > 0 {
 			b.Horizon = horizon
 		}
+		b.Resumed = !b.StartedAt.IsZero()
 		if b.StartedAt.IsZero() {
 			b.StartedAt = txn.Now()
 		}

@@ -375,3 +375,22 @@ func TestMaintenance(t *testing.T) {
 	w.wantLake()
 	w.wantNoOrphans()
 }
+
+// A copy that was interrupted reads a chunk again whose first rows are in the lake.
+func TestResumedBackfill(t *testing.T) {
+	w := newWorld(t)
+	w.setTable(func(t *catalog.Table) { t.State = catalog.TableBackfill })
+	w.append("backfill", "+1 a", "+2 b", "+3 c")
+	w.compact()
+	w.setTable(func(t *catalog.Table) { t.Backfill.Resumed = true })
+	w.append("backfill", "+1 a", "+2 later")
+	w.append("backfill", "+3 c", "+4 d")
+	w.compact()
+	w.append("backfill", "+4 d", "+5 e")
+	w.compact()
+	w.wantRows("1 a", "2 later", "3 c", "4 d", "5 e")
+	w.setTable(func(t *catalog.Table) { t.State = catalog.TableReady })
+	w.append("", "~2 bb", "-3")
+	w.compact()
+	w.wantLake()
+}

@@ -8,6 +8,9 @@
 //
 //	live ──plan──▶ planned ──lake commit──▶ in the lake ──ack──▶ acked ──▶ reclaimed
 //
+// Copied rows need no collapse and no search, unless the copy was interrupted: a chunk
+// that was cut short is read again, so its rows may be there twice.
+//
 // A crash anywhere leaves the plan: the next run takes the same slices (C1) and first
 // asks the lake whether its id is there. There is one compaction of a table at a time;
 // the Service holds the table's turn.

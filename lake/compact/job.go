@@ -61,7 +61,7 @@ func (s *Service) next(id change.TableID, force bool) (*job, error) {
 		j.id, j.planned = plans[0].ID, true
 		return j, j.restrict(live, plans[0].Slices)
 	}
-	pick, ok := protocol.PickCompaction(s.candidates(live, p), compactionState(t, force), s.limits(p))
+	pick, ok := protocol.PickCompaction(s.candidates(live, p), compactionState(t, force), s.limits(p, t))
 	if !ok {
 		return nil, nil
 	}
@@ -79,9 +79,12 @@ func (s *Service) next(id change.TableID, force bool) (*job, error) {
 	return j, nil
 }
 
-func (s *Service) limits(p *catalog.Pipeline) protocol.CompactionLimits {
+func (s *Service) limits(p *catalog.Pipeline, t *catalog.Table) protocol.CompactionLimits {
 	lim := s.cfg.limits()
 	lim.WantBytes = min(s.commitBytes(p), lim.MostBytes)
+	if t.Backfill.Resumed { // then copied rows are collapsed like changes
+		lim.MostBackfillBytes = lim.MostBytes
+	}
 	return lim
 }
 

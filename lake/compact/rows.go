@@ -22,10 +22,11 @@ const (
 	tokenColumn = 1
 )
 
-// write turns the job's slices into files: rows of the copy and of tables without a key
-// pass slice by slice, others are collapsed first. base is what the lake keeps.
+// write turns the job's slices into files: rows of a copy made in one go and of tables
+// without a key pass slice by slice, others are collapsed first. base is what the lake
+// keeps.
 func (s *Service) write(ctx context.Context, tbl lake.Table, j *job, base *lake.Snapshot, out *output) error {
-	if j.shape.AppendOnly || len(j.target().Key) == 0 {
+	if j.shape.AppendOnly && !j.table.Backfill.Resumed || len(j.target().Key) == 0 {
 		return s.appendSlices(ctx, tbl, j, out)
 	}
 	batches, err := s.readAll(ctx, j)
