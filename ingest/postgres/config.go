@@ -1,14 +1,17 @@
 package postgres
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
@@ -140,6 +143,9 @@ func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connection options: %w", err)
 	}
+	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(bufio.NewReaderSize(r, receiveBuffer), w)
+	}
 	for name, value := range sessionSettings {
 		cfg.RuntimeParams[name] = value
 	}
@@ -148,6 +154,10 @@ func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
 	}
 	return cfg, nil
 }
+
+// receiveBuffer is how much is read from the server at once: pgproto3 asks for 8 KiB,
+// a system call for every few dozen rows.
+const receiveBuffer = 128 << 10
 
 // sessionSettings make the server write values in the one form that package value
 // reads, and keep it from ending our long transactions.

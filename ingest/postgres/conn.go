@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/skipprd/skipprd/ingest"
 )
@@ -30,6 +32,10 @@ func (s *Source) dial(ctx context.Context) (*pgx.Conn, error) {
 func (s *Source) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
 	cfg := s.cfg.conn.Config.Copy()
 	cfg.RuntimeParams["replication"] = "database"
+	build := cfg.BuildFrontend
+	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return build(&pacedReader{from: r, clock: s.clock}, w)
+	}
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, unavailable("connect for replication", err)

@@ -14,7 +14,24 @@ import (
 type LSN uint64
 
 // String is the usual form: 16/B374D848.
-func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint32(l>>32), uint32(l)) }
+func (l LSN) String() string {
+	var b [17]byte
+	out := appendHex(b[:0], uint32(l>>32))
+	out = append(out, '/')
+	return string(appendHex(out, uint32(l)))
+}
+
+// appendHex writes v in hexadecimal without leading zeros.
+func appendHex(b []byte, v uint32) []byte {
+	shift := 28
+	for shift > 0 && v>>shift == 0 {
+		shift -= 4
+	}
+	for ; shift >= 0; shift -= 4 {
+		b = append(b, "0123456789ABCDEF"[v>>shift&15])
+	}
+	return b
+}
 
 // Position is the position at l.
 func (l LSN) Position() change.Position { return change.Position(l.String()) }
