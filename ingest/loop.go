@@ -14,9 +14,10 @@ import (
 // stream runs the parts of a session until the first of them fails.
 func (s *session) stream(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
+	from, tables := s.progress.from(), s.streamTables()
 	sink := newBatcher(ctx, batcherConfig{
 		clock: s.deps.Clock, limit: s.cfg.GroupBytes, freshness: s.freshness(),
-		interval: s.cfg.GroupInterval, from: s.progress.from(), tables: s.streamTables(),
+		interval: s.cfg.GroupInterval, from: from, tables: tables,
 	})
 	s.live.attach(sink.pendingSince)
 	app := &appender{
@@ -24,9 +25,8 @@ func (s *session) stream(ctx context.Context) error {
 		clock: s.deps.Clock, fail: s.deps.Failpoints, advanced: s.advanced,
 		idleInterval: s.cfg.IdleInterval,
 	}
-	tables := s.streamTables()
 	g.Go(func() error {
-		err := s.source.Stream(ctx, s.progress.from(), tables, sink)
+		err := s.source.Stream(ctx, from, tables, sink)
 		if err == nil {
 			err = errors.New("stream ended")
 		}
@@ -63,7 +63,15 @@ func (s *session) copyTables(ctx context.Context) error {
 			return nil
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	closing := s.backfill
+	s.backfill = nil
+	if err := closing.Close(); err != nil { // it holds a snapshot at the source
+		s.out.Warn("backfill not closed cleanly", env.KeyError, err)
+	}
+	return nil
 }
 
 // keep moves tables on to ready, samples rates and asks the source how it is.

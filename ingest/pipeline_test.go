@@ -23,10 +23,11 @@ func TestPipeline(t *testing.T) {
 	w.start()
 	w.awaitReady("2500")
 	w.expect(small, 2500)
-	st, ok := w.supervisor.Status("shop")
-	if !ok || st.Metrics.Transactions != 2500 || st.LagSeconds != 0 {
-		t.Errorf("status %+v", st)
-	}
+	w.poll("2500 transactions without lag", func() bool {
+		st, ok := w.supervisor.Status("shop")
+		return ok && st.Metrics.Transactions == 2500 && st.LagSeconds == 0 && st.Acked == "2500" &&
+			st.State == string(catalog.PipelineRunning)
+	})
 }
 
 // ackWatch checks each acknowledgement against the log (W1).

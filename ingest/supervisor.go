@@ -179,7 +179,7 @@ func (s *Supervisor) find(ctx context.Context, name string) (*catalog.Pipeline, 
 // still has fn run while the pipeline stands still and no other statement acts on it.
 // The pipeline goes on afterwards.
 func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pipeline, *hosted) error) error {
-	p, h, err := s.find(ctx, name)
+	_, h, err := s.find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,8 @@ func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pi
 		return fmt.Errorf("pipeline %q: %w", name, err)
 	}
 	defer release()
-	if p, err = h.pipeline(); err != nil { // it may have changed while we waited
+	p, err := h.pipeline() // it may have changed while we waited
+	if err != nil {
 		return err
 	}
 	return fn(p, h)

@@ -337,6 +337,20 @@ func (w *world) await(what string, cond func(*catalog.Snapshot) bool) {
 	}
 }
 
+// poll waits until cond holds of what the catalog does not tell of.
+func (w *world) poll(what string, cond func() bool) {
+	w.t.Helper()
+	clock, _ := env.System()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for !cond() {
+		if err := clock.Sleep(ctx, time.Millisecond); err != nil {
+			st, _ := w.supervisor.Status("shop")
+			w.t.Fatalf("polled in vain: %s; %+v", what, st)
+		}
+	}
+}
+
 func (w *world) describe() string {
 	snap := w.catalog.Snapshot()
 	defer snap.Close()
