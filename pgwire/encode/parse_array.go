@@ -1,6 +1,7 @@
 package encode
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func parseArray(text string, elem uint32) (array, *pgerr.Error) {
 	for i := range p.counts {
 		p.counts[i] = -1
 	}
-	lower, err := p.bounds()
+	lower, lengths, err := p.bounds()
 	if err != nil {
 		return array{}, err
 	}
@@ -66,7 +67,7 @@ func parseArray(text string, elem uint32) (array, *pgerr.Error) {
 		p.out.lower = append(p.out.lower, 1)
 	}
 	if lower != nil {
-		if len(lower) != len(p.out.dims) {
+		if !slices.Equal(lengths, p.out.dims) {
 			return array{}, errArray(text, "Specified array dimensions do not match array contents.")
 		}
 		p.out.lower = lower
@@ -88,32 +89,32 @@ func (p *arrayParser) skipSpace() {
 }
 
 // bounds reads [l:u][l:u]=.
-func (p *arrayParser) bounds() (lower []int32, err *pgerr.Error) {
+func (p *arrayParser) bounds() (lower []int32, lengths []int, err *pgerr.Error) {
 	p.skipSpace()
 	for p.peek() == '[' {
 		end := strings.IndexByte(p.text[p.pos:], ']')
 		if end < 0 || len(lower) == maxDimensions {
-			return nil, errArray(p.text, "Missing \"]\" after array dimensions.")
+			return nil, nil, errArray(p.text, "Missing \"]\" after array dimensions.")
 		}
 		l, u, two := strings.Cut(p.text[p.pos+1:p.pos+end], ":")
 		if !two {
 			l, u = "1", l
 		}
 		from, err1 := strconv.ParseInt(l, 10, 32)
-		_, err2 := strconv.ParseInt(u, 10, 32)
+		to, err2 := strconv.ParseInt(u, 10, 32)
 		if err1 != nil || err2 != nil {
-			return nil, errArray(p.text, "\"[\" must introduce explicitly-specified array dimensions.")
+			return nil, nil, errArray(p.text, "\"[\" must introduce explicitly-specified array dimensions.")
 		}
-		lower = append(lower, int32(from))
+		lower, lengths = append(lower, int32(from)), append(lengths, int(to-from+1))
 		p.pos += end + 1
 	}
 	if lower != nil {
 		if p.peek() != '=' {
-			return nil, errArray(p.text, "Missing \"=\" after array dimensions.")
+			return nil, nil, errArray(p.text, "Missing \"=\" after array dimensions.")
 		}
 		p.pos++
 	}
-	return lower, nil
+	return lower, lengths, nil
 }
 
 // list reads {…} at a level of nesting.

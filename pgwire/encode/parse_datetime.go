@@ -115,6 +115,9 @@ func (p *dateTimeParser) field(f string) *pgerr.Error {
 	case "pm":
 		p.pm = true
 		return nil
+	case "allballs":
+		p.out.hasTime, p.out.hasZone = true, true
+		return nil
 	}
 	if m := monthByName(f); m != 0 && p.month == 0 {
 		p.month = m
@@ -123,16 +126,17 @@ func (p *dateTimeParser) field(f string) *pgerr.Error {
 	if isWeekday(f) {
 		return nil
 	}
-	if colon := strings.IndexByte(f, ':'); colon >= 0 && f[0] != '+' && f[0] != '-' && isDigit(f[0]) {
-		if t := strings.IndexByte(f[:colon], 't'); t > 0 {
-			if err := p.date(f[:t]); err != nil {
+	if day, clock, ok := strings.Cut(f, "t"); ok && clock != "" && isDigit(clock[0]) {
+		if day != "" {
+			if err := p.date(day); err != nil {
 				return err
 			}
-			f = f[t+1:]
 		}
-		return p.clock(f)
+		return p.clock(clock)
 	}
 	switch {
+	case isDigit(f[0]) && (strings.Contains(f, ":") || p.compactClock(f)):
+		return p.clock(f)
 	case (f[0] == '+' || f[0] == '-') && (p.out.hasTime || p.out.hasDate):
 		return p.zoneField(f)
 	case isDigit(f[0]):
@@ -238,7 +242,17 @@ func (p *dateTimeParser) bareNumber(f string) *pgerr.Error {
 	return nil
 }
 
-// clock reads hh:mm[:ss[.f]] with an optional zone behind it.
+// compactClock reports whether digits without separators are a time: behind a date,
+// or where only a time makes sense.
+func (p *dateTimeParser) compactClock(f string) bool {
+	digits, _, _ := strings.Cut(f, ".")
+	n := len(strings.TrimLeft(digits, "0123456789"))
+	timeOnly := p.typeName == "time" || p.typeName == "time with time zone"
+	return n == 0 && (len(digits) == 4 || len(digits) == 6) && (p.out.hasDate || timeOnly) && !p.out.hasTime
+}
+
+// clock reads hh:mm[:ss[.f]], or the same without colons, with an optional zone behind
+// it.
 func (p *dateTimeParser) clock(f string) *pgerr.Error {
 	if p.out.hasTime {
 		return p.syntax()
@@ -248,6 +262,16 @@ func (p *dateTimeParser) clock(f string) *pgerr.Error {
 		end++
 	}
 	rest := f[end:]
+	if digits, fraction, point := strings.Cut(f[:end], "."); !strings.Contains(digits, ":") && len(digits) >= 4 {
+		f = digits[:2] + ":" + digits[2:4]
+		if len(digits) == 6 {
+			f += ":" + digits[4:]
+		}
+		if point {
+			f += "." + fraction
+		}
+		end = len(f)
+	}
 	parts := strings.Split(f[:end], ":")
 	if len(parts) < 2 || len(parts) > 3 {
 		return p.syntax()
@@ -396,10 +420,32 @@ func (p *dateTimeParser) finish() (dateTime, *pgerr.Error) {
 		return *o, e
 	}
 	o.days = daysFromCivil(p.year, p.month, p.day)
+	if err := p.inRange(); err != nil {
+		return *o, err
+	}
 	if p.zone != nil {
 		o.offset = zoneOffset(p.zone, o.days*dayMicros+o.micros)
 	}
 	return *o, nil
+}
+
+// The range of dates is PostgreSQL's; that of timestamps ends where microseconds since
+// 1970 do, thirty years before PostgreSQL's.
+const (
+	daysMin      = -2440588   // 4714-11-24 BC
+	daysMax      = 2145042905 // 5874897-12-31
+	stampDaysMax = 106751990
+)
+
+func (p *dateTimeParser) inRange() *pgerr.Error {
+	limit, name := int64(daysMax), "date"
+	if p.typeName != name {
+		limit, name = stampDaysMax, "timestamp"
+	}
+	if p.out.days < daysMin || p.out.days > limit {
+		return pgerr.New(codes.DatetimeFieldOverflow, "%s out of range: \"%s\"", name, p.text)
+	}
+	return nil
 }
 
 // zoneOffset is the offset in force at a local time.

@@ -60,7 +60,7 @@ func parseInterval(text string) (engineInterval, *pgerr.Error) {
 	var sum intervalSum
 	s := strings.ToLower(trimSpace(text))
 	ok := s != ""
-	if strings.HasPrefix(s, "p") || strings.HasPrefix(s, "-p") {
+	if strings.HasPrefix(s, "p") {
 		ok = sum.parseISO(s)
 	} else if ok {
 		ok = sum.parseFields(s)
@@ -76,7 +76,6 @@ func parseInterval(text string) (engineInterval, *pgerr.Error) {
 
 // parseISO reads P1Y2M3DT4H5M6.5S and P1W.
 func (s *intervalSum) parseISO(text string) bool {
-	text, negative := strings.CutPrefix(text, "-")
 	text = text[1:]
 	inTime, seen := false, false
 	for text != "" {
@@ -101,9 +100,6 @@ func (s *intervalSum) parseISO(text string) bool {
 			return false
 		}
 		text, seen = text[n+1:], true
-	}
-	if negative {
-		s.negate()
 	}
 	return seen
 }
