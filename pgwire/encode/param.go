@@ -300,6 +300,9 @@ func engineBlob(b []byte) string {
 	return string(out)
 }
 
+// listTextMax bounds the text of a list: numbers such as 1e100000 grow on the way.
+const listTextMax = 256 << 20
+
 // engineText writes the array as the engine's cast to a list reads it, converting
 // each element by f.
 func (a array) engineText(f func(string) (string, *pgerr.Error)) (string, *pgerr.Error) {
@@ -328,7 +331,9 @@ func (a array) engineText(f func(string) (string, *pgerr.Error)) (string, *pgerr
 			if err != nil {
 				return err
 			}
-			writeListElement(&b, s)
+			if writeListElement(&b, s); b.Len() > listTextMax {
+				return pgerr.New(codes.ProgramLimitExceeded, "array is too large")
+			}
 		}
 		b.WriteByte(']')
 		return nil

@@ -322,65 +322,6 @@ func parseFraction(digits string) (int64, bool) {
 	return (n + 5) / 10, true
 }
 
-func (p *dateTimeParser) zoneField(f string) *pgerr.Error {
-	if p.out.hasZone && p.zone == nil && f != "z" {
-		return p.syntax()
-	}
-	switch f {
-	case "z", "zulu", "utc", "gmt", "ut", "uct":
-		p.out.hasZone = true
-		return nil
-	}
-	if f[0] == '+' || f[0] == '-' {
-		offset, ok := parseOffset(f)
-		if !ok {
-			return p.syntax()
-		}
-		p.out.offset, p.out.hasZone = offset, true
-		return nil
-	}
-	if offset, ok := zoneAbbreviation(f); ok {
-		p.out.offset, p.out.hasZone = offset*900, true
-		return nil
-	}
-	if !strings.Contains(f, "/") {
-		return p.syntax()
-	}
-	loc, err := LoadZone(f)
-	if err != nil {
-		return pgerr.New(codes.InvalidParameterValue, "time zone \"%s\" not recognized", f)
-	}
-	p.zone, p.out.hasZone = loc, true
-	return nil
-}
-
-// zoneAbbreviation gives an abbreviation's offset in quarters of an hour.
-func zoneAbbreviation(f string) (int, bool) {
-	switch f {
-	case "edt":
-		return -16, true
-	case "est", "cdt":
-		return -20, true
-	case "cst", "mdt":
-		return -24, true
-	case "mst", "pdt":
-		return -28, true
-	case "pst":
-		return -32, true
-	case "cet", "bst", "met":
-		return 4, true
-	case "cest", "eet", "mest":
-		return 8, true
-	case "eest", "msk":
-		return 12, true
-	case "wet":
-		return 0, true
-	case "jst", "kst":
-		return 36, true
-	}
-	return 0, false
-}
-
 func (p *dateTimeParser) finish() (dateTime, *pgerr.Error) {
 	o := &p.out
 	if p.am || p.pm {
@@ -446,13 +387,6 @@ func (p *dateTimeParser) inRange() *pgerr.Error {
 		return pgerr.New(codes.DatetimeFieldOverflow, "%s out of range: \"%s\"", name, p.text)
 	}
 	return nil
-}
-
-// zoneOffset is the offset in force at a local time.
-func zoneOffset(loc *time.Location, local int64) int {
-	t := time.UnixMicro(local).UTC()
-	_, offset := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, loc).Zone()
-	return offset
 }
 
 func daysIn(year int64, month int) int {
