@@ -41,7 +41,8 @@ func (w *world) publishRows(b testing.TB, backfill bool, first, stride, n int) {
 		w.start += 256
 		w.log[ref] = batch.Record
 		g := wal.CommittedGroup{Seq: w.seq, End: w.start, Slices: []wal.Slice{{
-			Ref: ref, Length: 256, Table: w.table.ID, SchemaVersion: 1, Rows: uint32(rows), Counts: batch.Counts, Backfill: backfill,
+			Ref: ref, Length: 256, Table: w.table.ID, SchemaVersion: 1, Rows: uint32(rows), Counts: batch.Counts,
+			Backfill: backfill,
 		}}}
 		if err := w.cat.Publish(b.Context(), w.pid, []wal.CommittedGroup{g}); err != nil {
 			b.Fatal(err)

@@ -153,7 +153,8 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 		return err
 	}
 	if j.lake.Snapshot != 0 && tbl.Head().ID == 0 {
-		return fmt.Errorf("lake table %s is empty, the catalog has its snapshot %d: %w", spec.Ident, j.lake.Snapshot, lake.ErrNoSnapshot)
+		return fmt.Errorf("lake table %s is empty, the catalog has its snapshot %d: %w", spec.Ident, j.lake.Snapshot,
+			lake.ErrNoSnapshot)
 	}
 	if !j.planned {
 		if err := s.plan(ctx, j, nil); err != nil {

@@ -40,7 +40,10 @@ func deleteRows(t *testing.T, tbl lake.Table, id string, positions ...lake.Posit
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tbl.Commit(t.Context(), lake.Commit{Base: tbl.Head().ID, CompactionID: id, Generation: 3, AddDeletes: []lake.DeleteFile{*d}}); err != nil {
+	if _, err := tbl.Commit(t.Context(), lake.Commit{
+		Base: tbl.Head().ID, CompactionID: id, Generation: 3,
+		AddDeletes: []lake.DeleteFile{*d},
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,7 +106,10 @@ func TestRewriteDeleteFiles(t *testing.T) {
 	store, dir := newStore(t), t.TempDir()
 	w := openSmall(t, store, dir, clock)
 	s := laketest.People(t)
-	tbl, err := w.Table(t.Context(), lake.Spec{Ident: lake.Ident{Namespace: "public", Name: "people"}, Table: 7, Schema: s})
+	tbl, err := w.Table(t.Context(), lake.Spec{
+		Ident: lake.Ident{Namespace: "public", Name: "people"}, Table: 7,
+		Schema: s,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +185,8 @@ func TestRewriteEveryType(t *testing.T) {
 		}
 		return files
 	})
-	deleteRows(t, tbl, "d", lake.Position{File: tbl.Head().Files[2].Path, Row: 3}, lake.Position{File: tbl.Head().Files[2].Path, Row: 9})
+	deleteRows(t, tbl, "d", lake.Position{File: tbl.Head().Files[2].Path, Row: 3},
+		lake.Position{File: tbl.Head().Files[2].Path, Row: 9})
 	want := render(scan(t, w, table.Identifier{"public", "every"}, tbl.Head()))
 	maintain(t, tbl)
 	if n := len(tbl.Head().Files); n != 1 {
@@ -192,9 +199,15 @@ func TestRewriteEveryType(t *testing.T) {
 	wide.Fields = slices.Clone(s.Fields)
 	wide.Fields[3].Type = schema.Type{Kind: schema.Int64}
 	wide.Fields[5].Name = "renamed"
-	wide.Fields = append(slices.Delete(wide.Fields, 7, 8), schema.Field{ID: s.LastFieldID + 1, Name: "new", Type: schema.Type{Kind: schema.UUID}})
+	wide.Fields = append(slices.Delete(wide.Fields, 7, 8), schema.Field{
+		ID: s.LastFieldID + 1, Name: "new",
+		Type: schema.Type{Kind: schema.UUID},
+	})
 	wide.LastFieldID++
-	if _, err := tbl.Commit(t.Context(), lake.Commit{Base: tbl.Head().ID, CompactionID: "evolve", Schema: &wide}); err != nil {
+	if _, err := tbl.Commit(t.Context(), lake.Commit{
+		Base: tbl.Head().ID, CompactionID: "evolve",
+		Schema: &wide,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	commitFiles(t, tbl, 8, func(i int) []lake.DataFile {

@@ -381,7 +381,10 @@ func BenchmarkSnapshot(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := tbl.Commit(b.Context(), lake.Commit{Base: tbl.Head().ID, CompactionID: fmt.Sprint(i), AddFiles: files}); err != nil {
+		if _, err := tbl.Commit(b.Context(), lake.Commit{
+			Base: tbl.Head().ID, CompactionID: fmt.Sprint(i),
+			AddFiles: files,
+		}); err != nil {
 			b.Fatal(err)
 		}
 	}
