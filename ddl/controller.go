@@ -54,6 +54,7 @@ type Discovered struct {
 	EstimatedRows int64 // -1 unknown
 	Policy        string
 	Unsupported   string // reason, "" when the table is taken in
+	Hint          string // what helps, for an unsupported table
 	TargetTable   string
 }
 

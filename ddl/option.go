@@ -53,12 +53,17 @@ var connectionOptions = map[string][]OptionDoc{
 		{"SSLKEY", "text", "", "file with the client key", checkText},
 		{"CONNECT_TIMEOUT", "integer", "10", "seconds", checkInt(1, 3600)},
 		{"APPLICATION_NAME", "text", "skipprd", "shown in the source's pg_stat_activity", checkText},
+		{"CHANNEL_BINDING", "enum", "prefer", "disable, prefer, require", checkEnum("disable", "prefer", "require")},
+		{"TARGET_SESSION_ATTRS", "text", "any", "which of several hosts to use, as in libpq", checkText},
+		{"OPTIONS", "text", "", "command-line options for the source's server", checkText},
 	},
 	"generator": {
 		{"SEED", "integer", "1", "everything that is generated is a function of it", checkInt(0, 1<<62)},
 		{"RATE", "integer", "100", "transactions a second; 0 is as fast as possible", checkInt(0, 10_000_000)},
 		{"SCALE", "integer", "1", "thousands of customers", checkInt(1, 100_000)},
-		{"TRANSACTIONS", "integer", "0", "stop after so many transactions; 0 never stops", checkInt(0, 1<<62)},
+		{"BACKFILL", "integer", "5 times the customers", "orders that exist at first", checkInt(0, 1_000_000_000)},
+		{"TRANSACTIONS", "integer", "0", "stop after so many transactions; 0 never stops", checkInt(0, 1_000_000_000_000)},
+		{"CHUNK_ROWS", "integer", "50000", "rows that the initial copy takes at a time", checkInt(1, 10_000_000)},
 	},
 }
 

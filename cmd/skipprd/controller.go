@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/lake/compact"
+)
+
+// controller joins the statements (ddl.Controller) to the supervisor of the pipelines
+// and to the compactor.
+type controller struct {
+	*ingest.Supervisor
+	compactor *compact.Service
+}
+
+var _ ddl.Controller = (*controller)(nil)
+
+// Discover lists the columns of the tables that sel names.
+func (c *controller) Discover(ctx context.Context, conn *catalog.Connection, sel catalog.TableSelection) ([]ddl.Discovered, error) {
+	tables, err := c.Supervisor.Discover(ctx, conn, sel)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	var out []ddl.Discovered
+	for _, t := range tables {
+		d := ddl.Discovered{Schema: t.Schema, Table: t.Name, EstimatedRows: t.EstimatedRows, Unsupported: t.Unsupported, Hint: t.Hint}
+		if len(t.Columns) == 0 {
+			out = append(out, d)
+			continue
+		}
+		for _, col := range t.Columns {
+			d := d
+			d.Column, d.SourceType, d.NotNull, d.Policy = col.Name, col.TypeName, col.NotNull, col.Note
+			d.LakeType = schema.EngineType(col.Type)
+			for _, k := range t.Key {
+				d.Key = d.Key || k == col.Name
+			}
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// Validate returns everything that the source lacks.
+func (c *controller) Validate(ctx context.Context, conn *catalog.Connection) ([]ddl.Finding, error) {
+	findings, err := c.Supervisor.Validate(ctx, conn)
+	var out []ddl.Finding
+	for _, f := range findings {
+		out = append(out, ddl.Finding{Check: f.Check, OK: f.OK, Detail: f.Detail, Fix: f.Fix})
+	}
+	return out, problemOf(err)
+}
+
+// Start begins the pipeline's work.
+func (c *controller) Start(ctx context.Context, name string) error {
+	return problemOf(c.Supervisor.Start(ctx, name))
+}
+
+// Stop ends the pipeline's work.
+func (c *controller) Stop(ctx context.Context, name string) error {
+	return problemOf(c.Supervisor.Stop(ctx, name))
+}
+
+// Reset forgets all data of the pipeline.
+func (c *controller) Reset(ctx context.Context, name string) error {
+	return problemOf(c.Supervisor.Reset(ctx, name))
+}
+
+// Drop removes the pipeline.
+func (c *controller) Drop(ctx context.Context, name string, keepData bool) ([]string, error) {
+	left, err := c.Supervisor.Drop(ctx, name, keepData)
+	return left, problemOf(err)
+}
+
+// AddTables takes tables into a pipeline.
+func (c *controller) AddTables(ctx context.Context, name string, tables []catalog.SelectedTable) ([]string, error) {
+	added, err := c.Supervisor.AddTables(ctx, name, tables)
+	return added, problemOf(err)
+}
+
+// DropTable takes a table out of a pipeline.
+func (c *controller) DropTable(ctx context.Context, name string, t catalog.SelectedTable) error {
+	return problemOf(c.Supervisor.DropTable(ctx, name, t))
+}
+
+// ResumeTable lets a stopped table go on.
+func (c *controller) ResumeTable(ctx context.Context, name string, t catalog.SelectedTable) error {
+	return problemOf(c.Supervisor.ResumeTable(ctx, name, t))
+}
+
+// ResyncTable copies a table anew.
+func (c *controller) ResyncTable(ctx context.Context, name string, t catalog.SelectedTable) error {
+	return problemOf(c.Supervisor.ResyncTable(ctx, name, t))
+}
+
+// Compact moves all live changes of the pipeline into the lake.
+func (c *controller) Compact(ctx context.Context, name string) error {
+	return problemOf(c.compactor.Compact(ctx, name))
+}
+
+// Sync runs until the pipeline has caught up.
+func (c *controller) Sync(ctx context.Context, name string, d time.Duration, progress func(string)) ([]ddl.Synced, error) {
+	tables, err := c.Supervisor.Sync(ctx, name, d, func(s ingest.PipelineStatus) {
+		for _, line := range syncLines(&s) {
+			progress(line)
+		}
+	})
+	var out []ddl.Synced
+	for _, t := range tables {
+		out = append(out, ddl.Synced{Table: t.Schema + "." + t.Table, State: t.State, Rows: t.Rows, Bytes: t.Bytes, LagSeconds: t.LagSeconds})
+	}
+	return out, problemOf(err)
+}
+
+// syncLines says how far a pipeline is: a line for each table that is being copied, or
+// one for the stream.
+func syncLines(s *ingest.PipelineStatus) []string {
+	var out []string
+	for _, t := range s.Tables {
+		if t.State != string(catalog.TableBackfill) {
+			continue
+		}
+		line := fmt.Sprintf("%s.%s: %.1f%% copied, %d rows, %s rows/s", t.Schema, t.Name, t.BackfillPercent, t.BackfillRows, si(t.BackfillRowsPerSecond))
+		if t.BackfillSecondsLeft > 0 {
+			line += fmt.Sprintf(", %s left", time.Duration(t.BackfillSecondsLeft*float64(time.Second)).Round(time.Second))
+		}
+		out = append(out, line)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	line := fmt.Sprintf("%s: %s rows/s, %.1f MB behind the source", s.State, si(s.RowsPerSecond), float64(s.LagBytes)/(1<<20))
+	if s.Reason != "" {
+		line += ": " + s.Reason
+	}
+	return []string{line}
+}
+
+// Status is the live state of a pipeline.
+func (c *controller) Status(name string) (ddl.PipelineStatus, bool) {
+	s, ok := c.Supervisor.Status(name)
+	out := ddl.PipelineStatus{
+		State: s.State, Reason: s.Reason, SourcePosition: string(s.SourcePosition), AckedPosition: string(s.Acked),
+		LagBytes: s.LagBytes, RetainedBytes: s.RetainedBytes, LagSeconds: s.LagSeconds, SlotState: s.SlotState,
+		RowsPerSecond: s.RowsPerSecond, BytesPerSecond: s.BytesPerSecond,
+		Rows: s.Metrics.StreamRows + s.Metrics.CopiedRows, Bytes: s.Metrics.LogBytes, Transactions: s.Metrics.Transactions,
+		LastCommitAt: s.LastCommitAt,
+	}
+	for _, t := range s.Tables {
+		out.Tables = append(out.Tables, ddl.TableStatus{
+			Schema: t.Schema, Name: t.Name, State: t.State, Reason: t.Reason, Hint: t.Hint,
+			BackfillPercent: t.BackfillPercent, BackfillRows: t.BackfillRows, BackfillRowsPerSecond: t.BackfillRowsPerSecond,
+			BackfillSecondsLeft: t.BackfillSecondsLeft, Inserts: t.Metrics.Inserts, Updates: t.Metrics.Updates,
+			Deletes: t.Metrics.Deletes, LastCommitAt: t.LastCommitAt,
+		})
+	}
+	return out, ok
+}
+
+// problemOf says which domain errors are for the user to mend.
+func problemOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	var table *ingest.TableError
+	switch {
+	case errors.As(err, &table):
+		return &ddl.Problem{Kind: ddl.NotSupported, Message: table.Error(), Hint: table.Hint, Cause: err}
+	case errors.Is(err, ingest.ErrSourceUnavailable):
+		return &ddl.Problem{Kind: ddl.Unreachable, Message: "could not use the source", Detail: sentence(err), Cause: err}
+	case errors.Is(err, ingest.ErrBadSource):
+		return &ddl.Problem{Kind: ddl.NotPrepared, Message: "connection cannot be used", Detail: sentence(err), Cause: err}
+	case errors.Is(err, ingest.ErrUnknownTable), errors.Is(err, catalog.ErrTableNotFound):
+		return &ddl.Problem{Kind: ddl.NoSuchTable, Message: err.Error(), Cause: err}
+	case errors.Is(err, ingest.ErrNotRunning):
+		return &ddl.Problem{Kind: ddl.WrongState, Message: err.Error(), Hint: "ALTER PIPELINE … ENABLE; starts a pipeline.", Cause: err}
+	}
+	return err
+}
+
+// sentence makes an error's text a detail sentence.
+func sentence(err error) string {
+	s := err.Error()
+	if s == "" {
+		return s
+	}
+	if last := s[len(s)-1]; last != '.' {
+		s += "."
+	}
+	return string(append([]byte{}, upper(s[0]))) + s[1:]
+}
+
+func upper(c byte) byte {
+	if c >= 'a' && c <= 'z' {
+		return c - 'a' + 'A'
+	}
+	return c
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv/pebblekv"
+	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/generate"
+	"github.com/skipprd/skipprd/ingest/postgres"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/lake/compact"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/lake/iceberg"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/syscat"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// node is a whole server in one process, its parts in the order in which they open.
+type node struct {
+	cfg   *config
+	log   *slog.Logger
+	clock env.Clock
+	ids   env.IDs
+
+	store      *pebblekv.Store
+	catalog    *catalog.Catalog
+	warehouse  *iceberg.Warehouse
+	pool       *duckdb.Pool
+	system     *syscat.Catalog
+	supervisor *ingest.Supervisor
+	compactor  *compact.Service
+	engine     *planner.Engine
+	server     *pgwire.Server
+	listener   net.Listener
+	health     health
+	metrics    *metrics
+	stopHTTP   func()
+}
+
+// open opens everything, so that a wrong setting or a broken directory is an error
+// before the first client connects. On an error what is open is closed.
+func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error) {
+	n = &node{cfg: c, log: log, metrics: newMetrics(), stopHTTP: func() {}}
+	n.clock, n.ids = env.System()
+	n.metrics.clock = n.clock
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	if n.stopHTTP, err = httpServer(ctx, c.get("http"), &n.health, n.metrics, log); err != nil {
+		n.stopHTTP = func() {}
+		return n, err
+	}
+	failpoints, err := env.ExitAt(os.Getenv("SKIPPRD_FAILPOINT"), os.Exit)
+	if err != nil {
+		return n, err
+	}
+	for _, step := range []func() error{
+		func() error { return n.openCatalog(ctx) },
+		n.openLake,
+		func() error { return n.openPipelines(failpoints) },
+		n.openEngine,
+		func() error { return n.openWire(ctx) },
+	} {
+		if err := step(); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (n *node) openCatalog(ctx context.Context) error {
+	dir := n.cfg.get("data-dir")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	key, err := secretKey(n.cfg, n.ids)
+	if err != nil {
+		return err
+	}
+	if n.store, err = pebblekv.Open(filepath.Join(dir, "catalog"), pebblekv.Options{Log: n.log}); err != nil {
+		return fmt.Errorf("open catalog (is another server running on %s?): %w", dir, err)
+	}
+	n.catalog, err = catalog.Open(ctx, n.store, catalog.Deps{
+		Clock: n.clock, IDs: n.ids, Log: n.log, Key: key, ApplyState: ingest.ApplyState,
+		Getenv: os.Getenv, ReadFile: os.ReadFile,
+	})
+	n.metrics.catalog = n.catalog
+	return err
+}
+
+// engineMemoryShare is the part of the machine's memory that the engine may use unless
+// told otherwise.
+const engineMemoryShare = 3
+
+func (n *node) engineMemory() int64 {
+	if v := n.cfg.bytes("engine-memory"); v > 0 {
+		return v
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 1 << 30
+	}
+	return max(512<<20, int64(info.Totalram)*int64(info.Unit)/engineMemoryShare) //nolint:gosec // memory fits
+}
+
+func (n *node) openLake() error {
+	dir := n.cfg.get("data-dir")
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	n.warehouse, err = iceberg.Open(n.store, filepath.Join(abs, "lake"), iceberg.Config{},
+		iceberg.Deps{Clock: n.clock, IDs: n.ids, Log: n.log})
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(abs, "tmp")
+	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
+		return fmt.Errorf("make temporary directory: %w", err)
+	}
+	if n.system, err = syscat.New(syscat.Deps{Status: n.status, Files: n.files}); err != nil {
+		return err
+	}
+	threads := n.cfg.int("engine-threads")
+	if threads == 0 {
+		threads = runtime.NumCPU()
+	}
+	n.pool, err = duckdb.NewPool(duckdb.PoolConfig{
+		Worker: duckdb.WorkerConfig{
+			Threads: threads, MemoryLimit: n.engineMemory(), CacheBytes: n.engineMemory() / 2, TempDir: temp,
+			AllowedDirs: []string{filepath.Join(abs, "lake"), temp},
+			Prelude:     planner.Prelude(n.system),
+		},
+		MaxQueries: n.cfg.int("max-queries"),
+	}, duckdb.Deps{Clock: n.clock, Log: n.log, Stderr: os.Stderr})
+	if err != nil {
+		return fmt.Errorf("start query engine: %w", err)
+	}
+	n.metrics.pool = n.pool
+	return nil
+}
+
+// postgresVersion is the version of PostgreSQL that we speak.
+const postgresVersion = "15.8"
+
+func (n *node) openEngine() error {
+	n.engine = planner.New(planner.Deps{
+		Catalog: n.catalog, Warehouse: n.warehouse, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
+		DDL:   &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock},
+		Clock: n.clock, Log: n.log, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
+		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
+	})
+	return nil
+}
+
+func (n *node) controller() *controller {
+	return &controller{Supervisor: n.supervisor, compactor: n.compactor}
+}
+
+func (n *node) status(name string) (ddl.PipelineStatus, bool) {
+	if n.supervisor == nil {
+		return ddl.PipelineStatus{}, false
+	}
+	return n.controller().Status(name)
+}
+
+func (n *node) files(ctx context.Context, table change.TableID, metadata string, snapshot int64) (*lake.Snapshot, error) {
+	return n.warehouse.Snapshot(ctx, fmt.Sprint(table), metadata, snapshot)
+}
+
+func (n *node) logDir(p change.PipelineID) string {
+	return ingest.Config{DataDir: n.cfg.get("data-dir")}.LogDir(p)
+}
+
+func (n *node) openPipelines(failpoints env.Failpoints) error {
+	cfg := ingest.Config{
+		DataDir: n.cfg.get("data-dir"), GroupBytes: n.cfg.bytes("buffer-threshold-bytes"),
+		Freshness: n.cfg.duration("buffer-threshold-seconds"), SegmentBytes: n.cfg.bytes("wal-segment-bytes"),
+		QuotaBytes: n.cfg.bytes("wal-quota-bytes"),
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	lakeAdmin := &lakeAdmin{}
+	n.supervisor = ingest.NewSupervisor(cfg, ingest.Deps{
+		Catalog: n.catalog,
+		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New},
+		Lake:    lakeAdmin, Clock: n.clock, IDs: n.ids, Log: n.log, Failpoints: failpoints,
+	})
+	n.metrics.supervisor = n.supervisor
+	readers := &logReaders{open: func(p change.PipelineID) *wal.Reader { return wal.OpenReader(n.logDir(p)) }}
+	var err error
+	n.compactor, err = compact.New(compact.Config{CommitInterval: n.cfg.duration("commit-interval")}, compact.Deps{
+		Catalog: n.catalog, Warehouse: n.warehouse, Searcher: compact.EngineSearcher{Pool: n.pool}, Reader: readers.of,
+		Log: n.openLog, Clock: n.clock, Logger: n.log, Failpoints: failpoints,
+	})
+	lakeAdmin.service = n.compactor
+	return err
+}
+
+// openLog gives the compactor the reclaiming side of a pipeline's log.
+func (n *node) openLog(p change.PipelineID) (compact.Log, bool) {
+	return &reclaimer{n.supervisor, p}, true
+}
+
+func (n *node) openWire(ctx context.Context) error {
+	cfg, err := wireConfig(ctx, n.cfg, n.catalog)
+	if err != nil {
+		return err
+	}
+	n.server, err = pgwire.New(cfg, pgwire.Deps{Engine: n.engine, Clock: n.clock, IDs: n.ids, Log: n.log})
+	if err != nil {
+		return err
+	}
+	n.metrics.server = n.server
+	n.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", n.cfg.get("listen"))
+	if err != nil {
+		return fmt.Errorf("listen for clients: %w", err)
+	}
+	return nil
+}
+
+// run serves until ctx ends, then stops in the order of the data flow: clients, sources
+// and compaction, engine, catalog.
+func (n *node) run(ctx context.Context) error {
+	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	failed := make(chan error, 3)
+	background := func(name string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(work); err != nil && work.Err() == nil {
+				failed <- fmt.Errorf("%s ended: %w", name, err)
+			}
+		})
+	}
+	background("pipelines", n.supervisor.Run)
+	background("compaction", n.compactor.Run)
+	background("listener", func(context.Context) error { return n.server.Serve(n.listener) })
+	n.health.ready.Store(true)
+	n.log.Info("server ready", "listen", n.listener.Addr().String(), "http", n.cfg.get("http"), "data", n.cfg.get("data-dir"), "version", buildVersion())
+	var err error
+	select {
+	case <-ctx.Done():
+		n.log.Info("server stopping")
+	case err = <-failed:
+		n.log.Error("server stopping", env.KeyError, err)
+	}
+	n.health.ready.Store(false)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.duration("shutdown-timeout")+time.Second)
+	if e := n.server.Shutdown(grace); e != nil && err == nil {
+		n.log.Warn("sessions were cut off", env.KeyError, e)
+	}
+	cancel()
+	stopWork(errStopping)
+	wg.Wait()
+	return errors.Join(err, n.close())
+}
+
+var errStopping = errors.New("server is stopping")
+
+// close closes what is open, against the order of opening.
+func (n *node) close() error {
+	var errs []error
+	if n.listener != nil {
+		_ = n.listener.Close() // closed by Shutdown already
+	}
+	if n.pool != nil {
+		n.pool.Close()
+	}
+	if n.catalog != nil {
+		errs = append(errs, n.catalog.Close())
+	}
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	n.stopHTTP()
+	return errors.Join(errs...)
+}
