@@ -19,8 +19,9 @@ import (
 	"github.com/skipprd/skipprd/wal/env"
 )
 
-// Maintain implements lake.Table. A rewrite makes a snapshot of its own. Expiry takes snapshots out of the metadata; the
-// files that then are in no snapshot are buried and removed after the grace period.
+// Maintain implements lake.Table. A rewrite makes a snapshot of its own. Expiry takes
+// snapshots out of the metadata; the files that then are in no snapshot are buried and
+// removed after the grace period.
 func (t *tableHandle) Maintain(ctx context.Context, p lake.Retention) error {
 	if err := t.reload(ctx); err != nil {
 		return fmt.Errorf("maintain lake table %s: %w", t.ident, err)
