@@ -218,7 +218,11 @@ func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pg
 	if move {
 		sink = discard{sink}
 	}
-	return c.portal.run(ctx, sink, n)
+	got, err := c.portal.run(ctx, sink, n)
+	if err != nil {
+		c.portal.finish()
+	}
+	return got, err
 }
 
 // open runs the cursor's plan.
@@ -227,12 +231,11 @@ func (c *cursor) open(ctx context.Context, s *session, formats []int16, move boo
 		c.formats = formats
 	}
 	c.plan.Output = s.output(duckdb.OutputRows, c.columns, c.formats)
-	c.portal.started = true
 	rows, frame, err := runPlan(ctx, s.engine.deps.Runner, c.plan)
 	if err != nil {
 		return err
 	}
-	c.portal.rows = rows
+	c.portal.started, c.portal.rows = true, rows
 	if frame == nil {
 		c.portal.finish()
 		return nil

@@ -28,6 +28,8 @@ func clientError(ctx context.Context, err error) error {
 			WithDetail("It was started again; no data is affected.").WithHint("Run the statement again.").WithCause(err)
 	case errors.Is(err, duckdb.ErrClosed):
 		return pgerr.New(codes.CannotConnectNow, "the database system is shutting down").WithCause(err)
+	case errors.Is(err, duckdb.ErrCorrupt):
+		return pgerr.New(codes.DataCorrupted, "the log is damaged where the query reads it").WithCause(err)
 	case errors.Is(err, duckdb.ErrSliceLost), errors.Is(err, lake.ErrNoSnapshot):
 		return errTooOld.WithCause(err)
 	}

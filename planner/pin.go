@@ -76,13 +76,13 @@ func (e *Engine) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 	}
 	r.Live = &duckdb.Live{
 		Dir: e.deps.LogDir(t.Pipeline), Pipeline: uint32(t.Pipeline), Table: uint32(t.ID),
-		CompareTokens: !snap.NewerThanLake(t.ID, live),
+		CompareTokens: !snap.NewerThanLake(t.ID, live), Fields: fieldIDs(t),
 	}
 	for i := range live {
 		s := &live[i]
 		r.Live.Slices = append(r.Live.Slices, duckdb.LiveSlice{
 			Seq: uint64(s.Ref.Seq), Start: s.Ref.Start, Length: s.Length, SchemaVersion: s.SchemaVersion,
-			Truncate: s.Truncate, Rows: int64(s.Rows),
+			Truncate: s.Truncate, Backfill: s.Backfill, Rows: int64(s.Rows),
 		})
 		p.liveRows += int64(s.Rows)
 		if s.CommittedAt.After(p.newestLiveCommitted) {
@@ -91,6 +91,19 @@ func (e *Engine) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 	}
 	p.slices, p.compareTokens = len(live), r.Live.CompareTokens
 	return nil
+}
+
+// fieldIDs are the ids of a table's fields, by schema version.
+func fieldIDs(t *catalog.Table) map[uint32][]int32 {
+	out := make(map[uint32][]int32, len(t.Versions)+1)
+	for _, v := range append(slices.Clip(t.Versions), t.Current) {
+		ids := make([]int32, len(v.Fields))
+		for i, f := range v.Fields {
+			ids[i] = f.ID
+		}
+		out[v.Version] = ids
+	}
+	return out
 }
 
 // files adds the lake's side: the files of the pinned snapshot that may hold rows of

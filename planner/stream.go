@@ -118,7 +118,7 @@ func (p *queryPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 	defer stop()
 	n, err := p.run(ctx, sink, maxRows)
 	if err != nil {
-		p.Close()
+		p.finish()
 		return "", false, clientError(ctx, err)
 	}
 	if err := s.tell(sink); err != nil {
@@ -159,7 +159,6 @@ func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (i
 
 func (p *queryPortal) begin(ctx context.Context) error {
 	s := p.session
-	p.started = true
 	for _, c := range p.analysis.SetConfig {
 		if err := s.values.Set(c.Name, c.Value, c.Local); err != nil {
 			return err
@@ -170,7 +169,7 @@ func (p *queryPortal) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.rows = rows
+	p.started, p.rows = true, rows
 	if frame == nil {
 		p.finish()
 		return nil
