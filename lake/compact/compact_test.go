@@ -394,3 +394,17 @@ func TestResumedBackfill(t *testing.T) {
 	w.compact()
 	w.wantLake()
 }
+
+// A forced compaction ends though changes keep coming.
+func TestForcedCompactionEnds(t *testing.T) {
+	w := newWorld(t)
+	w.append("", "+1 a")
+	w.onRead = func() { w.append("", "~1 b") }
+	w.compact()
+	w.onRead = nil
+	if n := w.live(); n != 1 {
+		t.Errorf("%d slices are live, want the one that came meanwhile", n)
+	}
+	w.compact()
+	w.wantLake()
+}

@@ -122,15 +122,46 @@ func (s *Service) Compact(ctx context.Context, pipeline string) error {
 	return errors.Join(errs...)
 }
 
-// CompactTable compacts a table until nothing is left to do; without force only what
-// the thresholds want.
+// CompactTable compacts a table until nothing is left to do of what is live now; without
+// force only what the thresholds want. Changes that come meanwhile are not waited for.
 func (s *Service) CompactTable(ctx context.Context, id change.TableID, force bool) error {
+	last, found, err := s.lastLive(id)
+	if err != nil || !found {
+		return err
+	}
 	for {
 		more, err := s.StepTable(ctx, id, force)
 		if err != nil || !more {
 			return err
 		}
+		first, found, err := s.firstLive(id)
+		if err != nil || !found || last.Less(first) {
+			return err
+		}
 	}
+}
+
+// firstLive and lastLive are the ends of a table's live side.
+func (s *Service) firstLive(id change.TableID) (ref segment.SliceRef, found bool, err error) {
+	live, err := s.live(id)
+	if err != nil || len(live) == 0 {
+		return ref, false, err
+	}
+	return live[0].Ref, true, nil
+}
+
+func (s *Service) lastLive(id change.TableID) (ref segment.SliceRef, found bool, err error) {
+	live, err := s.live(id)
+	if err != nil || len(live) == 0 {
+		return ref, false, err
+	}
+	return live[len(live)-1].Ref, true, nil
+}
+
+func (s *Service) live(id change.TableID) ([]catalog.Slice, error) {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	return snap.LiveSlices(id)
 }
 
 // StepTable does one compaction of a table, or none. A table that is gone is no error.

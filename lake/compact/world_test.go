@@ -55,6 +55,7 @@ type world struct {
 	start     uint32
 	token     int64
 	searches  int
+	onRead    func()           // called by ReadSlice, nil for nothing
 	searcher  compact.Searcher // nil: the world itself
 	crashAt   env.Failpoint
 	model     map[int64]string
@@ -229,6 +230,9 @@ func (w *world) compact() {
 
 // ReadSlice implements compact.SliceReader.
 func (w *world) ReadSlice(_ context.Context, s wal.Slice) (arrow.RecordBatch, error) {
+	if w.onRead != nil {
+		w.onRead()
+	}
 	if slices.Contains(w.reclaimed, s.Ref.Seq) {
 		return nil, errors.New("slice was reclaimed")
 	}
