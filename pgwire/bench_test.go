@@ -68,7 +68,7 @@ func TestIdleSessionMemory(t *testing.T) {
 		t.Cleanup(func() { _ = client.Close() })
 		l.conns <- server
 		c := &rawClient{t: t, conn: client, f: newFrontend(client)}
-		c.start()
+		c.start("lake")
 	}
 	if per := (heap() - before) / sessions; per > 64<<10 {
 		t.Errorf("%d KiB for an idle session and its client", per>>10)

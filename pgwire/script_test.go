@@ -37,14 +37,19 @@ func dialRaw(t testing.TB, addr string) *rawClient {
 // login starts up with user postgres and reads until ReadyForQuery.
 func login(t testing.TB, addr string) *rawClient {
 	t.Helper()
+	return loginTo(t, addr, "lake")
+}
+
+func loginTo(t testing.TB, addr, database string) *rawClient {
+	t.Helper()
 	c := dialRaw(t, addr)
-	c.start()
+	c.start(database)
 	return c
 }
 
-func (c *rawClient) start() {
+func (c *rawClient) start(database string) {
 	c.t.Helper()
-	c.send(&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "postgres", "database": "lake"}})
+	c.send(&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "postgres", "database": database}})
 	if got := c.until("Z"); !strings.HasSuffix(got, "Z:I") {
 		c.t.Fatalf("login: %s", got)
 	}
@@ -140,128 +145,167 @@ func (c *rawClient) render(m pgproto3.BackendMessage) (byte, string) {
 
 func query(s string) *pgproto3.Query { return &pgproto3.Query{String: s} }
 
+// simpleScript goes in order over one session.
+var simpleScript = []struct{ name, sql, want string }{
+	{"one", "select 1", "T:?column?/-1/0 D[1] C:SELECT_1 Z:I"},
+	{"typmod", "rows 1", "T:n/-1/0:t/14/0 D[0,row 0] C:SELECT_1 Z:I"},
+	{"several", "select 1; begin; select 2", "T:?column?/-1/0 D[1] C:SELECT_1 C:BEGIN T:?column?/-1/0 D[2] C:SELECT_1 Z:T"},
+	{"error aborts block", "select 1; fail; select 2", "T:?column?/-1/0 D[1] C:SELECT_1 E:22012 Z:E"},
+	{"refused while aborted", "select 1", "E:25P02 Z:E"},
+	{"unknown table while aborted", "missing", "E:25P02 Z:E"},
+	{"rollback", "rollback", "C:ROLLBACK Z:I"},
+	{"empty", "", "EmptyQueryResponse Z:I"},
+	{"semicolons", " ; ;", "EmptyQueryResponse Z:I"},
+	{"comment", "-- nothing", "EmptyQueryResponse Z:I"},
+	{"syntax error before anything runs", "select 1; syntax", "E:42601 Z:I"},
+	{"internal", "oops", "E:XX000 Z:I"},
+	{"timeout", "timeout", "E:57014 Z:I"},
+	{"parameter", "select $1", "E:42P02 Z:I"},
+	{"set", "set mine yours", "S:yours C:SET Z:I"},
+	{"notice", "notice", "N:something to know C:NOTICE Z:I"},
+	{"copy out", "copyout", "CopyOutResponse d d CopyDone C:COPY_2 Z:I"},
+}
+
 func TestSimpleProtocol(t *testing.T) {
 	_, addr := startServer(t, newToy(), pgwire.Config{})
-	c := login(t, addr)
-	for _, test := range []struct{ name, sql, want string }{
-		{"one", "select 1", "T:?column?/-1/0 D[1] C:SELECT_1 Z:I"},
-		{"typmod", "rows 1", "T:n/-1/0:t/14/0 D[0,row 0] C:SELECT_1 Z:I"},
-		{"several", "select 1; begin; select 2", "T:?column?/-1/0 D[1] C:SELECT_1 C:BEGIN T:?column?/-1/0 D[2] C:SELECT_1 Z:T"},
-		{"error aborts block", "select 1; fail; select 2", "T:?column?/-1/0 D[1] C:SELECT_1 E:22012 Z:E"},
-		{"refused while aborted", "select 1", "E:25P02 Z:E"},
-		{"unknown table while aborted", "missing", "E:25P02 Z:E"},
-		{"rollback", "rollback", "C:ROLLBACK Z:I"},
-		{"empty", "", "EmptyQueryResponse Z:I"},
-		{"semicolons", " ; ;", "EmptyQueryResponse Z:I"},
-		{"comment", "-- nothing", "EmptyQueryResponse Z:I"},
-		{"syntax error before anything runs", "select 1; syntax", "E:42601 Z:I"},
-		{"internal", "oops", "E:XX000 Z:I"},
-		{"timeout", "timeout", "E:57014 Z:I"},
-		{"parameter", "select $1", "E:42P02 Z:I"},
-		{"set", "set mine yours", "S:yours C:SET Z:I"},
-		{"notice", "notice", "N:something to know C:NOTICE Z:I"},
-		{"copy out", "copyout", "CopyOutResponse d d CopyDone C:COPY_2 Z:I"},
-	} {
-		c.send(query(test.sql))
+	runSimpleScript(t, login(t, addr), func(sql string) string { return sql })
+}
+
+func runSimpleScript(t *testing.T, c *rawClient, translate func(string) string) {
+	for _, test := range simpleScript {
+		sql := translate(test.sql)
+		if sql == toyOnly {
+			continue
+		}
+		c.send(query(sql))
 		if got := c.until("Z"); got != test.want {
 			t.Errorf("%s: %s\nwant %s", test.name, got, test.want)
 		}
 	}
 }
 
+type messages = []pgproto3.FrontendMessage
+
+// step is a step of a script: messages and the answer up to ReadyForQuery. A step
+// without messages reads on.
+type step struct {
+	name string
+	send messages
+	want string
+}
+
+func parse(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name, Query: sql} }
+
+func bind(portal, statement string, values ...string) *pgproto3.Bind {
+	b := &pgproto3.Bind{DestinationPortal: portal, PreparedStatement: statement}
+	for _, v := range values {
+		b.Parameters = append(b.Parameters, []byte(v))
+	}
+	return b
+}
+
+func execute(portal string, n uint32) *pgproto3.Execute {
+	return &pgproto3.Execute{Portal: portal, MaxRows: n}
+}
+
+func describe(kind byte, name string) *pgproto3.Describe {
+	return &pgproto3.Describe{ObjectType: kind, Name: name}
+}
+
+var (
+	syncMessage = &pgproto3.Sync{}
+	flush       = &pgproto3.Flush{}
+)
+
+// extendedScript goes in order over one session.
+var extendedScript = []step{
+	{
+		"unnamed",
+		messages{parse("", "select $1 $2"), bind("", "", "a", "b"), describe('P', ""), execute("", 0), syncMessage},
+		"ParseComplete BindComplete T:p/-1/0:p/-1/0 D[a,b] C:SELECT_1 Z:I",
+	},
+	{"describe statement", messages{parse("s1", "select $1"), describe('S', "s1"), syncMessage}, "ParseComplete t[25] T:p/-1/0 Z:I"},
+	{"duplicate statement", messages{parse("s1", "select 2"), syncMessage}, "E:42P05 Z:I"},
+	{"skip until sync", messages{parse("s1", "select 2"), bind("", "s1", "x"), execute("", 0), query("select 1"), syncMessage}, "E:42P05 Z:I"},
+	{"unknown statement", messages{bind("", "nope"), syncMessage}, "E:26000 Z:I"},
+	{"describe unknown", messages{describe('S', "nope"), syncMessage}, "E:26000 Z:I"},
+	{"unknown portal", messages{execute("nope", 0), syncMessage}, "E:34000 Z:I"},
+	{"describe unknown portal", messages{describe('P', "nope"), syncMessage}, "E:34000 Z:I"},
+	{"close statement", messages{&pgproto3.Close{ObjectType: 'S', Name: "s1"}, bind("", "s1", "x"), syncMessage}, "CloseComplete E:26000 Z:I"},
+	{"close unknown", messages{&pgproto3.Close{ObjectType: 'P', Name: "nope"}, syncMessage}, "CloseComplete Z:I"},
+	{"wrong parameter count", messages{parse("", "select $1"), bind("", ""), syncMessage}, "ParseComplete E:08P01 Z:I"},
+	{"bad format", messages{parse("", "select $1"), &pgproto3.Bind{ParameterFormatCodes: []int16{7}, Parameters: [][]byte{nil}}, syncMessage}, "ParseComplete E:22023 Z:I"},
+	{
+		"null parameter",
+		messages{parse("", "select $1"), &pgproto3.Bind{Parameters: [][]byte{nil}}, execute("", 0), syncMessage},
+		"ParseComplete BindComplete D[NULL] C:SELECT_1 Z:I",
+	},
+	{
+		"empty",
+		messages{parse("", ";"), bind("", ""), describe('P', ""), execute("", 0), syncMessage},
+		"ParseComplete BindComplete NoData EmptyQueryResponse Z:I",
+	},
+	{"no rows", messages{parse("", "begin"), bind("", ""), describe('P', ""), execute("", 0), syncMessage}, "ParseComplete BindComplete NoData C:BEGIN Z:T"},
+	{
+		"limit",
+		messages{parse("", "rows 5"), bind("p", ""), execute("p", 2), syncMessage},
+		"ParseComplete BindComplete D[0,row 0] D[1,row 1] PortalSuspended Z:T",
+	},
+	{
+		"continue after sync",
+		messages{execute("p", 2), execute("p", 0), syncMessage},
+		"D[2,row 2] D[3,row 3] PortalSuspended D[4,row 4] C:SELECT_1 Z:T",
+	},
+	{"after the end", messages{execute("p", 0), syncMessage}, "C:SELECT_0 Z:T"},
+	{"duplicate portal", messages{bind("p", ""), syncMessage}, "E:42P03 Z:E"},
+	{"aborted", messages{parse("", "rows 1"), syncMessage}, "E:25P02 Z:E"},
+	{
+		"rollback drops portals",
+		messages{parse("", "rollback"), bind("", ""), execute("", 0), syncMessage, execute("p", 0), syncMessage},
+		"ParseComplete BindComplete C:ROLLBACK Z:I",
+	},
+	{"", nil, "E:34000 Z:I"},
+	{
+		"portal gone outside a transaction",
+		messages{parse("", "rows 5"), bind("q", ""), execute("q", 1), syncMessage, execute("q", 1), syncMessage},
+		"ParseComplete BindComplete D[0,row 0] PortalSuspended Z:I",
+	},
+	{"", nil, "E:34000 Z:I"},
+	{
+		"binary result",
+		messages{parse("", "rows 1"), &pgproto3.Bind{ResultFormatCodes: []int16{1, 0}}, describe('P', ""), execute("", 0), syncMessage},
+		"ParseComplete BindComplete T:n/-1/1:t/14/0 D[\x00\x00\x00\x00,row 0] C:SELECT_1 Z:I",
+	},
+	{"simple drops unnamed", messages{parse("", "select $1"), syncMessage, query("select 1"), bind("", "", "x"), syncMessage}, "ParseComplete Z:I"},
+	{"", nil, "T:?column?/-1/0 D[1] C:SELECT_1 Z:I"},
+	{"", nil, "E:26000 Z:I"},
+	{"error in execute", messages{parse("", "fail"), bind("", ""), execute("", 0), execute("", 0), syncMessage}, "ParseComplete BindComplete E:22012 Z:I"},
+}
+
 func TestExtendedProtocol(t *testing.T) {
-	parse := func(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name, Query: sql} }
-	bind := func(portal, statement string, values ...string) *pgproto3.Bind {
-		b := &pgproto3.Bind{DestinationPortal: portal, PreparedStatement: statement}
-		for _, v := range values {
-			b.Parameters = append(b.Parameters, []byte(v))
-		}
-		return b
-	}
-	execute := func(portal string, n uint32) *pgproto3.Execute {
-		return &pgproto3.Execute{Portal: portal, MaxRows: n}
-	}
-	describe := func(kind byte, name string) *pgproto3.Describe {
-		return &pgproto3.Describe{ObjectType: kind, Name: name}
-	}
-	sync, flush := &pgproto3.Sync{}, &pgproto3.Flush{}
-	type messages = []pgproto3.FrontendMessage
 	_, addr := startServer(t, newToy(), pgwire.Config{})
-	c := login(t, addr)
-	for _, test := range []struct {
-		name string
-		send messages
-		want string
-	}{
-		{
-			"unnamed",
-			messages{parse("", "select $1 $2"), bind("", "", "a", "b"), describe('P', ""), execute("", 0), sync},
-			"ParseComplete BindComplete T:p/-1/0:p/-1/0 D[a,b] C:SELECT_1 Z:I",
-		},
-		{"describe statement", messages{parse("s1", "select $1"), describe('S', "s1"), sync}, "ParseComplete t[25] T:p/-1/0 Z:I"},
-		{"duplicate statement", messages{parse("s1", "select 2"), sync}, "E:42P05 Z:I"},
-		{"skip until sync", messages{parse("s1", "select 2"), bind("", "s1", "x"), execute("", 0), query("select 1"), sync}, "E:42P05 Z:I"},
-		{"unknown statement", messages{bind("", "nope"), sync}, "E:26000 Z:I"},
-		{"describe unknown", messages{describe('S', "nope"), sync}, "E:26000 Z:I"},
-		{"unknown portal", messages{execute("nope", 0), sync}, "E:34000 Z:I"},
-		{"describe unknown portal", messages{describe('P', "nope"), sync}, "E:34000 Z:I"},
-		{"close statement", messages{&pgproto3.Close{ObjectType: 'S', Name: "s1"}, bind("", "s1", "x"), sync}, "CloseComplete E:26000 Z:I"},
-		{"close unknown", messages{&pgproto3.Close{ObjectType: 'P', Name: "nope"}, sync}, "CloseComplete Z:I"},
-		{"wrong parameter count", messages{parse("", "select $1"), bind("", ""), sync}, "ParseComplete E:08P01 Z:I"},
-		{"bad format", messages{parse("", "select $1"), &pgproto3.Bind{ParameterFormatCodes: []int16{7}, Parameters: [][]byte{nil}}, sync}, "ParseComplete E:22023 Z:I"},
-		{
-			"null parameter",
-			messages{parse("", "select $1"), &pgproto3.Bind{Parameters: [][]byte{nil}}, execute("", 0), sync},
-			"ParseComplete BindComplete D[NULL] C:SELECT_1 Z:I",
-		},
-		{
-			"empty",
-			messages{parse("", ";"), bind("", ""), describe('P', ""), execute("", 0), sync},
-			"ParseComplete BindComplete NoData EmptyQueryResponse Z:I",
-		},
-		{"no rows", messages{parse("", "begin"), bind("", ""), describe('P', ""), execute("", 0), sync}, "ParseComplete BindComplete NoData C:BEGIN Z:T"},
-		{
-			"limit",
-			messages{parse("", "rows 5"), bind("p", ""), execute("p", 2), sync},
-			"ParseComplete BindComplete D[0,row 0] D[1,row 1] PortalSuspended Z:T",
-		},
-		{
-			"continue after sync",
-			messages{execute("p", 2), execute("p", 0), sync},
-			"D[2,row 2] D[3,row 3] PortalSuspended D[4,row 4] C:SELECT_1 Z:T",
-		},
-		{"after the end", messages{execute("p", 0), sync}, "C:SELECT_0 Z:T"},
-		{"duplicate portal", messages{bind("p", ""), sync}, "E:42P03 Z:E"},
-		{"aborted", messages{parse("", "rows 1"), sync}, "E:25P02 Z:E"},
-		{
-			"rollback drops portals",
-			messages{parse("", "rollback"), bind("", ""), execute("", 0), sync, execute("p", 0), sync},
-			"ParseComplete BindComplete C:ROLLBACK Z:I",
-		},
-		{"", nil, "E:34000 Z:I"},
-		{
-			"portal gone outside a transaction",
-			messages{parse("", "rows 5"), bind("q", ""), execute("q", 1), sync, execute("q", 1), sync},
-			"ParseComplete BindComplete D[0,row 0] PortalSuspended Z:I",
-		},
-		{"", nil, "E:34000 Z:I"},
-		{
-			"binary result",
-			messages{parse("", "rows 1"), &pgproto3.Bind{ResultFormatCodes: []int16{1, 0}}, describe('P', ""), execute("", 0), sync},
-			"ParseComplete BindComplete T:n/-1/1:t/14/0 D[\x00\x00\x00\x00,row 0] C:SELECT_1 Z:I",
-		},
-		{"simple drops unnamed", messages{parse("", "select $1"), sync, query("select 1"), bind("", "", "x"), sync}, "ParseComplete Z:I"},
-		{"", nil, "T:?column?/-1/0 D[1] C:SELECT_1 Z:I"},
-		{"", nil, "E:26000 Z:I"},
-		{"error in execute", messages{parse("", "fail"), bind("", ""), execute("", 0), execute("", 0), sync}, "ParseComplete BindComplete E:22012 Z:I"},
-		{"function call", messages{&pgproto3.FunctionCall{}}, "E:0A000 Z:I"},
-	} {
-		c.send(test.send...)
+	runExtendedScript(t, login(t, addr), func(sql string) string { return sql })
+}
+
+func runExtendedScript(t *testing.T, c *rawClient, translate func(string) string) {
+	for _, test := range extendedScript {
+		var send messages
+		for _, m := range test.send {
+			switch m := m.(type) {
+			case *pgproto3.Parse:
+				send = append(send, &pgproto3.Parse{Name: m.Name, Query: translate(m.Query)})
+			case *pgproto3.Query:
+				send = append(send, query(translate(m.String)))
+			default:
+				send = append(send, m)
+			}
+		}
+		c.send(send...)
 		if got := c.until("Z"); got != test.want {
 			t.Errorf("%s: %s\nwant %s", test.name, got, test.want)
 		}
 	}
-	c.send(parse("", "select $1"), flush)
+	c.send(parse("", translate("select $1")), flush)
 	if got := c.until("P"); got != "ParseComplete" {
 		t.Errorf("flush: %s", got)
 	}
@@ -336,6 +380,7 @@ func TestMalformedMessages(t *testing.T) {
 		{"sync with a body", message('S', 5, "x"), "F:08P01 EOF"},
 		{"describe of nothing", message('D', 6, "Xx"), "F:08P01 EOF"},
 		{"panic in the engine", message('Q', 4+6, "panic\x00"), "F:XX000 EOF"},
+		{"function call", append(message('F', 4, ""), message('X', 4, "")...), "E:0A000 Z:I EOF"},
 		{"bad UTF-8", append(message('Q', 4+3, "\xff\xfe\x00"), message('X', 4, "")...), "E:22021 Z:I EOF"},
 	} {
 		c := login(t, addr)
