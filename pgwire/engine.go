@@ -51,8 +51,10 @@ const (
 	Aborted TxStatus = 'E'
 )
 
-// Session is one client's SQL session. Used by one goroutine only. Errors that are
-// results of a statement are *pgerr.Error; any other error ends the session.
+// Session is one client's SQL session. Used by one goroutine only. Errors are results
+// of the statement, whatever Translate makes of them; what it does not know is XX000.
+// A *pgerr.Error of severity FATAL ends the session, as an error of the Sink does,
+// which is to be returned as it is, wrapped or not.
 type Session interface {
 	// Parameters returns the ParameterStatus values to report at start-up.
 	Parameters() map[string]string
@@ -121,7 +123,8 @@ type Column struct {
 // Sink receives what a statement sends to the client. Methods may block on the
 // socket; an error means that the client is gone and ends the session.
 type Sink interface {
-	// Rows takes n complete, encoded DataRow messages.
+	// Rows takes n complete, encoded DataRow messages, and does not keep them.
+	// CutMessages splits a batch where a row limit falls into it.
 	Rows(messages []byte, n int) error
 	// Notice sends a NoticeResponse at once.
 	Notice(e *pgerr.Error) error
