@@ -130,8 +130,8 @@ func (a *appender) settle(g *change.Group, state *groupState) {
 	signal(a.advanced)
 }
 
-// idle acknowledges a position at which nothing is pending. It becomes durable later,
-// with the next group or by save: nothing of ours lies between.
+// idle notes a position at which nothing is pending. It becomes durable, and is
+// acknowledged then, with the next group or by save.
 func (a *appender) idle(ctx context.Context, at change.Position) error {
 	a.live.idle()
 	if a.progress.compare(at, a.progress.durable()) > 0 {
@@ -141,7 +141,6 @@ func (a *appender) idle(ctx context.Context, at change.Position) error {
 		a.idlePending = at
 		return a.save(ctx)
 	}
-	a.acknowledge()
 	signal(a.advanced)
 	return nil
 }

@@ -17,7 +17,7 @@ func (s *session) stream(ctx context.Context) error {
 	from, tables := s.progress.from(), s.streamTables()
 	sink := newBatcher(ctx, batcherConfig{
 		clock: s.deps.Clock, limit: s.cfg.GroupBytes, freshness: s.freshness(),
-		interval: s.cfg.GroupInterval, from: from, tables: tables,
+		interval: s.cfg.GroupInterval, compare: s.source.Compare, from: from, tables: tables,
 	})
 	s.live.attach(sink.pendingSince)
 	app := &appender{

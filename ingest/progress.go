@@ -92,13 +92,13 @@ func (p *progress) plan(at change.Position, s *groupState) change.Position {
 	defer p.mu.Unlock()
 	advances := p.compare(at, p.mu.durable) > 0
 	reached := p.compare(at, p.mu.durable) >= 0
-	for id := range p.mu.behind {
+	for id, own := range p.mu.behind {
 		if stopsIn(s.Stops, id) {
 			continue // its stop says where it is
 		}
 		if reached {
 			s.Reached = append(s.Reached, id)
-		} else {
+		} else if p.compare(at, own) > 0 { // another that is further behind may set the pace
 			s.Progress = append(s.Progress, tableProgress{Table: id, At: at})
 		}
 	}
@@ -152,14 +152,13 @@ func (p *progress) idle(at change.Position) (persist bool) {
 	return len(p.mu.behind) > 0 && p.compare(at, p.mu.durable) >= 0
 }
 
-// ack is the position to acknowledge now; ok is false if it has not grown.
+// ack is the position to acknowledge now; ok is false if it has not grown. It is never
+// one at which the stream is idle and that is not durable yet: after a crash the stream
+// begins at the durable one, which the source would have let go.
 func (p *progress) ack() (at change.Position, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at = p.mu.passed
-	if len(p.mu.behind) > 0 || len(p.mu.stopped) > 0 {
-		at = p.mu.durable
-	}
+	at = p.mu.durable
 	for _, own := range p.mu.stopped {
 		if p.compare(own, at) < 0 {
 			at = own

@@ -24,6 +24,7 @@ type batcher struct {
 	limit     int64
 	freshness time.Duration
 	interval  time.Duration // at least between two groups
+	compare   func(a, b change.Position) int
 	tables    map[change.TableID]*sinkTable
 	txn       uint64 // number of the open or last transaction
 	committed time.Time
@@ -41,7 +42,8 @@ type batcher struct {
 		// those before it waiting.
 		sealed *group
 		closed time.Time // when the last group was
-		// last is the position of the last commit.
+		// last is the position up to which everything has been delivered: of the last
+		// commit, or an idle one after it.
 		last change.Position
 		// idle is the newest position at which nothing was pending, "" when taken.
 		idle change.Position
@@ -85,6 +87,7 @@ type batcherConfig struct {
 	limit     int64
 	freshness time.Duration
 	interval  time.Duration
+	compare   func(a, b change.Position) int // of the source
 	from      change.Position
 	tables    []StreamTable
 }
@@ -92,8 +95,9 @@ type batcherConfig struct {
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	b := &batcher{
 		ctx: ctx, clock: cfg.clock, limit: cfg.limit, freshness: cfg.freshness, interval: cfg.interval,
-		tables: make(map[change.TableID]*sinkTable, len(cfg.tables)),
-		wake:   make(chan struct{}, 1), room: make(chan struct{}, 1),
+		compare: cfg.compare,
+		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),
+		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	for _, t := range cfg.tables {
 		b.tables[t.ID] = newSinkTable(memory.DefaultAllocator, t)
@@ -203,7 +207,7 @@ func (b *batcher) Idle(at change.Position) error {
 	if b.mu.err != nil || b.mu.open {
 		return b.mu.err
 	}
-	b.mu.idle = at
+	b.mu.idle, b.mu.last = at, at
 	signal(b.wake)
 	return nil
 }
@@ -223,8 +227,11 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 		t.discard(b.txn)
 	}
 	t.stopped = true
-	b.mu.filling.stops = append(b.mu.filling.stops,
-		tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint})
+	stop := tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint}
+	if b.compare != nil && b.compare(t.after, stop.At) > 0 {
+		stop.At = t.after // the stream repeats, for others, what this table has
+	}
+	b.mu.filling.stops = append(b.mu.filling.stops, stop)
 	signal(b.wake)
 	return nil
 }
