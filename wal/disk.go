@@ -61,6 +61,7 @@ func (d *disk) open(e protocol.Open) protocol.Opened {
 		return protocol.Opened{Err: fmt.Errorf("open segment %s: %w", e.Seq.ID(), err)}
 	}
 	d.setHandle(e.Seq, f)
+	d.spares.free(d.forget(e.Seq)) // the file that this one replaced, if any
 	d.setSize(e.Seq, size)
 	return protocol.Opened{Header: h}
 }
@@ -85,6 +86,7 @@ func (d *disk) openBody(h segment.Header, bytes int64) (File, int64, error) {
 	}()
 	if err != nil {
 		// Under the body's name it may stay: the next Open of this seq replaces it.
+		d.spares.free(size)
 		return nil, 0, errors.Join(err, f.Close(), d.remove(name))
 	}
 	return f, size, nil
@@ -143,6 +145,7 @@ func (d *disk) endBody(e protocol.Seal) error {
 	if len(e.Footer) > 0 {
 		_, err = f.WriteAt(e.Footer, int64(e.Start))
 	} else if err = f.Truncate(int64(e.Marker.Length)); err == nil {
+		d.spares.free(d.forget(e.Seq) - int64(e.Marker.Length))
 		d.setSize(e.Seq, int64(e.Marker.Length))
 	}
 	if err == nil {
@@ -219,6 +222,7 @@ func (d *disk) list() protocol.Listed {
 		if seq, ok := parseSeq(f.Name, bodySuffix); ok {
 			out.Bodies = append(out.Bodies, seq)
 			d.setSize(seq, f.Size)
+			d.spares.free(-f.Size)
 		} else if seq, ok := parseSeq(f.Name, markerSuffix); ok {
 			out.Markers = append(out.Markers, seq)
 		} else if n, ok := parseSpare(f.Name); ok {
@@ -293,7 +297,7 @@ func (d *disk) recycle(seqs []segment.Seq) error {
 		s := d.spares.name()
 		err := d.fs.Rename(bodyName(d.cfg.Dir, seq), s.name)
 		if errors.Is(err, fs.ErrNotExist) {
-			d.forget(seq)
+			d.spares.free(d.forget(seq))
 			continue
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/skipprd/skipprd/wal/env"
@@ -38,19 +39,12 @@ func (o *owner) init(l *Log, tail protocol.Tail) {
 
 // step handles what has come in. It is the Step of the owner's loop.
 func (o *owner) step(ctx context.Context) (more bool, err error) {
-	l := o.l
-	l.mu.Lock()
-	in := l.mu.inbox
-	l.mu.inbox = inbox{}
-	o.closing = l.mu.closed
-	l.mu.Unlock()
-
-	idle := len(in.events) == 0 && len(in.appends) == 0 && len(in.controls) == 0
+	in := o.take()
+	idle := len(in.events) == 0 && len(in.controls) == 0
 	for _, ev := range in.events {
 		o.underway--
 		o.feed(ctx, ev)
 	}
-	o.appends(ctx, in.appends)
 	for _, r := range in.controls {
 		o.replies[r.id] = r.reply
 		o.feed(ctx, protocol.SealWanted{ID: r.id})
@@ -61,13 +55,53 @@ func (o *owner) step(ctx context.Context) (more bool, err error) {
 	if idle && o.writer.NeedsRetry() && !o.closing {
 		o.feed(ctx, protocol.Retry{})
 	}
+	if !o.writer.Busy() || o.closing {
+		o.appends(ctx, o.gather())
+	}
 	o.report()
 	if o.closing && o.underway == 0 {
 		o.failAll()
-		l.stop(ErrClosed)
-		return false, nil
+		o.l.stop(ErrClosed)
 	}
 	return false, nil
+}
+
+// take empties the inbox but for the appends.
+func (o *owner) take() inbox {
+	l := o.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	in := l.mu.inbox
+	l.mu.inbox = inbox{appends: in.appends}
+	o.closing = l.mu.closed
+	return in
+}
+
+// gatherYields is how often the owner lets others run before it closes a group, as
+// long as the group grows.
+const gatherYields = 4
+
+// gather takes the appends for the next commit. The producers that the last commit
+// has just answered are about to append again: letting them do so first makes one
+// sync serve all of them instead of every other one half.
+func (o *owner) gather() []request {
+	l := o.l
+	n := 0
+	for range gatherYields {
+		l.mu.Lock()
+		now := len(l.mu.inbox.appends)
+		l.mu.Unlock()
+		if now == n && n > 0 {
+			break
+		}
+		n = now
+		runtime.Gosched()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.mu.inbox.appends
+	l.mu.inbox.appends = nil
+	return out
 }
 
 func (o *owner) appends(ctx context.Context, requests []request) {

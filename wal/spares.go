@@ -17,6 +17,8 @@ type spares struct {
 		sync.Mutex
 		ready []spareFile
 		next  int
+		// used is the length of all files, segments' too, and of those being made.
+		used int64
 	}
 	filling filling
 	zeros   []byte
@@ -55,6 +57,7 @@ func (s *spares) found(n int, f FileInfo) error {
 	}
 	s.mu.Lock()
 	s.mu.ready = append(s.mu.ready, file)
+	s.mu.used += file.size
 	s.mu.Unlock()
 	return nil
 }
@@ -82,35 +85,39 @@ func (s *spares) take(n int64) (name string, f File, size int64, err error) {
 			}
 		}
 	}
-	if err := s.admit(n); err != nil {
+	if err := s.reserve(n); err != nil {
 		return "", nil, 0, err
 	}
 	file := s.name()
 	if f, err = s.d.fs.Open(file.name, Create); err != nil {
+		s.free(n)
 		return "", nil, 0, err
 	}
 	if err := f.Allocate(n); err != nil {
+		s.free(n)
 		return "", nil, 0, errors.Join(err, f.Close(), s.d.remove(file.name))
 	}
 	return file.name, f, n, nil
 }
 
-// admit checks the quota for n more bytes.
-func (s *spares) admit(n int64) error {
+// reserve takes n bytes of the quota.
+func (s *spares) reserve(n int64) error {
 	quota := s.d.cfg.QuotaBytes
-	if quota == 0 {
-		return nil
-	}
-	_, used := s.d.live()
 	s.mu.Lock()
-	for _, f := range s.mu.ready {
-		used += f.size
+	defer s.mu.Unlock()
+	if quota > 0 && s.mu.used+n > quota {
+		return fmt.Errorf("%w: %d bytes used and %d needed of a quota of %d",
+			ErrFull, s.mu.used, n, quota)
 	}
-	s.mu.Unlock()
-	if used+n > quota {
-		return fmt.Errorf("%w: %d bytes used and %d needed of a quota of %d", ErrFull, used, n, quota)
-	}
+	s.mu.used += n
 	return nil
+}
+
+// free gives back n bytes of the quota; negative when they are found in use.
+func (s *spares) free(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.used -= n
 }
 
 func (s *spares) pop() (spareFile, bool) {
@@ -139,6 +146,7 @@ func (s *spares) put(f spareFile) {
 		_ = h.Close()
 	}
 	_ = s.d.remove(f.name) // found and removed at the next start
+	s.free(f.size)
 }
 
 func (s *spares) worthKeeping(f spareFile) bool {
@@ -158,13 +166,14 @@ func (s *spares) fill() (more bool, err error) {
 		return false, nil
 	}
 	if fl.f == nil {
-		if err := s.admit(s.d.cfg.SegmentBytes); err != nil {
+		if err := s.reserve(s.d.cfg.SegmentBytes); err != nil {
 			fl.blocked = true
 			return false, nil
 		}
 		fl.file = s.name()
 		if fl.f, err = s.d.fs.Open(fl.file.name, Create); err != nil {
 			fl.f, fl.blocked = nil, true
+			s.free(s.d.cfg.SegmentBytes)
 			return false, err
 		}
 	}
@@ -196,5 +205,6 @@ func (s *spares) abandon() error {
 	}
 	err := errors.Join(s.filling.f.Close(), s.d.remove(s.filling.file.name))
 	s.filling.f = nil
+	s.free(s.d.cfg.SegmentBytes)
 	return err
 }

@@ -267,6 +267,10 @@ func (s *sim) crash() error {
 			if s.rng.IntN(2) == 0 {
 				n = len(b.loose)
 			}
+			if s.rng.IntN(2) == 0 && n > 0 { // a hole, as sectors land in any order
+				from := s.rng.IntN(n)
+				clear(b.loose[from:min(from+64, n)])
+			}
 			b.put(b.at, b.loose[:n])
 			b.loose = nil
 		}

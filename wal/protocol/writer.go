@@ -119,6 +119,9 @@ func (w *Writer) Idle() bool {
 		w.sealing.phase == sealNone
 }
 
+// Busy says that an Open or a Write is under way: what is appended now waits.
+func (w *Writer) Busy() bool { return w.state == opening || w.state == writing }
+
 // Refuses is why an append would fail now, nil when it would not.
 func (w *Writer) Refuses() error {
 	switch {

@@ -142,7 +142,11 @@ func footerOf(r record, start uint32) (Footer, error) {
 	}
 	f.Slices = make([]Slice, n)
 	for i := range f.Slices {
-		f.Slices[i] = entryOf(p[footerFixedBytes+i*footerEntryBytes:])
+		e := p[footerFixedBytes+i*footerEntryBytes:]
+		if le.Uint32(e[entryAtFlags:])&^(sliceTruncate|sliceBackfill) != 0 {
+			return Footer{}, fmt.Errorf("footer entry %d: %w", i, ErrReserved)
+		}
+		f.Slices[i] = entryOf(e)
 	}
 	return f, nil
 }
