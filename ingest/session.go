@@ -73,7 +73,8 @@ func (s *session) connect(ctx context.Context) error {
 	return err
 }
 
-// newSource resolves a connection's secrets and makes its source. p may be nil.
+// newSource resolves a connection's secrets and makes its source. p is nil when only
+// the connection is looked at; the source then gets a pipeline without a name.
 func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog.Pipeline,
 	at change.Position,
 ) (Source, error) {
@@ -84,6 +85,9 @@ func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog
 	resolved, err := resolve(ctx, deps.Catalog, c)
 	if err != nil {
 		return nil, err
+	}
+	if p == nil {
+		p = &catalog.Pipeline{}
 	}
 	source, err := factory(ctx, resolved, p, SourceDeps{
 		Clock: deps.Clock, IDs: deps.IDs, Log: deps.Log, Position: at,
