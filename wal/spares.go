@@ -85,8 +85,16 @@ func (s *spares) take(n int64) (name string, f File, size int64, err error) {
 			}
 		}
 	}
-	if err := s.reserve(n); err != nil {
-		return "", nil, 0, err
+	for {
+		if err = s.reserve(n); err == nil {
+			break
+		}
+		// A group with its own length needs space that the spares hold.
+		file, ok := s.pop()
+		if !ok {
+			return "", nil, 0, err
+		}
+		s.drop(file)
 	}
 	file := s.name()
 	if f, err = s.d.fs.Open(file.name, Create); err != nil {
@@ -131,8 +139,7 @@ func (s *spares) pop() (spareFile, bool) {
 	return f, true
 }
 
-// put takes a reclaimed file. One too many is emptied before it is deleted, since a
-// reader that has it open would keep its space.
+// put takes a reclaimed file.
 func (s *spares) put(f spareFile) {
 	s.filling.blocked = false
 	if s.worthKeeping(f) {
@@ -141,6 +148,12 @@ func (s *spares) put(f spareFile) {
 		s.mu.Unlock()
 		return
 	}
+	s.drop(f)
+}
+
+// drop deletes a file, emptied before, since a reader that has it open would keep its
+// space.
+func (s *spares) drop(f spareFile) {
 	if h, err := s.d.fs.Open(f.name, ReadWrite); err == nil {
 		_ = h.Truncate(0) // only space is lost when it fails
 		_ = h.Close()

@@ -35,7 +35,7 @@ func (r *Reclaim) Step(ev Event) Effect {
 		return DeleteMarkers{Seqs: r.seqs}
 	case Deleted:
 		if ev.Err != nil {
-			return Refused{Err: ev.Err}
+			return Refused(ev)
 		}
 		if r.markers {
 			return Finished{}
