@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
@@ -96,6 +97,10 @@ func rowsOf(schema *arrow.Schema, b arrow.RecordBatch) []string {
 			v := "-"
 			if !b.Column(c).IsNull(r) {
 				v = b.Column(c).ValueStr(r)
+			}
+			// Arrow's text of a decimal drops trailing zeros.
+			if d, ok := b.Column(c).(*array.Decimal128); ok && !d.IsNull(r) {
+				v = d.Value(r).ToString(d.DataType().(*arrow.Decimal128Type).Scale)
 			}
 			parts = append(parts, v)
 		}

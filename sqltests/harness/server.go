@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -275,4 +276,26 @@ func Text(dsn, sql string) (string, error) {
 		return "", fmt.Errorf("%s: %d rows", sql, len(last.Rows))
 	}
 	return string(last.Rows[0][0]), nil
+}
+
+var dumpedPosition = regexp.MustCompile(`position "([^"]+)"`)
+
+// LogPosition is the last durable source position in the logs under the data
+// directory, "" when there is none. The server need not run.
+func (s *Server) LogPosition() (string, error) {
+	dirs, err := filepath.Glob(filepath.Join(s.DataDir, "wal", "*"))
+	if err != nil {
+		return "", err
+	}
+	last := ""
+	for _, dir := range dirs {
+		out, err := exec.Command(Binary(s.t), "waldump", dir).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("waldump %s: %w\n%s", dir, err, out)
+		}
+		for _, m := range dumpedPosition.FindAllSubmatch(out, -1) {
+			last = string(m[1])
+		}
+	}
+	return last, nil
 }
