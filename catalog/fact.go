@@ -147,6 +147,9 @@ type BackfillProgress struct {
 	Horizon    change.Position
 	StartedAt  time.Time
 	FinishedAt time.Time
+	// Anew says that the copy is void, because the source rewrote the table under it: the
+	// next session begins it from the start.
+	Anew bool
 	// Resumed says that a session ended before the copy was complete: rows of a chunk
 	// that it had not finished may be in the log twice. Set before the next session reads.
 	Resumed bool

@@ -55,14 +55,15 @@ func (s *session) uncopied() []*catalog.Table {
 
 // recordHorizon moves the tables to be copied to backfill. A table without a key whose
 // copy was begun by a session that is lost begins anew: its rows could not be told
-// from those that the stream has brought since. again are those.
+// from those that the stream has brought since. So does a table whose copy the source
+// made void. It happens here because no stream runs. again are those.
 func (s *session) recordHorizon(txn *catalog.Txn) (again []change.TableID, err error) {
 	horizon := s.backfill.Horizon()
 	for _, t := range txn.Tables(s.pipeline.ID) {
 		if t.State != catalog.TablePending && t.State != catalog.TableBackfill {
 			continue
 		}
-		if !t.Current.HasKey() && !t.Backfill.StartedAt.IsZero() {
+		if t.Backfill.Anew || !t.Current.HasKey() && !t.Backfill.StartedAt.IsZero() {
 			restart(t)
 			again = append(again, t.ID)
 		}
@@ -183,6 +184,9 @@ func (c *copier) tableError(ctx context.Context, t *catalog.Table, err error) er
 		}
 		return sourceError("backfill", err)
 	}
+	if problem.Anew {
+		return errors.Join(c.void(ctx, t, problem), errRestart)
+	}
 	c.session.out.Warn("table stopped", env.KeyTable, t.Schema+"."+t.Name, env.KeyReason, problem.Reason)
 	stopErr := c.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		next, err := txn.TableByID(t.ID)
@@ -265,4 +269,23 @@ func (w *chunkWriter) release() {
 		w.held.Release()
 		w.held = nil
 	}
+}
+
+// void records that a table's copy must begin from the start.
+func (c *copier) void(ctx context.Context, t *catalog.Table, why *TableError) error {
+	c.session.out.Warn("copy begins anew", env.KeyTable, t.Schema+"."+t.Name, env.KeyReason, why.Reason)
+	return c.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		next, err := txn.TableByID(t.ID)
+		if err != nil {
+			return err
+		}
+		next.Backfill.Anew = true
+		if err := txn.PutTable(next); err != nil {
+			return err
+		}
+		return txn.AddEvent(catalog.Event{
+			At: txn.Now(), Level: "warning", Pipeline: c.session.pipeline.Name,
+			Table: t.Schema + "." + t.Name, Kind: "copy begins anew", Detail: why.Reason,
+		})
+	})
 }

@@ -23,6 +23,45 @@ func ready(t *testing.T) *world {
 	return w
 }
 
+// rewritten is a source whose table is rewritten once while it is copied.
+type rewritten struct {
+	ingest.Source
+	first *sync.Once
+}
+
+func (r *rewritten) Backfill(ctx context.Context) (ingest.Backfill, error) {
+	b, err := r.Source.Backfill(ctx)
+	return &rewrittenBackfill{b, r.first}, err
+}
+
+type rewrittenBackfill struct {
+	ingest.Backfill
+	first *sync.Once
+}
+
+func (r *rewrittenBackfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Table, chunk string,
+	token int64, emit func(*change.Batch) error,
+) error {
+	err := r.Backfill.Read(ctx, t, s, chunk, token, emit)
+	if t.Name == "orders" {
+		r.first.Do(func() { err = &ingest.TableError{Reason: "the table was rewritten", Anew: true} })
+	}
+	return err
+}
+
+// TestVoidCopy begins the copy of a table that was rewritten anew, by itself, with what
+// was read before it gone.
+func TestVoidCopy(t *testing.T) {
+	var first sync.Once
+	w := newWorld(t, shopFactory(small, func(s ingest.Source) ingest.Source { return &rewritten{s, &first} }))
+	w.start()
+	w.awaitReady("2500")
+	w.expect(small, 2500)
+	if o := w.table("orders"); o.Generation != 1 || o.Backfill.Anew {
+		t.Errorf("orders %+v", o)
+	}
+}
+
 func named(name string) catalog.SelectedTable { return catalog.SelectedTable{Name: name} }
 
 // TestReset begins again with nothing of the old generation.

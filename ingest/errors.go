@@ -29,6 +29,9 @@ var ErrBadSource = errors.New("connection cannot be used")
 type TableError struct {
 	Reason string // a clause: "column \"x\" is gone"
 	Hint   string // a sentence naming what helps, "" if nothing is known
+	// Anew says that only the copy is void: it begins from the start by itself, and the
+	// table does not stop.
+	Anew bool
 }
 
 // Error renders the reason.

@@ -90,7 +90,7 @@ func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error)
 			continue // renamed in between
 		}
 		if locked[1] != fmt.Sprint(c.file) {
-			return "", &ingest.TableError{Reason: "the table was rewritten or truncated while it was copied", Hint: resync}
+			return "", &ingest.TableError{Reason: "the table was rewritten or truncated while it was copied", Anew: true}
 		}
 		return row[0], nil
 	}
