@@ -124,7 +124,9 @@ func (noDDL) Execute(_ context.Context, s ddl.Statement, session ddl.Session) (*
 	return &ddl.Result{Tag: s.Tag()}, nil
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newWorldWith(t, oneRelation{}) }
+
+func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 	t.Helper()
 	clock, ids := env.System()
 	store := memkv.New()
@@ -144,7 +146,7 @@ func newWorld(t testing.TB) *world {
 		wal.Deps{Publisher: w.cat, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})
 	must(err)
 	pool, err := duckdb.NewPool(duckdb.PoolConfig{
-		InProcess: true, Worker: duckdb.WorkerConfig{Threads: 1, MemoryLimit: 512 << 20, Prelude: planner.Prelude(oneRelation{})},
+		InProcess: true, Worker: duckdb.WorkerConfig{Threads: 1, MemoryLimit: 512 << 20, Prelude: planner.Prelude(system)},
 	}, duckdb.Deps{Clock: clock, Log: slog.New(slog.DiscardHandler), Encoder: encoders, Slices: duckdb.NewLogReader()})
 	must(err)
 	wh, err := iceberg.Open(store, filepath.Join(w.dir, "lake"), iceberg.Config{}, iceberg.Deps{Clock: clock, IDs: ids})
@@ -157,7 +159,7 @@ func newWorld(t testing.TB) *world {
 	must(err)
 	w.runner = &countingRunner{PoolRunner: planner.PoolRunner{Pool: pool}}
 	engine := planner.New(planner.Deps{
-		Catalog: w.cat, Warehouse: wh, Runner: w.runner, DDL: noDDL{}, System: oneRelation{}, Clock: clock,
+		Catalog: w.cat, Warehouse: wh, Runner: w.runner, DDL: noDDL{}, System: system, Clock: clock,
 		Log: slog.New(slog.DiscardHandler), LogDir: logDir, Version: "15.8", Database: "lake",
 	})
 	server, err := pgwire.New(pgwire.Config{}, pgwire.Deps{Engine: engine, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})

@@ -178,7 +178,10 @@ func (a *analyzer) coerce(e expr, to Type, c coercion) (expr, error) {
 	if e.typ.OID == to.OID {
 		return a.applyMod(e, to), nil
 	}
-	out, err := a.convert(e, to)
+	out, err := a.castReg(e, to)
+	if err == errNotReg {
+		out, err = a.convert(e, to)
+	}
 	if err != nil {
 		return e, a.errAt(e.loc, err)
 	}

@@ -178,6 +178,9 @@ f jsonb_typeof(jsonb) text : skippr_json_typeof($1)
 f version() text : {fact:version_text}
 f current_database() name : {fact:database}
 f pg_backend_pid() int4 : CAST({fact:pid} AS INTEGER)
+f getdatabaseencoding() name : 'UTF8'
+f pg_size_pretty(int8) text : skippr_size($1)
+f pg_size_pretty(numeric) text : skippr_size(CAST($1 AS BIGINT))
 f hashtext(text) int4 : CAST(hash($1) % 2147483648 AS INTEGER)
 a count() int8 : @count(*)
 a count(any) int8 : @count($1)

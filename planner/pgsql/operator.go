@@ -499,6 +499,10 @@ func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
 	if !r.typ.isArray() {
 		return r, a.errAt(n.Location, pgerr.New(codes.WrongObjectType, "op ANY/ALL (array) requires array on right side"))
 	}
+	all := n.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
+	if cmp := comparisons[op]; (cmp == "=" && !all || cmp == "<>" && all) && l.row == nil {
+		return a.contains(l, r, op, all, n.Location)
+	}
 	v := a.alias("v")
 	item := expr{sql: v, typ: plain(ElemOf(r.typ.OID)), scale: -1, loc: r.loc}
 	cmp, err := a.binary(op, l, item, n.Location)
@@ -506,9 +510,47 @@ func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
 		return cmp, err
 	}
 	out := expr{typ: plain(OIDBool), loc: n.Location, scale: -1}
-	all := n.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
 	out.sql = quantified(cmp.sql, v, r.sql, all)
 	return out, nil
+}
+
+// contains renders x = ANY (list) and x <> ALL (list). It needs no lambda, in which
+// the engine finds no columns of an outer query.
+func (a *analyzer) contains(l, r expr, op string, negated bool, loc int32) (expr, error) {
+	item := expr{sql: "x", typ: plain(ElemOf(r.typ.OID)), scale: -1, loc: r.loc}
+	l, item, err := a.pair(l, item)
+	if err != nil {
+		return l, err
+	}
+	ls, is, ok, err := a.comparable(l, item, op)
+	if err != nil {
+		return l, a.errAt(loc, err)
+	}
+	if !ok {
+		return l, a.noOperator(op, &l, item, loc)
+	}
+	list := r.sql
+	if eng := castTarget(is); eng != "" {
+		list = "CAST(" + list + " AS " + eng + "[])"
+	}
+	out := expr{typ: plain(OIDBool), loc: loc, scale: -1}
+	out.sql = fmt.Sprintf("CASE WHEN len(%[1]s) = 0 THEN false WHEN list_contains(%[1]s, %[2]s) THEN true "+
+		"WHEN %[1]s IS NULL OR %[2]s IS NULL OR len(%[1]s) > list_count(%[1]s) THEN NULL ELSE false END", list, ls)
+	if negated {
+		out.sql = "(NOT " + out.sql + ")"
+	} else {
+		out.sql = "(" + out.sql + ")"
+	}
+	return out, nil
+}
+
+// castTarget is the type in "CAST(x AS type)", "" when there is no cast.
+func castTarget(sql string) string {
+	t, ok := strings.CutPrefix(sql, "CAST(x AS ")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(t, ")")
 }
 
 // quantified renders ANY or ALL over a list with SQL's three values.

@@ -70,6 +70,12 @@ func Prelude() []string {
 		`CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[])`,
 		`CREATE OR REPLACE MACRO skippr_json_typeof(x) AS CASE json_type(x) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' ` +
 			`WHEN 'VARCHAR' THEN 'string' WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE 'number' END`,
+		// PostgreSQL stays with a unit up to 10240 of it, and rounds to the next.
+		`CREATE OR REPLACE MACRO skippr_size(x) AS CASE WHEN abs(x) < 10240 THEN x || ' bytes' ` +
+			`WHEN abs(x) < 10485248 THEN CAST(round(x / 1024.0) AS BIGINT) || ' kB' ` +
+			`WHEN abs(x) < 10736893952 THEN CAST(round(x / 1048576.0) AS BIGINT) || ' MB' ` +
+			`WHEN abs(x) < 10994579406848 THEN CAST(round(x / 1073741824.0) AS BIGINT) || ' GB' ` +
+			`ELSE CAST(round(x / 1099511627776.0) AS BIGINT) || ' TB' END`,
 		`CREATE OR REPLACE MACRO skippr_initcap(x) AS array_to_string(list_transform(` +
 			`regexp_extract_all(x, '[\p{L}\p{N}]+|[^\p{L}\p{N}]+'), lambda w: upper(left(w, 1)) || lower(substring(w, 2))), '')`,
 		`CREATE OR REPLACE MACRO skippr_substr(s, p, n) AS CASE WHEN n < 0 THEN ` +

@@ -205,3 +205,8 @@ SELECT 5 = 5.0, 5::int8 = 5::int2, 1.0 = 1.00, 'a' < 'b'
 SELECT a[1], a[2], array_length(a, 1) FROM t ORDER BY id
 SELECT -id, +id, @(-5), |/ 16.0, ||/ 27.0 FROM t WHERE id = 1
 SELECT -2147483648, -5 % 3, - 5.5
+SELECT NULL = ANY(ARRAY[]::int[]), NULL = ANY(ARRAY[1]), 1 <> ALL(ARRAY[1,NULL]), 1 <> ALL(ARRAY[2,NULL]), 'a' = ANY(ARRAY['a','b']), 2 = ANY(ARRAY[1.5,2.0]), 1 < ANY(ARRAY[0,2]), 1 >= ALL(ARRAY[0,1])
+SELECT id FROM t x WHERE EXISTS (SELECT 1 FROM t y WHERE y.id = ANY(x.a)) ORDER BY id
+SELECT (SELECT count(*) FROM t y WHERE x.id = ANY(y.a)) FROM t x ORDER BY x.id
+SELECT pg_size_pretty(0::int8), pg_size_pretty(10239::int8), pg_size_pretty(10240::int8), pg_size_pretty(123456789::int8), pg_size_pretty(99999999999::int8)
+SELECT 'int4'::regtype::text, pg_typeof(1)::text
