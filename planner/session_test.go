@@ -57,6 +57,8 @@ SELECT count(*) FROM orders => 3; SELECT 1
 SELECT current_schema => shop; SELECT 1
 SELECT current_setting('search_path') => shop, "Odd One"; SELECT 1
 SELECT set_config('application_name', 'y', false) => y; SELECT 1
+SELECT pg_sleep(0.001) => ; SELECT 1
+SELECT pg_cancel_backend(99999) => f; SELECT 1
 SHOW application_name => y; SHOW
 DISCARD ALL => DISCARD ALL
 SHOW search_path => "$user", public; SHOW
@@ -310,5 +312,15 @@ func TestUnknownDatabaseAndSetting(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), code) {
 			t.Errorf("%s: %v %v", dsn, err, e)
 		}
+	}
+}
+
+// pg_sleep ends when the client cancels or its time is up.
+func TestSleepIsInterrupted(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	got := simple(t, c, "SET statement_timeout = '20ms'; SELECT pg_sleep(60)")
+	if want := "SET; ERROR 57014 canceling statement due to statement timeout"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

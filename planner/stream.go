@@ -159,13 +159,12 @@ func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (i
 
 func (p *queryPortal) begin(ctx context.Context) error {
 	s := p.session
-	for _, c := range p.analysis.SetConfig {
-		if err := s.values.Set(c.Name, c.Value, c.Local); err != nil {
-			return err
-		}
+	a, err := s.act(ctx, p.analysis)
+	if err != nil {
+		return err
 	}
 	s.tx.queried = true
-	rows, frame, err := s.start(ctx, p.analysis, p.params, s.output(duckdb.OutputRows, p.columns, p.formats))
+	rows, frame, err := s.start(ctx, a, p.params, s.output(duckdb.OutputRows, p.columns, p.formats))
 	if err != nil {
 		return err
 	}

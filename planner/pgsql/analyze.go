@@ -71,9 +71,9 @@ type Analysis struct {
 	Columns []OutputColumn
 	// Params are the parameter types.
 	Params []uint32
-	// SetConfig are the calls of set_config, which take effect when the statement
-	// runs.
-	SetConfig []SetConfig
+	// Effects are the calls that act on the server, in order; they happen when the
+	// statement runs.
+	Effects []Effect
 }
 
 // NowMark stands in Analysis.SQL for the time of the transaction as a quoted
@@ -113,11 +113,30 @@ type OutputColumn struct {
 	AttNum   int16
 }
 
-// SetConfig is a call of set_config(name, value, is_local).
-type SetConfig struct {
+// Effect is a call with constant arguments that acts on the server.
+type Effect struct {
+	Kind EffectKind
+	// Name, Value and Local are those of set_config(name, value, is_local).
 	Name, Value string
 	Local       bool
+	// Seconds is what pg_sleep waits.
+	Seconds float64
+	// PID is the session of pg_cancel_backend and pg_terminate_backend.
+	PID uint32
+	// Mark stands in Analysis.SQL for the call's boolean result, "" when it has none.
+	Mark string
 }
+
+// EffectKind says what an Effect does.
+type EffectKind uint8
+
+// The effects.
+const (
+	EffectSetConfig EffectKind = iota + 1
+	EffectSleep
+	EffectCancel
+	EffectTerminate
+)
 
 // Analyze analyses a SELECT, VALUES or TABLE statement. params are the parameter
 // types that the client declared, 0 for open ones. The error is a *pgerr.Error
@@ -162,7 +181,7 @@ type analyzer struct {
 	params    []uint32
 	seenParam map[int]bool
 	uses      []*Use
-	setConfig []SetConfig
+	effects   []Effect
 	aliases   int
 	depth     int
 }
@@ -199,7 +218,7 @@ func (a *analyzer) errAt(loc int32, err error) error {
 // finish casts the output columns to the engine types of their announced types and
 // prints the statement.
 func (a *analyzer) finish(q *query) (*Analysis, error) {
-	out := &Analysis{SetConfig: a.setConfig}
+	out := &Analysis{Effects: a.effects}
 	for i := range q.targets {
 		t := &q.targets[i]
 		e := t.expr

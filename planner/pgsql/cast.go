@@ -34,7 +34,9 @@ type expr struct {
 	col  *column // a plain column reference
 	con  bool    // a constant
 	row  []expr  // a row constructor's fields
-	set  bool    // a set-returning call
+	// fields are the fields of a composite value, which the engine has as a struct.
+	fields []field
+	set    bool // a set-returning call
 	// num is the value of an integer constant.
 	num *int64
 }
@@ -48,6 +50,12 @@ const (
 	trimAll           // all zeros at the end
 	trim16            // zeros past the sixteenth digit
 )
+
+// field is a field of a composite value, by its place in the engine's struct.
+type field struct {
+	name string
+	typ  Type
+}
 
 func (e *expr) undecided() bool { return e.typ.OID == OIDUnknown }
 

@@ -168,7 +168,7 @@ func targetColumns(targets []target, alias string, it *item) []*column {
 	for i, t := range targets {
 		sql := fmt.Sprintf("%s.c%d", alias, i+1)
 		c := &column{
-			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, trim: t.expr.trim, item: it, index: -1,
+			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, trim: t.expr.trim, fields: t.expr.fields, item: it, index: -1,
 			sql: func() string { return sql },
 		}
 		if src := t.expr.col; src != nil {
@@ -214,6 +214,9 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 		return nil, unsupported("ROWS FROM with several functions or column definitions is not supported")
 	}
 	call := n.Functions[0].GetList().GetItems()[0]
+	if src, ok, err := a.relationFunction(n, call.GetFuncCall()); ok || err != nil {
+		return src, err
+	}
 	e, err := a.expr(call, s)
 	if err != nil {
 		return nil, err
@@ -245,6 +248,27 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 		return nil, err
 	}
 	return &source{sql: "LATERAL (SELECT " + sql + ") AS " + alias, items: []*item{it}, columns: it.columns}, nil
+}
+
+// relationFunction is a call without arguments of a function that a system relation
+// of its name stands for (pg_get_keywords(), pg_show_all_settings()).
+func (a *analyzer) relationFunction(n *pg.RangeFunction, call *pg.FuncCall) (*source, bool, error) {
+	if call == nil || len(call.Args) > 0 || n.Ordinality {
+		return nil, false, nil
+	}
+	schema, name := "pg_catalog", ""
+	for _, p := range call.Funcname {
+		if name != "" {
+			schema = name
+		}
+		name = p.GetString_().GetSval()
+	}
+	rel, ok := a.env.Resolver.Relation(schema, name)
+	if !ok || !rel.System || len(a.candidates(schema, name)) > 0 {
+		return nil, false, nil
+	}
+	src, err := a.relationSource(rel, &pg.RangeVar{Relname: name, Alias: n.Alias, Location: call.Location})
+	return src, true, err
 }
 
 var joinWords = map[pg.JoinType]string{

@@ -30,6 +30,15 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 			return e, a.errAt(n.Location, err)
 		}
 	}
+	if schema == "information_schema" && name == "_pg_expandarray" {
+		args, err := a.exprList(n.Args, s)
+		if err != nil {
+			return expr{}, err
+		}
+		e, err := a.expandArray(args)
+		e.loc, e.name = n.Location, name
+		return e, a.errAt(n.Location, err)
+	}
 	cands := a.candidates(schema, name)
 	aggregate := len(cands) > 0 && cands[0].kind == 'a'
 	if aggregate && n.Over == nil {

@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -16,6 +17,9 @@ func (a *analyzer) candidates(schema, name string) []*signature {
 	for _, f := range a.env.Functions[name] {
 		if schema != "" && schema != f.Schema {
 			continue
+		}
+		if slices.ContainsFunc(out, func(c *signature) bool { return slices.Equal(c.args, f.Args) }) {
+			continue // the built-in one is as good
 		}
 		kind := byte('f')
 		if f.Set {

@@ -19,6 +19,7 @@ type column struct {
 	scale    int
 	dyn      bool
 	trim     trimming
+	fields   []field
 	tableOID uint32
 	attNum   int16
 	// stored says that the engine's type is a relation's own, which the encoder knows
@@ -196,7 +197,7 @@ func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, e
 // reference makes the expression of a column and notes it for the grouping check.
 func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
 	e := expr{
-		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, trim: c.trim, loc: loc, name: c.name, col: c,
+		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, trim: c.trim, fields: c.fields, loc: loc, name: c.name, col: c,
 	}
 	if s.aggDepth > 0 || s.groupSQL[e.sql] {
 		return e

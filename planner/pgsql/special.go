@@ -3,6 +3,7 @@ package pgsql
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -30,6 +31,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.sessionCall(name, args) }
 	case "percentile_cont", "percentile_disc", "mode":
 		return a.orderedSet(name, n, s)
+	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend":
+		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.effect(name, args) }
 	case "num_nulls", "num_nonnulls":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.countNulls(name, args) }
 	default:
@@ -229,11 +232,45 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		if args[0].lit == nil || args[1].lit == nil || args[2].sql == "" {
 			return out, unsupported("set_config needs constant arguments")
 		}
-		a.setConfig = append(a.setConfig, SetConfig{Name: *args[0].lit, Value: *args[1].lit, Local: args[2].sql == "true"})
+		a.effects = append(a.effects, Effect{
+			Kind: EffectSetConfig, Name: *args[0].lit, Value: *args[1].lit, Local: args[2].sql == "true",
+		})
 		out.sql = quote(*args[1].lit)
 		return out, nil
 	}
 	return out, noFunction(name, args, false)
+}
+
+// effect analyses calls that act on the server when the statement runs. Their
+// arguments must be constants, since they run before the engine does.
+func (a *analyzer) effect(name string, args []expr) (expr, error) {
+	out := expr{typ: plain(OIDBool), scale: -1}
+	if len(args) != 1 {
+		return out, noFunction(name, args, false)
+	}
+	text := args[0].sql
+	if args[0].lit != nil {
+		text = *args[0].lit
+	}
+	if args[0].typ.OID == OIDNumeric {
+		text, _, _ = strings.Cut(strings.TrimPrefix(text, "CAST('"), "'")
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return out, unsupported("%s needs a constant argument", name)
+	}
+	if name == "pg_sleep" {
+		a.effects = append(a.effects, Effect{Kind: EffectSleep, Seconds: n})
+		out.typ, out.sql = plain(OIDVoid), "''"
+		return out, nil
+	}
+	e := Effect{Kind: EffectCancel, PID: uint32(n), Mark: fmt.Sprintf("\x01effect%d\x01", len(a.effects))}
+	if name == "pg_terminate_backend" {
+		e.Kind = EffectTerminate
+	}
+	a.effects = append(a.effects, e)
+	out.sql = e.Mark
+	return out, nil
 }
 
 func (a *analyzer) currentSetting(args []expr, out expr) (expr, error) {

@@ -180,6 +180,12 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 	}
 	for _, ind := range n.Indirection {
 		idx := ind.GetAIndices()
+		if name := ind.GetString_(); name != nil && e.fields != nil {
+			if e, err = a.fieldOf(e, name.Sval); err != nil {
+				return e, err
+			}
+			continue
+		}
 		if idx == nil {
 			return e, a.errAt(e.loc, unsupported("selection of a field from a composite value is not supported"))
 		}
@@ -192,6 +198,29 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 	}
 	e.col = nil
 	return e, nil
+}
+
+// fieldOf selects a field of a composite value.
+func (a *analyzer) fieldOf(e expr, name string) (expr, error) {
+	for i, f := range e.fields {
+		if f.name == name {
+			sql := fmt.Sprintf("CAST(struct_extract(%s, %d) AS %s)", e.sql, i+1, f.typ.engineType())
+			return expr{sql: sql, typ: f.typ, loc: e.loc, name: name, scale: -1, set: e.set}, nil
+		}
+	}
+	return e, a.errAt(e.loc, pgerr.New(codes.UndefinedColumn, "column \"%s\" not found in data type record", name))
+}
+
+// expandArray analyses information_schema._pg_expandarray(vector): a set of (x, n).
+func (a *analyzer) expandArray(args []expr) (expr, error) {
+	if len(args) != 1 || !args[0].typ.isArray() {
+		return expr{}, noFunction("information_schema._pg_expandarray", args, false)
+	}
+	list := args[0].sql
+	return expr{
+		sql: "unnest(list_zip(" + list + ", generate_series(1, len(" + list + "))))", typ: plain(OIDRecord), set: true, scale: -1,
+		fields: []field{{"x", plain(ElemOf(args[0].typ.OID))}, {"n", plain(OIDInt4)}},
+	}, nil
 }
 
 func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) {
