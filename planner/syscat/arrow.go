@@ -29,19 +29,22 @@ func arrowType(engine string) arrow.DataType {
 	return scalarTypes[engine]
 }
 
-// encode renders rows as one Arrow IPC stream. A cell is nil, or a value that its
-// column's type takes (see appendValue).
-func encode(rel planner.SystemRelation, rows [][]any) ([]byte, error) {
+func schemaOf(rel planner.SystemRelation) *arrow.Schema {
 	fields := make([]arrow.Field, len(rel.Columns))
 	for i, c := range rel.Columns {
 		fields[i] = arrow.Field{Name: c.Name, Type: arrowType(c.EngineType), Nullable: true}
 	}
-	schema := arrow.NewSchema(fields, nil)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	return arrow.NewSchema(fields, nil)
+}
+
+// record renders rows as a batch. A cell is nil, or a value that its column's type
+// takes (see appendValue).
+func record(rel planner.SystemRelation, rows [][]any) (arrow.RecordBatch, error) {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schemaOf(rel))
 	defer b.Release()
 	for _, row := range rows {
-		if len(row) != len(fields) {
-			return nil, fmt.Errorf("fill %s: %d values for %d columns", rel.Name, len(row), len(fields))
+		if len(row) != len(rel.Columns) {
+			return nil, fmt.Errorf("fill %s: %d values for %d columns", rel.Name, len(row), len(rel.Columns))
 		}
 		for i, v := range row {
 			if err := appendValue(b.Field(i), v); err != nil {
@@ -49,12 +52,20 @@ func encode(rel planner.SystemRelation, rows [][]any) ([]byte, error) {
 			}
 		}
 	}
-	rec := b.NewRecordBatch()
-	defer rec.Release()
+	return b.NewRecordBatch(), nil
+}
+
+// encode writes batches as one Arrow IPC stream.
+func encode(rel planner.SystemRelation, batches ...arrow.RecordBatch) ([]byte, error) {
 	var out bytes.Buffer
-	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
-	if err := w.Write(rec); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", rel.Name, err)
+	w := ipc.NewWriter(&out, ipc.WithSchema(schemaOf(rel)))
+	for i, b := range batches {
+		if b.NumRows() == 0 && i+1 < len(batches) {
+			continue
+		}
+		if err := w.Write(b); err != nil {
+			return nil, fmt.Errorf("encode %s: %w", rel.Name, err)
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", rel.Name, err)

@@ -26,51 +26,47 @@ func fillInfoCatalogName(_ context.Context, c *Catalog, env *planner.SystemEnv) 
 func fillInfoSchemata(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, n := range namespaces(env) {
-		rows = append(rows, row{"catalog_name": env.Database, "schema_name": n.name, "schema_owner": "postgres"})
+		owner := "postgres"
+		if n.oid == oidPublic {
+			owner = "pg_database_owner"
+		}
+		rows = append(rows, row{"catalog_name": env.Database, "schema_name": n.name, "schema_owner": owner})
 	}
 	return c.build("information_schema.schemata", rows)
 }
 
+func infoTable(database, space, name, kind string) row {
+	return row{
+		"table_catalog": database, "table_schema": space, "table_name": name, "table_type": kind,
+		"is_insertable_into": "NO", "is_typed": "NO",
+	}
+}
+
 func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	add := func(space, name, kind string) {
-		rows = append(rows, row{
-			"table_catalog": env.Database, "table_schema": space, "table_name": name, "table_type": kind,
-			"is_insertable_into": "NO", "is_typed": "NO",
-		})
-	}
-	kinds := map[string]string{"r": "BASE TABLE", "v": "VIEW"}
-	for _, s := range c.sorted() {
-		add(s.Schema, s.Name, kinds[s.kind])
-	}
 	for _, t := range env.Snapshot.AllTables() {
-		add(t.Schema, t.Name, "BASE TABLE")
+		rows = append(rows, infoTable(env.Database, t.Schema, t.Name, "BASE TABLE"))
 	}
 	return c.build("information_schema.tables", rows)
 }
 
 func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, s := range c.sorted() {
-		for i, col := range s.Columns {
-			rows = append(rows, infoColumn(env, s.Schema, s.Name, i+1, col.Name, col.TypeOID, col.TypMod, col.NotNull))
-		}
-	}
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
 			notNull := f.NotNull || slices.Contains(t.Current.Key, f.ID)
-			rows = append(rows, infoColumn(env, t.Schema, t.Name, i+1, f.Name, oid, typmod, notNull))
+			rows = append(rows, infoColumn(env.Database, t.Schema, t.Name, i+1, f.Name, oid, typmod, notNull))
 		}
 	}
 	return c.build("information_schema.columns", rows)
 }
 
 // infoColumn is a row of information_schema.columns, by its rules for each type.
-func infoColumn(env *planner.SystemEnv, space, rel string, num int, name string, oid uint32, typmod int32, notNull bool) row {
+func infoColumn(database, space, rel string, num int, name string, oid uint32, typmod int32, notNull bool) row {
 	r := row{
-		"table_catalog": env.Database, "table_schema": space, "table_name": rel, "column_name": name, "ordinal_position": num,
-		"is_nullable": "YES", "data_type": schema.PostgresTypeName(oid, -1), "udt_catalog": env.Database, "udt_schema": "pg_catalog",
+		"table_catalog": database, "table_schema": space, "table_name": rel, "column_name": name, "ordinal_position": num,
+		"is_nullable": "YES", "data_type": schema.PostgresTypeName(oid, -1), "udt_catalog": database, "udt_schema": "pg_catalog",
 		"udt_name": udtName(oid), "dtd_identifier": num, "is_self_referencing": "NO", "is_identity": "NO", "identity_cycle": "NO",
 		"is_generated": "NEVER", "is_updatable": "NO",
 	}

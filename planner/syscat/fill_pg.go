@@ -25,7 +25,8 @@ const (
 	oidBtree        uint32 = 403
 	oidPgClass      uint32 = 1259
 	oidPgNamespace  uint32 = 2615
-	oidDefaultColl  uint32 = 100
+	oidCollationC   uint32 = 950
+	oidDatabaseRole uint32 = 6171 // pg_database_owner
 )
 
 // postgresFills are the relations of PostgreSQL that we have something to say in.
@@ -65,14 +66,16 @@ type namespace struct {
 	oid  uint32
 }
 
+// systemNamespaces are the schemas that are always there.
+var systemNamespaces = map[string]uint32{
+	"pg_catalog": oidPgCatalog, "pg_toast": oidPgToast, "public": oidPublic, "information_schema": oidInfoSchema, "skippr": oidSkippr,
+}
+
 // namespaces are all schemas, PostgreSQL's first.
 func namespaces(env *planner.SystemEnv) []namespace {
-	out := []namespace{
-		{"pg_catalog", oidPgCatalog},
-		{"pg_toast", oidPgToast},
-		{"public", oidPublic},
-		{"information_schema", oidInfoSchema},
-		{"skippr", oidSkippr},
+	var out []namespace
+	for _, name := range []string{"pg_catalog", "pg_toast", "public", "information_schema", "skippr"} {
+		out = append(out, namespace{name, systemNamespaces[name]})
 	}
 	for _, s := range env.Snapshot.Schemas() {
 		if !slices.ContainsFunc(out, func(n namespace) bool { return n.name == s.Name }) {
@@ -94,7 +97,14 @@ func namespaceOID(env *planner.SystemEnv, name string) uint32 {
 func fillNamespace(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, n := range namespaces(env) {
-		rows = append(rows, row{"oid": n.oid, "nspname": n.name, "nspowner": oidBootstrap})
+		r := row{"oid": n.oid, "nspname": n.name, "nspowner": oidBootstrap}
+		switch n.oid {
+		case oidPublic:
+			r["nspowner"], r["nspacl"] = oidDatabaseRole, []string{"pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"}
+		case oidPgCatalog, oidInfoSchema, oidSkippr:
+			r["nspacl"] = []string{"postgres=UC/postgres", "=U/postgres"}
+		}
+		rows = append(rows, r)
 	}
 	return c.build("pg_catalog.pg_namespace", rows)
 }
@@ -113,13 +123,6 @@ func classRow(oid uint32, name string, space uint32, kind string, natts int) row
 
 func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, s := range c.sorted() {
-		r := classRow(s.OID, s.Name, namespaceOID(env, s.Schema), s.kind, len(s.Columns))
-		if s.kind == "v" {
-			r["relam"], r["relfilenode"], r["relreplident"] = 0, 0, "n"
-		}
-		rows = append(rows, r)
-	}
 	for _, t := range env.Snapshot.AllTables() {
 		space := namespaceOID(env, t.Schema)
 		r := classRow(planner.TableOID(t.ID), t.Name, space, "r", len(t.Current.Fields))
@@ -148,38 +151,17 @@ func announced(f schema.Field) (oid uint32, typmod int32) {
 // firstUserOID is PostgreSQL's FirstNormalObjectId.
 const firstUserOID = 16384
 
-func attributeRow(rel uint32, num int, name string, oid uint32, typmod int32, notNull bool) row {
-	coll := uint32(0)
-	switch oid {
-	case oidText, 1043, 1042:
-		coll = oidDefaultColl
-	case oidName:
-		coll = 950
-	}
-	return row{
-		"attrelid": rel, "attname": name, "atttypid": oid, "attstattarget": -1, "attlen": schema.TypeSize(oid), "attnum": num,
-		"attndims": 0, "attcacheoff": -1, "atttypmod": typmod, "attbyval": schema.TypeSize(oid) > 0 && schema.TypeSize(oid) <= 8,
-		"attalign": "i", "attstorage": "p", "attcompression": "", "attnotnull": notNull, "atthasdef": false, "atthasmissing": false,
-		"attidentity": "", "attgenerated": "", "attisdropped": false, "attislocal": true, "attinhcount": 0, "attcollation": coll,
-	}
-}
-
 func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, s := range c.sorted() {
-		for i, col := range s.Columns {
-			rows = append(rows, attributeRow(s.OID, i+1, col.Name, col.TypeOID, col.TypMod, col.NotNull))
-		}
-	}
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
-			rows = append(rows, attributeRow(planner.TableOID(t.ID), i+1, f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
+			rows = append(rows, c.attributeRow(planner.TableOID(t.ID), i+1, f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
 		}
 		for i, id := range t.Current.Key {
 			if f, ok := t.Current.Field(id); ok {
 				oid, typmod := announced(f)
-				rows = append(rows, attributeRow(planner.IndexOID(t.ID), i+1, f.Name, oid, typmod, true))
+				rows = append(rows, c.attributeRow(planner.IndexOID(t.ID), i+1, f.Name, oid, typmod, true))
 			}
 		}
 	}
@@ -241,12 +223,8 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 	return c.build("pg_catalog.pg_constraint", rows)
 }
 
-// fillType is PostgreSQL's built-in types and the row types of tables.
+// fillType are the row types of tables.
 func fillType(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	rows, err := c.fixedRows("pg_type")
-	if err != nil {
-		return nil, err
-	}
 	var own []row
 	for _, t := range env.Snapshot.AllTables() {
 		own = append(own, row{
@@ -257,8 +235,7 @@ func fillType(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, e
 			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
 		})
 	}
-	more, err := c.build("pg_catalog.pg_type", own)
-	return append(slices.Clip(rows), more...), err
+	return c.build("pg_catalog.pg_type", own)
 }
 
 func fillDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
@@ -297,7 +274,22 @@ func fillRoles(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 	for _, r := range rows {
 		r["rolpassword"] = "********"
 	}
-	return c.build("pg_catalog.pg_roles", rows)
+	out, err := c.build("pg_catalog.pg_roles", rows)
+	if err != nil {
+		return nil, err
+	}
+	builtin, err := fileRows("pg_authid")
+	from, to := c.shapes["pg_catalog.pg_authid"].places(), c.shapes["pg_catalog.pg_roles"].Columns
+	for _, b := range builtin {
+		r := make([]any, len(to))
+		for i, col := range to {
+			if at, ok := from[col.Name]; ok && col.Name != "rolpassword" {
+				r[i] = b[at]
+			}
+		}
+		out = append(out, r)
+	}
+	return out, err
 }
 
 func fillUser(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
@@ -315,19 +307,8 @@ func fillUser(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, e
 
 func fillTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	add := func(space, name string, indexed bool) {
-		rows = append(rows, row{
-			"schemaname": space, "tablename": name, "tableowner": "postgres", "hasindexes": indexed, "hasrules": false,
-			"hastriggers": false, "rowsecurity": false,
-		})
-	}
-	for _, s := range c.sorted() {
-		if s.kind == "r" {
-			add(s.Schema, s.Name, false)
-		}
-	}
 	for _, t := range env.Snapshot.AllTables() {
-		add(t.Schema, t.Name, t.Current.HasKey())
+		rows = append(rows, tableRow(t.Schema, t.Name, t.Current.HasKey()))
 	}
 	return c.build("pg_catalog.pg_tables", rows)
 }

@@ -15,7 +15,7 @@ type ownRelation struct {
 }
 
 func (o ownRelation) shape() *shape {
-	s := &shape{kind: "v"}
+	s := &shape{kind: "v", own: true, facts: make([]columnFacts, len(o.columns))}
 	s.Schema, s.Name, s.OID, s.Columns = o.schema, o.name, o.oid, o.columns
 	return s
 }

@@ -59,7 +59,24 @@ func column(name string, oid uint32) planner.SystemColumn {
 // shape is a relation and how it looks to pg_class.
 type shape struct {
 	planner.SystemRelation
-	kind string // r table, v view
+	kind  string // r table, v view
+	own   bool   // PostgreSQL does not have it
+	facts []columnFacts
+}
+
+// columnFacts is what else pg_attribute knows of a column.
+type columnFacts struct {
+	collation uint32
+	domain    uint32 // 0 unless the type is a domain of information_schema
+}
+
+// places are the columns' places by name.
+func (s *shape) places() map[string]int {
+	at := make(map[string]int, len(s.Columns))
+	for i, col := range s.Columns {
+		at[col.Name] = i
+	}
+	return at
 }
 
 // loadShapes reads the shapes of PostgreSQL's own relations.
@@ -70,7 +87,7 @@ func loadShapes() (map[string]*shape, error) {
 	}
 	out := map[string]*shape{}
 	for _, f := range lines {
-		if len(f) != 8 || f[0] == nil || f[1] == nil {
+		if len(f) != 10 || f[0] == nil || f[1] == nil {
 			return nil, fmt.Errorf("read shapes: %d fields", len(f))
 		}
 		key := *f[0] + "." + *f[1]
@@ -86,6 +103,7 @@ func loadShapes() (map[string]*shape, error) {
 		}
 		c.NotNull = *f[7] == "t"
 		s.Columns = append(s.Columns, c)
+		s.facts = append(s.facts, columnFacts{collation: number(f[8]), domain: number(f[9])})
 	}
 	return out, nil
 }

@@ -19,7 +19,8 @@ import (
 // the wire announces them.
 const shapes = `SELECT n.nspname, c.relname, c.relkind, c.oid, a.attname,
 	CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END,
-	CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END, a.attnotnull
+	CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END, a.attnotnull,
+	a.attcollation, CASE WHEN t.typtype = 'd' THEN a.atttypid ELSE 0 END
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
 	JOIN pg_type t ON t.oid = a.atttypid
 	WHERE n.nspname IN ('pg_catalog', 'information_schema') AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
@@ -30,7 +31,7 @@ const shapes = `SELECT n.nspname, c.relname, c.relkind, c.oid, a.attname,
 var fixed = map[string]string{
 	"pg_type":      "oid < 10000 OR typnamespace = 'information_schema'::regnamespace AND typtype = 'd'",
 	"pg_am":        "true",
-	"pg_language":  "true",
+	"pg_language":  "oid < 100",
 	"pg_collation": "collname IN ('default', 'C', 'POSIX')",
 	"pg_cast":      "true",
 	"pg_operator":  "oid < 10000",
@@ -39,7 +40,21 @@ var fixed = map[string]string{
 	"pg_opfamily":  "true",
 	"pg_aggregate": "true",
 	"pg_ts_config": "cfgname = 'simple'",
+	// All functions of PostgreSQL; the server shows those that it has.
+	"pg_proc": "oid < 10000 AND pronamespace = 'pg_catalog'::regnamespace",
+	"pg_description": `classoid IN ('pg_type'::regclass, 'pg_proc'::regclass, 'pg_am'::regclass, 'pg_namespace'::regclass)
+		OR classoid = 'pg_operator'::regclass AND objoid < 10000
+		OR classoid = 'pg_language'::regclass AND objoid < 100
+		OR classoid = 'pg_collation'::regclass AND objoid IN (SELECT oid FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX'))`,
+	"pg_authid":       `rolname LIKE 'pg\_%'`,
+	"pg_auth_members": "roleid < 16384 AND member < 16384",
 }
+
+// order is what makes the files stable.
+var order = map[string]string{"pg_description": "classoid, objoid, objsubid", "pg_auth_members": "roleid, member"}
+
+// selectNothing are columns whose text is long and tells clients nothing.
+var selectNothing = strings.NewReplacer("proargdefaults", "NULL", "prosqlbody", "NULL")
 
 // selectList gives a relation's columns, the reg types as the oids they are.
 const selectList = `SELECT string_agg(quote_ident(attname) || CASE WHEN atttypid::regtype::text LIKE 'reg%' THEN '::oid' ELSE '' END, ', ' ORDER BY attnum)
@@ -69,7 +84,11 @@ func run(ctx context.Context, dsn, out string) error {
 		if err := conn.QueryRow(ctx, selectList, rel).Scan(&list); err != nil {
 			return fmt.Errorf("columns of %s: %w", rel, err)
 		}
-		sql := fmt.Sprintf("SELECT %s FROM pg_catalog.%s WHERE %s ORDER BY 1", list, rel, where)
+		by := order[rel]
+		if by == "" {
+			by = "1"
+		}
+		sql := fmt.Sprintf("SELECT %s FROM pg_catalog.%s WHERE %s ORDER BY %s", selectNothing.Replace(list), rel, where, by)
 		if err := write(ctx, conn, filepath.Join(out, rel+".tsv"), sql); err != nil {
 			return err
 		}

@@ -1,0 +1,18 @@
+package pgsql
+
+import "slices"
+
+// specials are the functions of specialCall that PostgreSQL lists in pg_proc.
+var specials = []string{
+	"concat", "concat_ws", "current_schema", "current_schemas", "current_setting", "date_part", "extract", "format",
+	"like_escape", "mode",
+	"num_nonnulls", "num_nulls", "overlay", "percentile_cont", "percentile_disc", "pg_typeof", "set_config",
+	"similar_escape",
+	"similar_to_escape", "to_char",
+}
+
+// Callable reports whether statements may call a built-in function of this name.
+// Functions that an Env adds are not counted.
+func Callable(name string) bool {
+	return len(builtinIndex()[name]) > 0 || slices.Contains(specials, name)
+}

@@ -1,0 +1,176 @@
+package syscat
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/skipprd/skipprd/planner"
+)
+
+// fixedFill makes the rows of a relation that are the same for the life of the server.
+type fixedFill func(c *Catalog, database string) ([][]any, error)
+
+// fixedFills are the relations whose fixed rows are not those of a file. The rest of
+// their rows, if any, is made by postgresFills.
+func fixedFills() map[string]fixedFill {
+	return map[string]fixedFill{
+		"pg_catalog.pg_class":        fixedClass,
+		"pg_catalog.pg_attribute":    fixedAttribute,
+		"pg_catalog.pg_type":         fixedType,
+		"pg_catalog.pg_proc":         fixedProc,
+		"pg_catalog.pg_tables":       fixedTables,
+		"information_schema.tables":  fixedInfoTables,
+		"information_schema.columns": fixedInfoColumns,
+	}
+}
+
+// Rows returns the rows of rel as an Arrow IPC stream: the fixed ones, which are
+// encoded once, and those that env sees.
+func (c *Catalog) Rows(ctx context.Context, rel planner.SystemRelation, env *planner.SystemEnv) ([]byte, error) {
+	key := rel.Schema + "." + rel.Name
+	f := c.fills[key]
+	if f == nil {
+		b, err := c.fixedStream(rel, env.Database)
+		return bytes.Clone(b), err
+	}
+	fixed, err := c.fixedBatch(rel, env.Database)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := f(ctx, c, env)
+	if err != nil {
+		return nil, err
+	}
+	batch, err := record(rel, rows)
+	if err != nil {
+		return nil, err
+	}
+	defer batch.Release()
+	return encode(rel, fixed, batch)
+}
+
+// rows are the rows of a relation, for tests.
+func (c *Catalog) rows(ctx context.Context, rel planner.SystemRelation, env *planner.SystemEnv) ([][]any, error) {
+	rows, err := c.fixedRows(rel, env.Database)
+	if err != nil {
+		return nil, err
+	}
+	f := c.fills[rel.Schema+"."+rel.Name]
+	if f == nil {
+		return rows, nil
+	}
+	more, err := f(ctx, c, env)
+	return append(rows, more...), err
+}
+
+// fixedStream is the whole stream of a relation that has fixed rows only.
+func (c *Catalog) fixedStream(rel planner.SystemRelation, database string) ([]byte, error) {
+	key := rel.Schema + "." + rel.Name + "\x00" + database
+	c.mu.Lock()
+	b, ok := c.mu.streams[key]
+	c.mu.Unlock()
+	if ok {
+		return b, nil
+	}
+	batch, err := c.fixedBatch(rel, database)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = encode(rel, batch); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.streams[key] = b
+	return b, nil
+}
+
+// fixedBatch holds the fixed rows of a relation. It lives as long as the catalog.
+func (c *Catalog) fixedBatch(rel planner.SystemRelation, database string) (arrow.RecordBatch, error) {
+	key := rel.Schema + "." + rel.Name + "\x00" + database
+	c.mu.Lock()
+	b, ok := c.mu.batches[key]
+	c.mu.Unlock()
+	if ok {
+		return b, nil
+	}
+	rows, err := c.fixedRows(rel, database)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = record(rel, rows); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have, ok := c.mu.batches[key]; ok {
+		b.Release()
+		return have, nil
+	}
+	c.mu.batches[key] = b
+	return b, nil
+}
+
+func (c *Catalog) fixedRows(rel planner.SystemRelation, database string) ([][]any, error) {
+	if f := fixedFills()[rel.Schema+"."+rel.Name]; f != nil {
+		return f(c, database)
+	}
+	if rel.Schema != "pg_catalog" {
+		return nil, nil
+	}
+	return fileRows(rel.Name)
+}
+
+// fileRows are the rows of a file of data, none when there is no file.
+func fileRows(name string) ([][]any, error) {
+	if _, err := data.Open("data/" + name + ".tsv"); err != nil {
+		return nil, nil //nolint:nilerr // a relation that is empty with us
+	}
+	lines, err := readTSV(name)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([][]any, len(lines))
+	for i, l := range lines {
+		rows[i] = make([]any, len(l))
+		for j, v := range l {
+			if v != nil {
+				rows[i][j] = *v
+			}
+		}
+	}
+	return rows, nil
+}
+
+// typeFacts is what pg_attribute repeats of a type.
+type typeFacts struct {
+	length, byval, align, storage, collation string
+}
+
+// loadTypes reads the facts of the built-in types.
+func loadTypes(s *shape) (map[uint32]typeFacts, error) {
+	lines, err := readTSV("pg_type")
+	if err != nil {
+		return nil, err
+	}
+	at := s.places()
+	out := make(map[uint32]typeFacts, len(lines))
+	for _, l := range lines {
+		if len(l) != len(s.Columns) {
+			return nil, fmt.Errorf("read pg_type: %d fields", len(l))
+		}
+		get := func(name string) string {
+			if v := l[at[name]]; v != nil {
+				return *v
+			}
+			return ""
+		}
+		out[number(l[at["oid"]])] = typeFacts{
+			length: get("typlen"), byval: get("typbyval"), align: get("typalign"), storage: get("typstorage"), collation: get("typcollation"),
+		}
+	}
+	return out, nil
+}
