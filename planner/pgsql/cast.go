@@ -122,7 +122,7 @@ func canCoerce(from, to uint32, c coercion) bool {
 		return canCoerce(fe, te, c)
 	case isInt(from) && isOID(to):
 		return true
-	case isOID(from) && (to == OIDOid || isOID(to) && c == explicit):
+	case isOID(from) && (to == OIDOid || isOID(to) && (c == explicit || from == OIDOid)):
 		return true
 	case isOID(from) && (to == OIDInt8 || to == OIDInt4):
 		return c >= assignment
