@@ -33,13 +33,16 @@ func (s *Source) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
 	cfg := s.cfg.conn.Config.Copy()
 	cfg.RuntimeParams["replication"] = "database"
 	build := cfg.BuildFrontend
+	var paced *pacedReader // of the last address tried, which is the one connected to
 	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		return build(&pacedReader{from: r, clock: s.clock}, w)
+		paced = &pacedReader{from: r, clock: s.clock}
+		return build(paced, w)
 	}
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, unavailable("connect for replication", err)
 	}
+	paced.socket = rawSocket(conn.Conn())
 	return conn, nil
 }
 

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
+	"net"
+	"syscall"
 	"time"
 
 	"github.com/skipprd/skipprd/wal/env"
@@ -26,6 +29,9 @@ const (
 type pacedReader struct {
 	from  io.Reader
 	clock env.Clock
+	// socket, once known, is kept from waking us while we pause: the runtime's poller
+	// otherwise wakes for every segment that arrives.
+	socket syscall.RawConn
 	// due is when the small reads so far have had their time.
 	due time.Time
 }
@@ -33,7 +39,10 @@ type pacedReader struct {
 // Read implements io.Reader.
 func (p *pacedReader) Read(b []byte) (int, error) {
 	if wait := p.due.Sub(p.clock.Now()); wait > 0 {
-		if err := p.clock.Sleep(context.Background(), wait); err != nil {
+		setWakeBytes(p.socket, readPlenty)
+		err := p.clock.Sleep(context.Background(), wait)
+		setWakeBytes(p.socket, 1)
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -46,4 +55,20 @@ func (p *pacedReader) Read(b []byte) (int, error) {
 	}
 	p.due = p.due.Add(readInterval)
 	return n, err
+}
+
+// rawSocket is the socket under a connection, nil when there is none to be had.
+func rawSocket(conn net.Conn) syscall.RawConn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	under, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := under.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
 }

@@ -36,6 +36,28 @@ func appendHex(b []byte, v uint32) []byte {
 // Position is the position at l.
 func (l LSN) Position() change.Position { return change.Position(l.String()) }
 
+// The layout of PostgreSQL's log at its default sizes: a page begins with a short header,
+// the first of a segment with a long one.
+const (
+	walPageBytes    = 8192
+	walSegmentBytes = 16 << 20
+	walShortHeader  = 24
+	walLongHeader   = 40
+)
+
+// recordEnd turns an insert position into the end of the last record. The two differ
+// where a page is full: the insert position lies behind the next page's header, and the
+// stream never says that it is there before another record is.
+func (l LSN) recordEnd() LSN {
+	switch {
+	case l%walSegmentBytes == walLongHeader:
+		return l - walLongHeader
+	case l%walPageBytes == walShortHeader && l%walSegmentBytes != walShortHeader:
+		return l - walShortHeader
+	}
+	return l
+}
+
 // parseLSN reads an LSN; the empty position is 0.
 func parseLSN(p change.Position) (LSN, error) {
 	if p == "" {

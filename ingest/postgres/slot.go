@@ -29,13 +29,15 @@ type slot struct {
 	current   LSN
 }
 
+// The newest position is the insert position: with synchronous_commit = off, commits
+// that are visible already are not written yet.
 const slotQuery = `
 SELECT coalesce(s.plugin::text, ''), coalesce(s.database::text, ''), s.active, coalesce(s.active_pid, 0), %s,
        coalesce(s.confirmed_flush_lsn::text, ''),
        coalesce(pg_catalog.pg_wal_lsn_diff(w.lsn, s.restart_lsn), 0)::int8, w.lsn::text
   FROM pg_catalog.pg_replication_slots s,
        (SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn()
-                    ELSE pg_catalog.pg_current_wal_lsn() END) w(lsn)
+                    ELSE pg_catalog.pg_current_wal_insert_lsn() END) w(lsn)
  WHERE s.slot_name = $1`
 
 func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (slot, error) {
@@ -59,6 +61,7 @@ func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (sl
 	if sl.current, err = parseLSN(pos(current)); err != nil {
 		return sl, fmt.Errorf("read slot %s: %w", name, err)
 	}
+	sl.current = sl.current.recordEnd()
 	return sl, nil
 }
 
