@@ -31,7 +31,8 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		return nil, pgerr.New(codes.FeatureNotSupported, "COPY FROM is not supported").
 			WithHint("Tables are filled by pipelines: see CREATE PIPELINE.")
 	case n.Filename != "" || n.IsProgram:
-		return nil, pgerr.New(codes.FeatureNotSupported, "COPY to a file or program is not supported").WithHint("Use COPY … TO STDOUT.")
+		return nil, pgerr.New(codes.FeatureNotSupported,
+			"COPY to a file or program is not supported").WithHint("Use COPY … TO STDOUT.")
 	}
 	opts, err := parseCopyOptions(n.Options)
 	if err != nil {

@@ -47,7 +47,8 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 		return nil, refuse(n.Query)
 	}
 	if n.Options&cursorScroll != 0 {
-		return nil, pgerr.New(codes.FeatureNotSupported, "SCROLL cursors are not supported").WithHint("Declare it with NO SCROLL.")
+		return nil, pgerr.New(codes.FeatureNotSupported,
+			"SCROLL cursors are not supported").WithHint("Declare it with NO SCROLL.")
 	}
 	q, err := s.prepareQuery(sql, sel, types)
 	if err != nil {
@@ -126,7 +127,8 @@ func (s *session) prepareFetch(n *pg.FetchStmt) (pgwire.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.Direction != pg.FetchDirection_FETCH_FORWARD && !(n.Direction == pg.FetchDirection_FETCH_RELATIVE && n.HowMany == 1) || n.HowMany < 0 {
+	if n.Direction != pg.FetchDirection_FETCH_FORWARD && !(n.Direction == pg.FetchDirection_FETCH_RELATIVE &&
+		n.HowMany == 1) || n.HowMany < 0 {
 		return nil, pgerr.New(codes.ObjectNotInPrerequisiteState, "cursor can only scan forward").
 			WithHint("Declare it with SCROLL option to enable backward scan.")
 	}
@@ -207,7 +209,8 @@ func (p *fetchPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 // Close implements pgwire.Portal.
 func (*fetchPortal) Close() {}
 
-func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int, move bool) (int, error) {
+func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int, move bool) (int,
+	error) {
 	if !c.portal.started {
 		if err := c.open(ctx, s, formats, move); err != nil {
 			return 0, err

@@ -41,9 +41,11 @@ var ownCode = regexp.MustCompile(`^([0-9A-Z]{5}): (.*)$`)
 
 // textTypes name the engine's types as PostgreSQL does.
 var textTypes = map[string]string{
-	"INT32": "integer", "INT64": "bigint", "INT16": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "SMALLINT": "smallint",
-	"DOUBLE": "double precision", "FLOAT": "real", "BOOL": "boolean", "BOOLEAN": "boolean", "UUID": "uuid", "INT128": "numeric",
-	"DATE": "date", "TIMESTAMP": "timestamp without time zone", "TIME": "time without time zone",
+	"INT32": "integer", "INT64": "bigint", "INT16": "smallint", "INTEGER": "integer", "BIGINT": "bigint",
+	"SMALLINT": "smallint",
+	"DOUBLE":   "double precision", "FLOAT": "real", "BOOL": "boolean", "BOOLEAN": "boolean", "UUID": "uuid",
+	"INT128": "numeric",
+	"DATE":   "date", "TIMESTAMP": "timestamp without time zone", "TIME": "time without time zone",
 }
 
 var (
@@ -69,7 +71,8 @@ func engineError(e *duckdb.EngineError) *pgerr.Error {
 		return pgerr.New(codes.InvalidArgumentForLogarithm, "%s", strings.Replace(msg, "number", "number", 1))
 	}
 	if m := grouping.FindStringSubmatch(msg); m != nil {
-		return pgerr.New(codes.Grouping, "column \"%s\" must appear in the GROUP BY clause or be used in an aggregate function", m[1])
+		return pgerr.New(codes.Grouping,
+			"column \"%s\" must appear in the GROUP BY clause or be used in an aggregate function", m[1])
 	}
 	if m := dateField.FindStringSubmatch(msg); m != nil {
 		return pgerr.New(codes.DatetimeFieldOverflow, "date/time field value out of range: \"%s\"", m[2])
@@ -96,7 +99,8 @@ func byKind(e *duckdb.EngineError) *pgerr.Error {
 		return pgerr.New(codes.ConfigurationLimitExceeded, "out of memory for the query").
 			WithHint("Give the engine more memory, or a directory to spill to.")
 	case duckdb.KindNotSupported, duckdb.KindBinder, duckdb.KindCatalog, duckdb.KindSyntax:
-		return pgerr.New(codes.FeatureNotSupported, "the engine cannot run this query").WithDetail("%s", firstLine(e.Message))
+		return pgerr.New(codes.FeatureNotSupported, "the engine cannot run this query").WithDetail("%s",
+			firstLine(e.Message))
 	case duckdb.KindIO:
 		return pgerr.New("58030", "could not read a file of the lake")
 	case duckdb.KindInterrupted:

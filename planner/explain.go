@@ -98,7 +98,8 @@ func (e *explainStatement) Columns() []pgwire.Column { return e.columns }
 func (*explainStatement) AllowedInAborted() bool { return false }
 
 // Bind implements pgwire.Statement.
-func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, resultFormats []int16) (pgwire.Portal, error) {
+func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, resultFormats []int16) (pgwire.Portal,
+	error) {
 	params, err := decodeParams(e.query.Params(), values, formats)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,8 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 	snap, release := s.snapshot()
 	defer release()
 	out := duckdb.Output{Kind: duckdb.OutputRows, Format: s.format(), Columns: []duckdb.OutputColumn{
-		{Name: "explain_key", TypeOID: pgsql.OIDText, TypMod: -1}, {Name: "explain_value", TypeOID: pgsql.OIDText, TypMod: -1},
+		{Name: "explain_key", TypeOID: pgsql.OIDText, TypMod: -1}, {Name: "explain_value", TypeOID: pgsql.OIDText,
+			TypMod: -1},
 	}}
 	plan, pins, err := s.plan(ctx, snap, a, params, out)
 	if err != nil {
@@ -193,7 +195,8 @@ func (s *session) explainPin(snap *catalog.Snapshot, pins []pinned, x *explained
 		}
 		x.Tables = append(x.Tables, explainedTable{
 			Table: p.name, Snapshot: p.snapshot, Files: p.files, Pruned: p.pruned, LakeRows: p.lakeRows,
-			DeleteFiles: p.deleteFiles, Slices: p.slices, LiveChanges: p.liveRows, Compare: p.compareTokens, Predicate: p.predicate,
+			DeleteFiles: p.deleteFiles, Slices: p.slices, LiveChanges: p.liveRows, Compare: p.compareTokens,
+			Predicate: p.predicate,
 		})
 		if seen[p.pipeline] {
 			continue
@@ -288,10 +291,12 @@ func (x *explanation) lines() []string {
 		if p.Lag != nil {
 			lagText = fmt.Sprintf("%.3f s since the source's last commit", *p.Lag)
 		}
-		out = append(out, fmt.Sprintf("  Pipeline %s: log position %s, source position %s, lag %s", p.Pipeline, p.Log, p.Source, lagText))
+		out = append(out, fmt.Sprintf("  Pipeline %s: log position %s, source position %s, lag %s", p.Pipeline, p.Log,
+			p.Source, lagText))
 	}
 	for _, t := range x.Pin.Tables {
-		out = append(out, fmt.Sprintf("  Table %s: snapshot %d, %d files (%d pruned, %d delete files), %d rows in the lake; %d live slices, %d changes",
+		out = append(out, fmt.Sprintf("  Table %s: snapshot %d, %d files (%d pruned, %d delete files), "+
+			"%d rows in the lake; %d live slices, %d changes",
 			t.Table, t.Snapshot, t.Files, t.Pruned, t.DeleteFiles, t.LakeRows, t.Slices, t.LiveChanges))
 		if t.Compare {
 			out = append(out, "    live changes may be older than the lake: order tokens are compared")

@@ -34,14 +34,16 @@ type pinned struct {
 }
 
 // relation plans one use of a relation at the pin.
-func (e *Engine) relation(ctx context.Context, snap *catalog.Snapshot, u *pgsql.Use, env *SystemEnv) (duckdb.Relation, pinned, error) {
+func (e *Engine) relation(ctx context.Context, snap *catalog.Snapshot, u *pgsql.Use, env *SystemEnv) (duckdb.Relation,
+	pinned, error) {
 	if u.Relation.System {
 		return e.systemRelation(ctx, u, env)
 	}
 	id, _ := TableIDOf(u.Relation.OID)
 	t, err := snap.TableByID(id)
 	if err != nil {
-		return duckdb.Relation{}, pinned{}, pgerr.New(codes.UndefinedTable, "relation \"%s.%s\" does not exist", u.Relation.Schema, u.Relation.Name)
+		return duckdb.Relation{}, pinned{}, pgerr.New(codes.UndefinedTable, "relation \"%s.%s\" does not exist",
+			u.Relation.Schema, u.Relation.Name)
 	}
 	if err := readable(t); err != nil {
 		return duckdb.Relation{}, pinned{}, err
@@ -108,7 +110,8 @@ func fieldIDs(t *catalog.Table) map[uint32][]int32 {
 
 // files adds the lake's side: the files of the pinned snapshot that may hold rows of
 // the key's bounds.
-func (e *Engine) files(ctx context.Context, snap *catalog.Snapshot, t *catalog.Table, u *pgsql.Use, r *duckdb.Relation, p *pinned) error {
+func (e *Engine) files(ctx context.Context, snap *catalog.Snapshot, t *catalog.Table, u *pgsql.Use,
+	r *duckdb.Relation, p *pinned) error {
 	state := snap.LakeState(t.ID)
 	p.snapshot = state.Snapshot
 	if state.Snapshot == 0 {

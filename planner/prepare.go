@@ -83,13 +83,19 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 
 // refusals name statements that PostgreSQL has and we do not.
 var refusals = map[string]string{
-	"InsertStmt": "INSERT", "UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE", "TruncateStmt": "TRUNCATE",
-	"CreateStmt": "CREATE TABLE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX",
-	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA", "CreateFunctionStmt": "CREATE FUNCTION",
-	"ListenStmt": "LISTEN", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE", "VacuumStmt": "VACUUM and ANALYZE", "DoStmt": "DO",
+	"InsertStmt": "INSERT", "UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE",
+	"TruncateStmt": "TRUNCATE",
+	"CreateStmt":   "CREATE TABLE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW",
+	"IndexStmt":      "CREATE INDEX",
+	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA",
+	"CreateFunctionStmt": "CREATE FUNCTION",
+	"ListenStmt":         "LISTEN", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE", "VacuumStmt": "VACUUM and ANALYZE",
+	"DoStmt":   "DO",
 	"CallStmt": "CALL", "GrantStmt": "GRANT and REVOKE", "CreateRoleStmt": "CREATE ROLE", "AlterRoleStmt": "ALTER ROLE",
-	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT", "CheckPointStmt": "CHECKPOINT",
-	"CreateSeqStmt": "CREATE SEQUENCE", "RenameStmt": "ALTER … RENAME", "AlterSystemStmt": "ALTER SYSTEM", "LoadStmt": "LOAD",
+	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",
+	"CheckPointStmt": "CHECKPOINT",
+	"CreateSeqStmt":  "CREATE SEQUENCE", "RenameStmt": "ALTER … RENAME", "AlterSystemStmt": "ALTER SYSTEM",
+	"LoadStmt":            "LOAD",
 	"CreateExtensionStmt": "CREATE EXTENSION", "CreateEnumStmt": "CREATE TYPE", "CompositeTypeStmt": "CREATE TYPE",
 	"RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW", "ReindexStmt": "REINDEX", "ClusterStmt": "CLUSTER",
 }

@@ -82,7 +82,8 @@ func (q *queryStatement) Columns() []pgwire.Column { return q.columns }
 func (q *queryStatement) AllowedInAborted() bool { return false }
 
 // Bind implements pgwire.Statement.
-func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, resultFormats []int16) (pgwire.Portal, error) {
+func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, resultFormats []int16) (pgwire.Portal,
+	error) {
 	if err := q.refresh(); err != nil {
 		return nil, err
 	}
@@ -94,7 +95,8 @@ func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, 
 }
 
 func (q *queryStatement) portal(params []*string, formats []int16) *queryPortal {
-	return &queryPortal{session: q.session, analysis: q.analysis, columns: q.columns, params: params, formats: slices.Clone(formats)}
+	return &queryPortal{session: q.session, analysis: q.analysis, columns: q.columns, params: params,
+		formats: slices.Clone(formats)}
 }
 
 // refresh analyses again when something has changed since.
@@ -122,7 +124,8 @@ func (q *queryStatement) refresh() error {
 // decodeParams turns wire values into the engine's texts.
 func decodeParams(types []uint32, values [][]byte, formats []int16) ([]*string, error) {
 	if len(values) != len(types) {
-		return nil, pgerr.New(codes.ProtocolViolation, "bind message supplies %d parameters, but prepared statement requires %d",
+		return nil, pgerr.New(codes.ProtocolViolation,
+			"bind message supplies %d parameters, but prepared statement requires %d",
 			len(values), len(types))
 	}
 	out := make([]*string, len(values))

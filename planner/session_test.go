@@ -207,12 +207,14 @@ func TestExtended(t *testing.T) {
 	ctx := t.Context()
 	var name string
 	var total float64
-	err := c.QueryRow(ctx, `SELECT name, "Total"::float8 FROM shop.orders WHERE id = $1 AND name LIKE $2`, 2, "b%").Scan(&name, &total)
+	err := c.QueryRow(ctx, `SELECT name, "Total"::float8 FROM shop.orders WHERE id = $1 AND name LIKE $2`, 2,
+		"b%").Scan(&name, &total)
 	if err != nil || name != "bob" || total != 20 {
 		t.Fatalf("got %q %v %v", name, total, err)
 	}
 	var n int
-	if err := c.QueryRow(ctx, "SELECT count(*)::int FROM shop.orders WHERE id = ANY($1)", []int64{1, 3, 9}).Scan(&n); err != nil || n != 2 {
+	if err := c.QueryRow(ctx, "SELECT count(*)::int FROM shop.orders WHERE id = ANY($1)",
+		[]int64{1, 3, 9}).Scan(&n); err != nil || n != 2 {
 		t.Fatalf("any: %d, %v", n, err)
 	}
 	sd, err := c.PgConn().Prepare(ctx, "s", `SELECT id, name, "Total", id + $1 FROM shop.orders LIMIT $2`, nil)
@@ -223,7 +225,8 @@ func TestExtended(t *testing.T) {
 		t.Errorf("parameters %v", sd.ParamOIDs)
 	}
 	f := sd.Fields
-	if f[0].DataTypeOID != 20 || f[1].DataTypeOID != 1043 || f[1].TypeModifier != 24 || f[2].DataTypeOID != 1700 || f[2].TypeModifier != 10<<16+2+4 ||
+	if f[0].DataTypeOID != 20 || f[1].DataTypeOID != 1043 || f[1].TypeModifier != 24 || f[2].DataTypeOID != 1700 ||
+		f[2].TypeModifier != 10<<16+2+4 ||
 		f[0].TableOID == 0 || f[0].TableAttributeNumber != 1 || f[3].Name != "?column?" || f[3].TableOID != 0 {
 		t.Errorf("fields %+v", f)
 	}
@@ -232,7 +235,8 @@ func TestExtended(t *testing.T) {
 		t.Errorf("text parameters: %v %v", pipe.Rows, pipe.Err)
 	}
 	_, err = c.Exec(ctx, "SELECT id FROM shop.orders WHERE id = $1", "x")
-	if err == nil || !strings.Contains(err.Error(), "invalid") && !strings.Contains(err.Error(), "22P02") && !strings.Contains(err.Error(), "encode") {
+	if err == nil || !strings.Contains(err.Error(), "invalid") && !strings.Contains(err.Error(), "22P02") &&
+		!strings.Contains(err.Error(), "encode") {
 		t.Errorf("bad parameter: %v", err)
 	}
 }
@@ -253,7 +257,8 @@ func TestCopyOut(t *testing.T) {
 		}
 	}
 	var sink strings.Builder
-	if _, err := c.PgConn().CopyTo(t.Context(), &sink, "COPY shop.orders TO STDOUT (FORMAT nonsense)"); err == nil || !strings.Contains(err.Error(), "22023") {
+	if _, err := c.PgConn().CopyTo(t.Context(), &sink, "COPY shop.orders TO STDOUT (FORMAT nonsense)"); err == nil ||
+		!strings.Contains(err.Error(), "22023") {
 		t.Errorf("bad format: %v", err)
 	}
 }
@@ -266,7 +271,8 @@ func TestExplainShowsThePin(t *testing.T) {
 	c := w.connect()
 	got := simple(t, c, "EXPLAIN SELECT * FROM shop.orders WHERE id = 2")
 	for _, want := range []string{
-		"Pipeline shop: log position", "source position 0/", "Table shop.orders: snapshot", "1 pruned", "1 live slices, 1 changes",
+		"Pipeline shop: log position", "source position 0/", "Table shop.orders: snapshot", "1 pruned",
+		"1 live slices, 1 changes",
 		`key predicate on the log: ("id" = 2)`, "Engine plan",
 	} {
 		if !strings.Contains(got, want) {

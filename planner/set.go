@@ -28,7 +28,8 @@ func (s *session) prepareSet(n *pg.VariableSetStmt) (pgwire.Statement, error) {
 
 func (s *session) set(n *pg.VariableSetStmt, sink pgwire.Sink) error {
 	if n.IsLocal && !s.tx.open {
-		if err := sink.Notice(warning(codes.NoActiveSQLTransaction, "SET LOCAL can only be used in transaction blocks")); err != nil {
+		if err := sink.Notice(warning(codes.NoActiveSQLTransaction,
+			"SET LOCAL can only be used in transaction blocks")); err != nil {
 			return err
 		}
 	}
@@ -51,7 +52,8 @@ func (s *session) set(n *pg.VariableSetStmt, sink pgwire.Sink) error {
 		if name := strings.ToLower(n.Name); name == "session_authorization" || name == "role" {
 			return s.checkIdentity(name, value)
 		}
-		if strings.EqualFold(n.Name, "transaction_isolation") && s.tx.queried && !strings.EqualFold(value, s.values.Value("transaction_isolation")) {
+		if strings.EqualFold(n.Name, "transaction_isolation") && s.tx.queried &&
+			!strings.EqualFold(value, s.values.Value("transaction_isolation")) {
 			return pgerr.New(codes.ActiveSQLTransaction, "SET TRANSACTION ISOLATION LEVEL must be called before any query")
 		}
 		return s.values.Set(n.Name, value, n.IsLocal || strings.HasPrefix(strings.ToLower(n.Name), "transaction_"))
@@ -123,7 +125,8 @@ func quoteIdent(s string) string {
 // prepareShow prepares SHOW.
 func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) {
 	if strings.EqualFold(n.Name, "all") {
-		cols := []pgwire.Column{column("name", pgsql.OIDText), column("setting", pgsql.OIDText), column("description", pgsql.OIDText)}
+		cols := []pgwire.Column{column("name", pgsql.OIDText), column("setting", pgsql.OIDText),
+			column("description", pgsql.OIDText)}
 		return &utility{session: s, columns: cols, run: func(context.Context, pgwire.Sink) (*result, error) {
 			r := &result{tag: "SHOW"}
 			for _, v := range s.values.All() {
@@ -138,13 +141,14 @@ func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) 
 	} else if _, ok := s.values.Get(name); !ok {
 		return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", n.Name)
 	}
-	return &utility{session: s, columns: []pgwire.Column{column(name, pgsql.OIDText)}, run: func(context.Context, pgwire.Sink) (*result, error) {
-		v, ok := s.values.Get(name)
-		if !ok {
-			return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)
-		}
-		return &result{tag: "SHOW", rows: [][]any{{v}}}, nil
-	}}, nil
+	return &utility{session: s, columns: []pgwire.Column{column(name, pgsql.OIDText)},
+		run: func(context.Context, pgwire.Sink) (*result, error) {
+			v, ok := s.values.Get(name)
+			if !ok {
+				return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)
+			}
+			return &result{tag: "SHOW", rows: [][]any{{v}}}, nil
+		}}, nil
 }
 
 // prepareDiscard prepares DISCARD.

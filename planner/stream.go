@@ -23,7 +23,8 @@ import (
 const nowLayout = "2006-01-02 15:04:05.999999-07:00"
 
 // plan makes the plan of an analysed query at a pin.
-func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Analysis, params []*string, out duckdb.Output) (*duckdb.Plan, []pinned, error) {
+func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Analysis, params []*string,
+	out duckdb.Output) (*duckdb.Plan, []pinned, error) {
 	now := "'" + s.tx.startedAt.UTC().Format(nowLayout) + "'"
 	plan := &duckdb.Plan{
 		SQL: strings.ReplaceAll(a.SQL, pgsql.NowMark, now), Params: params, Output: out,
@@ -44,7 +45,8 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 
 // start pins, plans and runs a query to its first frame, taking new pins as the
 // protocol allows. frame is nil when there are no rows.
-func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows, *duckdb.Frame, error) {
+func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
+	*duckdb.Frame, error) {
 	pin := protocol.Pin{Held: s.repeatable()}
 	for action := pin.Start(); action != protocol.PinGiveUp; {
 		rows, frame, err := s.attempt(ctx, a, params, out)
@@ -60,7 +62,8 @@ var errTooOld = pgerr.New(codes.SerializationFailure, "snapshot too old").
 	WithDetail("Changes that the query must see were moved to the lake while it ran.").
 	WithHint("Run the transaction again.")
 
-func (s *session) attempt(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows, *duckdb.Frame, error) {
+func (s *session) attempt(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
+	*duckdb.Frame, error) {
 	snap, release := s.snapshot()
 	plan, _, err := s.plan(ctx, snap, a, params, out)
 	release()
@@ -135,14 +138,14 @@ func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (i
 	}
 	sent := 0
 	for !p.done {
+		if maxRows > 0 && sent == maxRows {
+			return sent, nil // like PostgreSQL, without a look at whether more follows
+		}
 		if p.pendingRows == 0 {
 			if err := p.next(ctx); err != nil {
 				return sent, err
 			}
 			continue
-		}
-		if maxRows > 0 && sent == maxRows {
-			return sent, nil
 		}
 		n := p.pendingRows
 		if maxRows > 0 {

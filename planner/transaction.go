@@ -51,7 +51,8 @@ func (s *session) prepareTransaction(n *pg.TransactionStmt) (pgwire.Statement, e
 
 func (s *session) begin(tag string, options []*pg.Node, sink pgwire.Sink) (*result, error) {
 	if s.tx.open {
-		if err := sink.Notice(warning(codes.ActiveSQLTransaction, "there is already a transaction in progress")); err != nil {
+		if err := sink.Notice(warning(codes.ActiveSQLTransaction,
+			"there is already a transaction in progress")); err != nil {
 			return nil, err
 		}
 		return &result{tag: tag}, s.transactionModes(options)

@@ -87,12 +87,14 @@ func (oneRelation) Lookup(s, n string) (planner.SystemRelation, bool) {
 		return planner.SystemRelation{}, false
 	}
 	return planner.SystemRelation{Schema: s, Name: n, OID: 2615, Columns: []planner.SystemColumn{
-		{Name: "oid", TypeOID: 26, TypMod: -1, EngineType: "BIGINT"}, {Name: "nspname", TypeOID: 19, TypMod: -1, EngineType: "VARCHAR"},
+		{Name: "oid", TypeOID: 26, TypMod: -1, EngineType: "BIGINT"}, {Name: "nspname", TypeOID: 19, TypMod: -1,
+			EngineType: "VARCHAR"},
 	}}, true
 }
 
 func (oneRelation) Rows(_ context.Context, _ planner.SystemRelation, e *planner.SystemEnv) ([]byte, error) {
-	s := arrow.NewSchema([]arrow.Field{{Name: "oid", Type: arrow.PrimitiveTypes.Int64}, {Name: "nspname", Type: arrow.BinaryTypes.String}}, nil)
+	s := arrow.NewSchema([]arrow.Field{{Name: "oid", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "nspname", Type: arrow.BinaryTypes.String}}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
 	defer b.Release()
 	for _, x := range e.Snapshot.Schemas() {
@@ -142,7 +144,8 @@ func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 	must(err)
 	w.makeTable()
 	logDir := func(p change.PipelineID) string { return filepath.Join(w.dir, fmt.Sprintf("%08x", uint32(p))) }
-	w.log, err = wal.Open(t.Context(), wal.Config{Dir: logDir(w.table.Pipeline), Pipeline: w.table.Pipeline, SegmentBytes: 64 << 10},
+	w.log, err = wal.Open(t.Context(), wal.Config{Dir: logDir(w.table.Pipeline), Pipeline: w.table.Pipeline,
+		SegmentBytes: 64 << 10},
 		wal.Deps{Publisher: w.cat, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})
 	must(err)
 	pool, err := duckdb.NewPool(duckdb.PoolConfig{
@@ -162,7 +165,8 @@ func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 		Catalog: w.cat, Warehouse: wh, Runner: w.runner, DDL: noDDL{}, System: system, Clock: clock,
 		Log: slog.New(slog.DiscardHandler), LogDir: logDir, Version: "15.8", Database: "lake",
 	})
-	server, err := pgwire.New(pgwire.Config{}, pgwire.Deps{Engine: engine, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})
+	server, err := pgwire.New(pgwire.Config{}, pgwire.Deps{Engine: engine, Clock: clock, IDs: ids,
+		Log: slog.New(slog.DiscardHandler)})
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
@@ -187,7 +191,8 @@ func (w *world) makeTable() {
 	s, err := schema.New([]schema.NewField{
 		{Name: "id", Type: schema.Type{Kind: schema.Int64}, OID: 20, TypMod: -1, NotNull: true},
 		{Name: "name", Type: schema.Type{Kind: schema.String}, OID: 1043, TypMod: 24},
-		{Name: "Total", Type: schema.Type{Kind: schema.Decimal, Precision: 10, Scale: 2}, OID: 1700, TypMod: 10<<16 + 2 + 4},
+		{Name: "Total", Type: schema.Type{Kind: schema.Decimal, Precision: 10, Scale: 2}, OID: 1700, TypMod: 10<<16 + 2 +
+			4},
 	}, []string{"id"})
 	if err != nil {
 		w.t.Fatal(err)

@@ -192,7 +192,8 @@ func (a *analyzer) times(op string, l, r expr) (expr, bool, error) {
 	sql := "(" + ls + " " + op + " " + rs + ")"
 	result := func(oid uint32) (expr, bool, error) { return expr{sql: sql, typ: plain(oid)}, true, nil }
 	switch {
-	case op == "+" && lt == OIDDate && isInt(rt), op == "+" && isInt(lt) && rt == OIDDate, op == "-" && lt == OIDDate && isInt(rt):
+	case op == "+" && lt == OIDDate && isInt(rt), op == "+" && isInt(lt) && rt == OIDDate, op == "-" && lt == OIDDate &&
+		isInt(rt):
 		return result(OIDDate)
 	case op == "-" && lt == OIDDate && rt == OIDDate:
 		sql = "CAST(" + sql + " AS INTEGER)"

@@ -175,7 +175,8 @@ func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
 
 // intervalField applies the unit of INTERVAL '1' DAY to a bare number.
 func intervalField(e expr, mask *pg.Node) (expr, error) {
-	units := map[int32]string{4: "years", 2: "months", 8: "days", 1024: "hours", 2048: "minutes", 4096: "seconds", 0x7fff: ""}
+	units := map[int32]string{4: "years", 2: "months", 8: "days", 1024: "hours", 2048: "minutes", 4096: "seconds",
+		0x7fff: ""}
 	unit, ok := units[mask.GetAConst().GetIval().GetIval()]
 	if !ok || e.lit == nil {
 		return e, unsupported("interval fields of this kind are not supported")
@@ -190,7 +191,8 @@ func intervalField(e expr, mask *pg.Node) (expr, error) {
 func (a *analyzer) boolExpr(n *pg.BoolExpr, s *scope) (expr, error) {
 	var parts []string
 	con := true
-	word := map[pg.BoolExprType]string{pg.BoolExprType_AND_EXPR: "AND", pg.BoolExprType_OR_EXPR: "OR", pg.BoolExprType_NOT_EXPR: "NOT"}[n.Boolop]
+	word := map[pg.BoolExprType]string{pg.BoolExprType_AND_EXPR: "AND", pg.BoolExprType_OR_EXPR: "OR",
+		pg.BoolExprType_NOT_EXPR: "NOT"}[n.Boolop]
 	for _, arg := range n.Args {
 		e, err := a.expr(arg, s)
 		if err != nil {
@@ -248,11 +250,14 @@ func (a *analyzer) booleanTest(n *pg.BooleanTest, s *scope) (expr, error) {
 		return e, err
 	}
 	forms := map[pg.BoolTestType]string{
-		pg.BoolTestType_IS_TRUE: "(%s IS NOT DISTINCT FROM true)", pg.BoolTestType_IS_NOT_TRUE: "(%s IS DISTINCT FROM true)",
-		pg.BoolTestType_IS_FALSE: "(%s IS NOT DISTINCT FROM false)", pg.BoolTestType_IS_NOT_FALSE: "(%s IS DISTINCT FROM false)",
-		pg.BoolTestType_IS_UNKNOWN: "(%s IS NULL)", pg.BoolTestType_IS_NOT_UNKNOWN: "(%s IS NOT NULL)",
+		pg.BoolTestType_IS_TRUE:      "(%s IS NOT DISTINCT FROM true)",
+		pg.BoolTestType_IS_NOT_TRUE:  "(%s IS DISTINCT FROM true)",
+		pg.BoolTestType_IS_FALSE:     "(%s IS NOT DISTINCT FROM false)",
+		pg.BoolTestType_IS_NOT_FALSE: "(%s IS DISTINCT FROM false)",
+		pg.BoolTestType_IS_UNKNOWN:   "(%s IS NULL)", pg.BoolTestType_IS_NOT_UNKNOWN: "(%s IS NOT NULL)",
 	}
-	return expr{sql: fmt.Sprintf(forms[n.Booltesttype], e.sql), typ: plain(OIDBool), loc: n.Location, scale: -1, con: e.con}, nil
+	return expr{sql: fmt.Sprintf(forms[n.Booltesttype], e.sql), typ: plain(OIDBool), loc: n.Location, scale: -1,
+		con: e.con}, nil
 }
 
 // exprList analyses several expressions.
@@ -370,7 +375,8 @@ func (a *analyzer) rowExpr(n *pg.RowExpr, s *scope) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
-	return expr{sql: "row(" + strings.Join(sqlOf(list), ", ") + ")", typ: plain(OIDRecord), loc: n.Location, row: list, scale: -1}, nil
+	return expr{sql: "row(" + strings.Join(sqlOf(list), ", ") + ")", typ: plain(OIDRecord), loc: n.Location, row: list,
+		scale: -1}, nil
 }
 
 func (a *analyzer) collate(n *pg.CollateClause, s *scope) (expr, error) {
@@ -383,7 +389,8 @@ func (a *analyzer) collate(n *pg.CollateClause, s *scope) (expr, error) {
 	case "default", "C", "POSIX", "ucs_basic", "C.utf8", "C.UTF-8":
 		return a.settled(e)
 	}
-	return e, a.errAt(n.Location, unsupported("collation \"%s\" is not supported", name).WithHint("Strings compare by code point, as with COLLATE \"C\"."))
+	return e, a.errAt(n.Location, unsupported("collation \"%s\" is not supported",
+		name).WithHint("Strings compare by code point, as with COLLATE \"C\"."))
 }
 
 func (a *analyzer) grouping(n *pg.GroupingFunc, s *scope) (expr, error) {
@@ -409,12 +416,14 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP:
 		e.sql, e.typ = now, plain(OIDTimestamptz)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:
-		return a.applyMod(expr{sql: now, typ: plain(OIDTimestamptz), loc: n.Location, name: e.name, scale: -1}, Type{OIDTimestamptz, n.Typmod}), nil
+		return a.applyMod(expr{sql: now, typ: plain(OIDTimestamptz), loc: n.Location, name: e.name, scale: -1},
+			Type{OIDTimestamptz, n.Typmod}), nil
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
 		e.sql, e.typ = "CAST("+now+" AS TIMESTAMP)", plain(OIDTimestamp)
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIME:
 		e.sql, e.typ = "CAST(CAST("+now+" AS TIMESTAMP) AS TIME)", plain(OIDTime)
-	case pg.SQLValueFunctionOp_SVFOP_CURRENT_USER, pg.SQLValueFunctionOp_SVFOP_USER, pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE:
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_USER, pg.SQLValueFunctionOp_SVFOP_USER,
+		pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE:
 		e.sql = quote(a.env.User)
 	case pg.SQLValueFunctionOp_SVFOP_SESSION_USER:
 		e.sql = quote(a.env.SessionUser)

@@ -168,7 +168,8 @@ func targetColumns(targets []target, alias string, it *item) []*column {
 	for i, t := range targets {
 		sql := fmt.Sprintf("%s.c%d", alias, i+1)
 		c := &column{
-			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, trim: t.expr.trim, fields: t.expr.fields, item: it, index: -1,
+			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, trim: t.expr.trim,
+			fields: t.expr.fields, item: it, index: -1,
 			sql: func() string { return sql },
 		}
 		if src := t.expr.col; src != nil {
@@ -376,10 +377,12 @@ func (a *analyzer) using(n *pg.JoinExpr, names []string, left, right *source, ou
 		l, r := visible(left.columns, name), visible(right.columns, name)
 		for side, cs := range map[string][]*column{"left": l, "right": r} {
 			if len(cs) == 0 {
-				return "", pgerr.New(codes.UndefinedColumn, "column \"%s\" specified in USING clause does not exist in %s table", name, side)
+				return "", pgerr.New(codes.UndefinedColumn, "column \"%s\" specified in USING clause does not exist in %s table",
+					name, side)
 			}
 			if len(cs) > 1 {
-				return "", pgerr.New(codes.AmbiguousColumn, "common column name \"%s\" appears more than once in %s table", name, side)
+				return "", pgerr.New(codes.AmbiguousColumn, "common column name \"%s\" appears more than once in %s table", name,
+					side)
 			}
 		}
 		scratch := &scope{aggDepth: 1}

@@ -83,7 +83,8 @@ func (a *analyzer) checkCall(c *signature, n *pg.FuncCall) error {
 	case c.kind == 'w' && n.Over == nil:
 		return pgerr.New(codes.WrongObjectType, "window function %s requires an OVER clause", c.name)
 	case n.Over != nil && !agg && c.kind != 'w':
-		return pgerr.New(codes.WrongObjectType, "OVER specified, but %s is not a window function nor an aggregate function", c.name)
+		return pgerr.New(codes.WrongObjectType, "OVER specified, but %s is not a window function nor an aggregate function",
+			c.name)
 	case n.AggStar && (c.name != "count" || !agg):
 		return noFunction(c.name, nil, false)
 	case !agg && n.AggDistinct:
@@ -442,11 +443,13 @@ func (a *analyzer) frame(w *pg.WindowDef, s *scope) (string, error) {
 		}
 		return native(e) + word, err
 	}
-	start, err := bound(w.StartOffset, "UNBOUNDED PRECEDING", frameStartUnbounded, frameStartCurrent, frameStartPreceding, frameStartFollowing)
+	start, err := bound(w.StartOffset, "UNBOUNDED PRECEDING", frameStartUnbounded, frameStartCurrent,
+		frameStartPreceding, frameStartFollowing)
 	if err != nil {
 		return "", err
 	}
-	end, err := bound(w.EndOffset, "UNBOUNDED FOLLOWING", frameEndUnbounded, frameEndCurrent, frameEndPreceding, frameEndFollowing)
+	end, err := bound(w.EndOffset, "UNBOUNDED FOLLOWING", frameEndUnbounded, frameEndCurrent, frameEndPreceding,
+		frameEndFollowing)
 	if err != nil {
 		return "", err
 	}

@@ -36,7 +36,8 @@ func (a *analyzer) restrict(n *pg.Node, s *scope) {
 	bare := *c
 	name := c.item.use.column(c.index)
 	bare.sql = func() string { return ident(name) }
-	inner := &scope{columns: []*column{&bare}, items: []*item{{name: c.item.name, schema: c.item.schema, columns: []*column{&bare}}}}
+	inner := &scope{columns: []*column{&bare}, items: []*item{{name: c.item.name, schema: c.item.schema,
+		columns: []*column{&bare}}}}
 	e, err := a.expr(n, inner)
 	if err != nil || e.typ.OID != OIDBool || strings.Contains(e.sql, NowMark) {
 		return // the condition itself was analysed before; here it only helps
@@ -86,7 +87,8 @@ func (a *analyzer) onlyKeyColumn(n *pg.Node, s *scope) *column {
 		}
 	}
 	visit(n)
-	if !ok || found == nil || found.item == nil || found.item.use == nil || !slices.Contains(found.item.use.Relation.Key, found.index) {
+	if !ok || found == nil || found.item == nil || found.item.use == nil ||
+		!slices.Contains(found.item.use.Relation.Key, found.index) {
 		return nil
 	}
 	return found
@@ -129,7 +131,8 @@ func (s *scope) plainColumn(n *pg.ColumnRef) *column {
 // bound narrows the integer bounds of a single-column key by a comparison with an
 // integer constant.
 func (u *Use) bound(x *pg.A_Expr, c *column) {
-	if len(u.Relation.Key) != 1 || !isInt(c.typ.OID) || x.Kind != pg.A_Expr_Kind_AEXPR_OP && x.Kind != pg.A_Expr_Kind_AEXPR_BETWEEN {
+	if len(u.Relation.Key) != 1 || !isInt(c.typ.OID) || x.Kind != pg.A_Expr_Kind_AEXPR_OP &&
+		x.Kind != pg.A_Expr_Kind_AEXPR_BETWEEN {
 		return
 	}
 	if !u.Bounded {

@@ -261,7 +261,8 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 	case isDateLike(lt) && isDateLike(rt):
 		return a.comparableDates(l, r)
 	case lt != rt:
-		if l.typ.isArray() && r.typ.isArray() && canCoerce(ElemOf(lt), ElemOf(rt), explicit) && numericRank(ElemOf(lt)) > 0 {
+		if l.typ.isArray() && r.typ.isArray() && canCoerce(ElemOf(lt), ElemOf(rt), explicit) &&
+			numericRank(ElemOf(lt)) > 0 {
 			return l.sql, r.sql, true, nil
 		}
 		return "", "", false, nil
@@ -270,7 +271,8 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
 		return "", "", false, nil
 	case lt == OIDJSONB && (!l.col.isStored() || !r.col.isStored()):
-		return "", "", false, unsupported("comparison of jsonb values is not supported").WithHint("Compare ->> or #>> results.")
+		return "", "", false, unsupported("comparison of jsonb values is not supported").
+			WithHint("Compare ->> or #>> results.")
 	case p.engine == "VARCHAR" && lt != OIDText && op != "=" && op != "<>" && !p.textOrdered():
 		return "", "", false, unsupported("ordering of %s values is not supported", l.typ.Name())
 	}

@@ -191,7 +191,8 @@ func (a *analyzer) regclassOfText(src string, out expr) (expr, error) {
 	v := a.alias("r")
 	out.typ = plain(OIDRegclass)
 	out.sql = "(SELECT min(" + v + "." + ident(a.systemColumn(u, "oid")) + ") FROM " + ident(u.Name) + " AS " + v +
-		" WHERE " + v + "." + ident(a.systemColumn(u, "relname")) + " = replace(regexp_extract(" + src + `, '[^.]*$'), '"', ''))`
+		" WHERE " + v + "." + ident(a.systemColumn(u,
+		"relname")) + " = replace(regexp_extract(" + src + `, '[^.]*$'), '"', ''))`
 	return out, nil
 }
 

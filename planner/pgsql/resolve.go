@@ -120,7 +120,8 @@ func exactMatches(c *signature, args []expr) (n int) {
 func preferredMatches(c *signature, args []expr) (n int) {
 	for i, t := range c.args {
 		from := baseType(args[i].typ.OID)
-		if from != OIDUnknown && (from == t || lookupType(t).preferred && lookupType(t).category == lookupType(from).category) {
+		if from != OIDUnknown && (from == t || lookupType(t).preferred &&
+			lookupType(t).category == lookupType(from).category) {
 			n++
 		}
 	}

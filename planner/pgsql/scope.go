@@ -167,7 +167,8 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 		}
 		if found == nil {
 			if it.use != nil && name == "tableoid" {
-				return expr{sql: fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), typ: plain(OIDOid), name: name, loc: loc, con: true}, nil
+				return expr{sql: fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), typ: plain(OIDOid), name: name, loc: loc,
+					con: true}, nil
 			}
 			return expr{}, a.undefinedColumn(loc, table+"."+name)
 		}
@@ -197,7 +198,8 @@ func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, e
 // reference makes the expression of a column and notes it for the grouping check.
 func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
 	e := expr{
-		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, trim: c.trim, fields: c.fields, loc: loc, name: c.name, col: c,
+		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, trim: c.trim, fields: c.fields, loc: loc,
+		name: c.name, col: c,
 	}
 	if s.aggDepth > 0 || s.groupSQL[e.sql] {
 		return e
@@ -255,4 +257,71 @@ func (a *analyzer) checkGrouping(s *scope) error {
 	}
 	return a.errAt(r.loc, pgerr.New(codes.Grouping,
 		"column \"%s\" must appear in the GROUP BY clause or be used in an aggregate function", name))
+}
+
+// target is an output column of a query.
+type target struct {
+	name string
+	expr expr
+}
+
+// query is an analysed query whose targets may still be cast before it is printed.
+type query struct {
+	with    string // "WITH … " or ""
+	head    string // "SELECT DISTINCT "
+	targets []target
+	tail    string // " FROM … ORDER BY …"
+	// body replaces head, targets and tail for set operations and VALUES; its columns
+	// are c1, c2, …, and targets are references to them.
+	body string
+	// order is what follows a body.
+	order string
+}
+
+// print renders the query; its output columns are named c1, c2, …. top says that
+// nothing needs the names.
+func (q *query) print(top bool) string {
+	if q.body == "" {
+		return q.with + q.head + printTargets(q.targets) + q.tail
+	}
+	plain := true
+	for i, t := range q.targets {
+		if t.expr.sql != fmt.Sprintf("s.c%d", i+1) {
+			plain = false
+		}
+	}
+	if plain {
+		return q.with + q.body + q.order
+	}
+	return q.with + "SELECT " + printTargets(q.targets) + " FROM (" + q.body + q.order + ") AS s"
+}
+
+func printTargets(targets []target) string {
+	var b strings.Builder
+	for i, t := range targets {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s AS c%d", t.expr.sql, i+1)
+	}
+	return b.String()
+}
+
+// settle decides every open target as text, as a subquery's output is.
+func (a *analyzer) settle(q *query) error {
+	for i := range q.targets {
+		e, err := a.settled(q.targets[i].expr)
+		if err != nil {
+			return err
+		}
+		q.targets[i].expr = e
+	}
+	return nil
+}
+
+func (a *analyzer) settled(e expr) (expr, error) {
+	if !e.undecided() {
+		return e, nil
+	}
+	return a.coerce(e, plain(OIDText), implicit)
 }

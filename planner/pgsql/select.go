@@ -221,7 +221,8 @@ func (a *analyzer) limit(sel *pg.SelectStmt, s *scope) (string, error) {
 		word string
 		n    *pg.Node
 		code codes.Code
-	}{{"LIMIT", sel.LimitCount, codes.InvalidRowCountInLimitClause}, {"OFFSET", sel.LimitOffset, codes.InvalidRowCountInResultOffsetClause}} {
+	}{{"LIMIT", sel.LimitCount, codes.InvalidRowCountInLimitClause}, {"OFFSET", sel.LimitOffset,
+		codes.InvalidRowCountInResultOffsetClause}} {
 		if l.n == nil || l.n.GetAConst().GetIsnull() {
 			continue
 		}
@@ -322,13 +323,17 @@ func (a *analyzer) itemExpr(n *pg.Node, s *scope, targets []target, clause strin
 		}
 		i := int(iv.Ival.Ival)
 		if i < 1 || i > len(targets) {
-			return expr{}, a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference, "%s position %d is not in select list", clause, i))
+			return expr{}, a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference, "%s position %d is not in select list",
+				clause, i))
 		}
 		return targets[i-1].expr, nil
 	}
 	if cr := n.GetColumnRef(); cr != nil && len(cr.Fields) == 1 && cr.Fields[0].GetString_() != nil {
 		name := cr.Fields[0].GetString_().Sval
-		input := clause == "GROUP BY" && slices.ContainsFunc(s.columns, func(c *column) bool { return c.name == name && !c.hidden })
+		input := clause == "GROUP BY" && slices.ContainsFunc(s.columns, func(c *column) bool {
+			return c.name == name &&
+				!c.hidden
+		})
 		if !input {
 			e, ok, err := a.namedTarget(name, targets, cr.Location, clause)
 			if ok || err != nil {
@@ -461,7 +466,8 @@ func (a *analyzer) groupTarget(n *pg.Node, sel *pg.SelectStmt, s *scope) (*pg.No
 	if c := n.GetAConst(); c != nil {
 		i := int(c.GetIval().Ival)
 		if i < 1 || i > len(sel.TargetList) || hasStar(sel.TargetList[:i]) {
-			return nil, a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference, "GROUP BY position %d is not in select list", i))
+			return nil, a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference,
+				"GROUP BY position %d is not in select list", i))
 		}
 		return sel.TargetList[i-1].GetResTarget().Val, nil
 	}
@@ -556,7 +562,8 @@ func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
 
 // outputOf is the expression that names column i of a body.
 func outputOf(e expr, i int) expr {
-	return expr{sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, trim: e.trim, loc: -1}
+	return expr{sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, trim: e.trim,
+		loc: -1}
 }
 
 // bodyTail adds ORDER BY and LIMIT to a body.

@@ -11,7 +11,8 @@ import (
 )
 
 var setWords = map[pg.SetOperation]string{
-	pg.SetOperation_SETOP_UNION: "UNION", pg.SetOperation_SETOP_INTERSECT: "INTERSECT", pg.SetOperation_SETOP_EXCEPT: "EXCEPT",
+	pg.SetOperation_SETOP_UNION: "UNION", pg.SetOperation_SETOP_INTERSECT: "INTERSECT",
+	pg.SetOperation_SETOP_EXCEPT: "EXCEPT",
 }
 
 // setOperation analyses UNION, INTERSECT and EXCEPT.
@@ -48,7 +49,8 @@ func (a *analyzer) matchColumns(left, right *query, word string, q *query) error
 			return err
 		}
 		out := outputOf(t, i)
-		if l.col != nil && l.col.stored && (r.col == nil || !r.col.stored) || r.col != nil && r.col.stored && (l.col == nil || !l.col.stored) {
+		if l.col != nil && l.col.stored && (r.col == nil || !r.col.stored) || r.col != nil && r.col.stored &&
+			(l.col == nil || !l.col.stored) {
 			out.col = nil
 		}
 		q.targets = append(q.targets, target{name: left.targets[i].name, expr: out})
@@ -134,7 +136,8 @@ func (a *analyzer) commonType(list []*expr, context string) (Type, error) {
 			continue
 		}
 		if lookupType(e.typ.OID).category != lookupType(t.OID).category {
-			return t, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch, "%s types %s and %s cannot be matched", context, t.Name(), e.typ.Name()))
+			return t, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch, "%s types %s and %s cannot be matched", context,
+				t.Name(), e.typ.Name()))
 		}
 		if !lookupType(t.OID).preferred && canCoerce(t.OID, e.typ.OID, implicit) && !canCoerce(e.typ.OID, t.OID, implicit) {
 			t = plain(e.typ.OID)
@@ -205,7 +208,8 @@ func (a *analyzer) plainCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *scope)
 
 func (a *analyzer) renameTargets(entry *cte, c *pg.CommonTableExpr) error {
 	if len(c.Aliascolnames) > len(entry.columns) {
-		return a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference, "WITH query \"%s\" has %d columns available but %d columns specified",
+		return a.errAt(c.Location, pgerr.New(codes.InvalidColumnReference,
+			"WITH query \"%s\" has %d columns available but %d columns specified",
 			c.Ctename, len(entry.columns), len(c.Aliascolnames)))
 	}
 	cols := append([]target(nil), entry.columns...)
@@ -259,7 +263,8 @@ func (a *analyzer) recursiveCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *sc
 	for i := range names {
 		names[i] = fmt.Sprintf("c%d", i+1)
 	}
-	return entry.alias + "(" + strings.Join(names, ", ") + ") AS (" + left.print(false) + word + right.print(false) + ")", nil
+	return entry.alias + "(" + strings.Join(names,
+		", ") + ") AS (" + left.print(false) + word + right.print(false) + ")", nil
 }
 
 func (a *analyzer) matchRecursive(c *pg.CommonTableExpr, left, right *query) error {

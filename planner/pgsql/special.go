@@ -53,9 +53,11 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 var fields = map[string]string{
 	"century": "century", "day": "day", "days": "day", "decade": "decade", "dow": "dow", "doy": "doy", "epoch": "epoch",
 	"hour": "hour", "hours": "hour", "isodow": "isodow", "isoyear": "isoyear", "microseconds": "microseconds",
-	"millennium": "millennium", "milliseconds": "microseconds", "minute": "minute", "minutes": "minute", "month": "month",
+	"millennium": "millennium", "milliseconds": "microseconds", "minute": "minute", "minutes": "minute",
+	"month":  "month",
 	"months": "month", "quarter": "quarter", "second": "microseconds", "seconds": "microseconds", "timezone": "timezone",
-	"timezone_hour": "timezone_hour", "timezone_minute": "timezone_minute", "week": "week", "year": "year", "years": "year",
+	"timezone_hour": "timezone_hour", "timezone_minute": "timezone_minute", "week": "week", "year": "year",
+	"years": "year",
 }
 
 // extract analyses EXTRACT (numeric) and date_part (float8).
@@ -75,7 +77,8 @@ func (a *analyzer) extract(name string, args []expr) (expr, error) {
 	if !isDateLike(e.typ.OID) && e.typ.OID != OIDTime && e.typ.OID != OIDInterval && e.typ.OID != OIDTimetz {
 		return e, noFunction("pg_catalog."+name, []expr{{typ: plain(OIDUnknown)}, e}, false)
 	}
-	if !ok || e.typ.OID == OIDDate && (strings.HasPrefix(word, "micro") || word == "hour" || word == "minute" || strings.HasPrefix(word, "timezone")) {
+	if !ok || e.typ.OID == OIDDate && (strings.HasPrefix(word, "micro") || word == "hour" || word == "minute" ||
+		strings.HasPrefix(word, "timezone")) {
 		return e, pgerr.New(codes.FeatureNotSupported, "unit \"%s\" not supported for type %s", field, e.typ.Name())
 	}
 	out := expr{typ: plain(OIDNumeric), scale: 0}
@@ -181,7 +184,8 @@ func (a *analyzer) overlay(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) 
 	if len(parts) == 4 {
 		n = parts[3]
 	}
-	out.sql = fmt.Sprintf("(left(%s, %s - 1) || %s || substring(%s, %s + %s))", parts[0], parts[2], parts[1], parts[0], parts[2], n)
+	out.sql = fmt.Sprintf("(left(%s, %s - 1) || %s || substring(%s, %s + %s))", parts[0], parts[2], parts[1], parts[0],
+		parts[2], n)
 	return out, nil
 }
 
@@ -330,7 +334,9 @@ func (a *analyzer) orderedSet(name string, n *pg.FuncCall, s *scope) (expr, bool
 		out.typ, out.scale = plain(OIDFloat8), -1
 		key = "CAST(" + key + " AS DOUBLE)"
 	}
-	out.sql = name + "(" + frac + ") WITHIN GROUP (ORDER BY " + key + strings.TrimSuffix(strings.TrimSuffix(sortDirection(sb), " NULLS LAST"), " NULLS FIRST") + ")"
+	// The engine knows no NULLS FIRST here; nulls do not count.
+	direction := strings.TrimSuffix(strings.TrimSuffix(sortDirection(sb), " NULLS LAST"), " NULLS FIRST")
+	out.sql = name + "(" + frac + ") WITHIN GROUP (ORDER BY " + key + direction + ")"
 	if n.AggFilter != nil {
 		f, err := a.condition(n.AggFilter, s, "FILTER")
 		if err != nil {
@@ -345,7 +351,8 @@ func (a *analyzer) orderedSet(name string, n *pg.FuncCall, s *scope) (expr, bool
 // make, longest first.
 var charPatterns = []struct{ pattern, engine string }{
 	{"HH24", "%H"}, {"HH12", "%I"}, {"YYYY", "%Y"}, {"IYYY", "%G"}, {"FMMM", "%-m"}, {"FMDD", "%-d"}, {"FMHH24", "%-H"},
-	{"FMMonth", "%B"}, {"FMDay", "%A"}, {"DDD", "%j"}, {"Mon", "%b"}, {"MON", ""}, {"Dy", "%a"}, {"HH", "%I"}, {"MI", "%M"}, {"SS", "%S"}, {"MS", "%g"},
+	{"FMMonth", "%B"}, {"FMDay", "%A"}, {"DDD", "%j"}, {"Mon", "%b"}, {"MON", ""}, {"Dy", "%a"}, {"HH", "%I"}, {"MI",
+		"%M"}, {"SS", "%S"}, {"MS", "%g"},
 	{"US", "%f"}, {"MM", "%m"}, {"DD", "%d"}, {"YY", "%y"}, {"IW", "%V"}, {"AM", "%p"}, {"PM", "%p"}, {"ID", "%u"},
 }
 
@@ -398,6 +405,11 @@ func (a *analyzer) toChar(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) {
 // longestFirst is charPatterns in matching order.
 func longestFirst() []struct{ pattern, engine string } {
 	out := slices.Clone(charPatterns)
-	slices.SortStableFunc(out, func(x, y struct{ pattern, engine string }) int { return len(y.pattern) - len(x.pattern) })
+	slices.SortStableFunc(out, func(x, y struct {
+		pattern,
+		engine string
+	}) int {
+		return len(y.pattern) - len(x.pattern)
+	})
 	return out
 }

@@ -42,7 +42,8 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 	if n.SubLinkType == pg.SubLinkType_ARRAY_SUBLINK {
 		arr := ArrayOf(t.typ.OID)
 		if arr == 0 {
-			return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s", t.typ.Name()))
+			return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
+				t.typ.Name()))
 		}
 		if t.text || t.dyn {
 			q.targets[0].expr.sql = native(t)
@@ -156,7 +157,8 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 	}
 	arr := ArrayOf(elem.OID)
 	if arr == 0 {
-		return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s", elem.Name()))
+		return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
+			elem.Name()))
 	}
 	for i := range list {
 		list[i].sql = native(list[i])
@@ -190,7 +192,8 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 			return e, a.errAt(e.loc, unsupported("selection of a field from a composite value is not supported"))
 		}
 		if !e.typ.isArray() {
-			return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch, "cannot subscript type %s because it does not support subscripting", e.typ.Name()))
+			return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch,
+				"cannot subscript type %s because it does not support subscripting", e.typ.Name()))
 		}
 		if e, err = a.subscript(e, idx, s); err != nil {
 			return e, err
@@ -218,7 +221,8 @@ func (a *analyzer) expandArray(args []expr) (expr, error) {
 	}
 	list := args[0].sql
 	return expr{
-		sql: "unnest(list_zip(" + list + ", generate_series(1, len(" + list + "))))", typ: plain(OIDRecord), set: true, scale: -1,
+		sql: "unnest(list_zip(" + list + ", generate_series(1, len(" + list + "))))", typ: plain(OIDRecord), set: true,
+		scale:  -1,
 		fields: []field{{"x", plain(ElemOf(args[0].typ.OID))}, {"n", plain(OIDInt4)}},
 	}, nil
 }
@@ -256,7 +260,8 @@ func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) 
 		if hi == "" {
 			hi = "len(" + e.sql + ")"
 		}
-		out.sql = fmt.Sprintf("CASE WHEN %s < %s THEN [] ELSE list_slice(%s, greatest(%s, 1), %s) END", hi, lo, e.sql, lo, hi)
+		out.sql = fmt.Sprintf("CASE WHEN %s < %s THEN [] ELSE list_slice(%s, greatest(%s, 1), %s) END", hi, lo, e.sql, lo,
+			hi)
 		return out, nil
 	}
 	if vector {

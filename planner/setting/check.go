@@ -87,7 +87,8 @@ func (s *Setting) integer(value string) (string, error) {
 	if unit != "" {
 		factor, ok := map[string]float64{"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": day}[unit]
 		if !ok {
-			return "", invalid(s.Name, value).WithHint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+			return "", invalid(s.Name,
+				value).WithHint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
 		}
 		n *= factor
 	}
@@ -152,7 +153,8 @@ func checkEncoding(_, value string) (string, error) {
 	case "UTF8", "UNICODE":
 		return "UTF8", nil
 	case "LATIN1", "ISO88591", "WIN1252", "SQLASCII", "WIN1251", "LATIN9", "EUCJP", "SJIS", "GBK", "BIG5", "KOI8R":
-		return "", pgerr.New(codes.FeatureNotSupported, "client encoding \"%s\" is not supported", value).WithHint("Use UTF8.")
+		return "", pgerr.New(codes.FeatureNotSupported, "client encoding \"%s\" is not supported",
+			value).WithHint("Use UTF8.")
 	}
 	return "", invalid("client_encoding", value)
 }
@@ -203,7 +205,8 @@ func checkTimeZone(_, value string) (string, error) {
 	}
 	if n, err := strconv.ParseFloat(strings.TrimSuffix(v, ":00"), 64); err == nil {
 		if n != math.Trunc(n) || n < -12 || n > 14 {
-			return "", pgerr.New(codes.FeatureNotSupported, "time zone offset \"%s\" is not supported", value).WithHint("Use a name such as Asia/Kolkata.")
+			return "", pgerr.New(codes.FeatureNotSupported, "time zone offset \"%s\" is not supported",
+				value).WithHint("Use a name such as Asia/Kolkata.")
 		}
 		if n == 0 {
 			return "UTC", nil
