@@ -210,7 +210,8 @@ func (p *fetchPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 func (*fetchPortal) Close() {}
 
 func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int, move bool) (int,
-	error) {
+	error,
+) {
 	if !c.portal.started {
 		if err := c.open(ctx, s, formats, move); err != nil {
 			return 0, err

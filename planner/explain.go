@@ -99,7 +99,8 @@ func (*explainStatement) AllowedInAborted() bool { return false }
 
 // Bind implements pgwire.Statement.
 func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, resultFormats []int16) (pgwire.Portal,
-	error) {
+	error,
+) {
 	params, err := decodeParams(e.query.Params(), values, formats)
 	if err != nil {
 		return nil, err
@@ -157,8 +158,10 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 	snap, release := s.snapshot()
 	defer release()
 	out := duckdb.Output{Kind: duckdb.OutputRows, Format: s.format(), Columns: []duckdb.OutputColumn{
-		{Name: "explain_key", TypeOID: pgsql.OIDText, TypMod: -1}, {Name: "explain_value", TypeOID: pgsql.OIDText,
-			TypMod: -1},
+		{Name: "explain_key", TypeOID: pgsql.OIDText, TypMod: -1}, {
+			Name: "explain_value", TypeOID: pgsql.OIDText,
+			TypMod: -1,
+		},
 	}}
 	plan, pins, err := s.plan(ctx, snap, a, params, out)
 	if err != nil {

@@ -35,7 +35,8 @@ type pinned struct {
 
 // relation plans one use of a relation at the pin.
 func (e *Engine) relation(ctx context.Context, snap *catalog.Snapshot, u *pgsql.Use, env *SystemEnv) (duckdb.Relation,
-	pinned, error) {
+	pinned, error,
+) {
 	if u.Relation.System {
 		return e.systemRelation(ctx, u, env)
 	}
@@ -111,7 +112,8 @@ func fieldIDs(t *catalog.Table) map[uint32][]int32 {
 // files adds the lake's side: the files of the pinned snapshot that may hold rows of
 // the key's bounds.
 func (e *Engine) files(ctx context.Context, snap *catalog.Snapshot, t *catalog.Table, u *pgsql.Use,
-	r *duckdb.Relation, p *pinned) error {
+	r *duckdb.Relation, p *pinned,
+) error {
 	state := snap.LakeState(t.ID)
 	p.snapshot = state.Snapshot
 	if state.Snapshot == 0 {

@@ -83,7 +83,8 @@ func (q *queryStatement) AllowedInAborted() bool { return false }
 
 // Bind implements pgwire.Statement.
 func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, resultFormats []int16) (pgwire.Portal,
-	error) {
+	error,
+) {
 	if err := q.refresh(); err != nil {
 		return nil, err
 	}
@@ -95,8 +96,10 @@ func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, 
 }
 
 func (q *queryStatement) portal(params []*string, formats []int16) *queryPortal {
-	return &queryPortal{session: q.session, analysis: q.analysis, columns: q.columns, params: params,
-		formats: slices.Clone(formats)}
+	return &queryPortal{
+		session: q.session, analysis: q.analysis, columns: q.columns, params: params,
+		formats: slices.Clone(formats),
+	}
 }
 
 // refresh analyses again when something has changed since.

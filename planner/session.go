@@ -127,8 +127,10 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 		env.Sessions = func() []SessionInfo { return nil }
 	}
 	for name, p := range s.prepared {
-		env.Prepared = append(env.Prepared, PreparedInfo{Name: name, SQL: p.sql, At: p.at, Params: p.statement.Params(),
-			FromSQL: true})
+		env.Prepared = append(env.Prepared, PreparedInfo{
+			Name: name, SQL: p.sql, At: p.at, Params: p.statement.Params(),
+			FromSQL: true,
+		})
 	}
 	slices.SortFunc(env.Prepared, func(a, b PreparedInfo) int { return strings.Compare(a.Name, b.Name) })
 	for name, c := range s.cursors {

@@ -125,8 +125,10 @@ func quoteIdent(s string) string {
 // prepareShow prepares SHOW.
 func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) {
 	if strings.EqualFold(n.Name, "all") {
-		cols := []pgwire.Column{column("name", pgsql.OIDText), column("setting", pgsql.OIDText),
-			column("description", pgsql.OIDText)}
+		cols := []pgwire.Column{
+			column("name", pgsql.OIDText), column("setting", pgsql.OIDText),
+			column("description", pgsql.OIDText),
+		}
 		return &utility{session: s, columns: cols, run: func(context.Context, pgwire.Sink) (*result, error) {
 			r := &result{tag: "SHOW"}
 			for _, v := range s.values.All() {
@@ -141,14 +143,16 @@ func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) 
 	} else if _, ok := s.values.Get(name); !ok {
 		return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", n.Name)
 	}
-	return &utility{session: s, columns: []pgwire.Column{column(name, pgsql.OIDText)},
+	return &utility{
+		session: s, columns: []pgwire.Column{column(name, pgsql.OIDText)},
 		run: func(context.Context, pgwire.Sink) (*result, error) {
 			v, ok := s.values.Get(name)
 			if !ok {
 				return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)
 			}
 			return &result{tag: "SHOW", rows: [][]any{{v}}}, nil
-		}}, nil
+		},
+	}, nil
 }
 
 // prepareDiscard prepares DISCARD.

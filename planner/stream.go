@@ -24,7 +24,8 @@ const nowLayout = "2006-01-02 15:04:05.999999-07:00"
 
 // plan makes the plan of an analysed query at a pin.
 func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Analysis, params []*string,
-	out duckdb.Output) (*duckdb.Plan, []pinned, error) {
+	out duckdb.Output,
+) (*duckdb.Plan, []pinned, error) {
 	now := "'" + s.tx.startedAt.UTC().Format(nowLayout) + "'"
 	plan := &duckdb.Plan{
 		SQL: strings.ReplaceAll(a.SQL, pgsql.NowMark, now), Params: params, Output: out,
@@ -46,7 +47,8 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 // start pins, plans and runs a query to its first frame, taking new pins as the
 // protocol allows. frame is nil when there are no rows.
 func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
-	*duckdb.Frame, error) {
+	*duckdb.Frame, error,
+) {
 	pin := protocol.Pin{Held: s.repeatable()}
 	for action := pin.Start(); action != protocol.PinGiveUp; {
 		rows, frame, err := s.attempt(ctx, a, params, out)
@@ -63,7 +65,8 @@ var errTooOld = pgerr.New(codes.SerializationFailure, "snapshot too old").
 	WithHint("Run the transaction again.")
 
 func (s *session) attempt(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
-	*duckdb.Frame, error) {
+	*duckdb.Frame, error,
+) {
 	snap, release := s.snapshot()
 	plan, _, err := s.plan(ctx, snap, a, params, out)
 	release()

@@ -87,14 +87,18 @@ func (oneRelation) Lookup(s, n string) (planner.SystemRelation, bool) {
 		return planner.SystemRelation{}, false
 	}
 	return planner.SystemRelation{Schema: s, Name: n, OID: 2615, Columns: []planner.SystemColumn{
-		{Name: "oid", TypeOID: 26, TypMod: -1, EngineType: "BIGINT"}, {Name: "nspname", TypeOID: 19, TypMod: -1,
-			EngineType: "VARCHAR"},
+		{Name: "oid", TypeOID: 26, TypMod: -1, EngineType: "BIGINT"}, {
+			Name: "nspname", TypeOID: 19, TypMod: -1,
+			EngineType: "VARCHAR",
+		},
 	}}, true
 }
 
 func (oneRelation) Rows(_ context.Context, _ planner.SystemRelation, e *planner.SystemEnv) ([]byte, error) {
-	s := arrow.NewSchema([]arrow.Field{{Name: "oid", Type: arrow.PrimitiveTypes.Int64},
-		{Name: "nspname", Type: arrow.BinaryTypes.String}}, nil)
+	s := arrow.NewSchema([]arrow.Field{
+		{Name: "oid", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "nspname", Type: arrow.BinaryTypes.String},
+	}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
 	defer b.Release()
 	for _, x := range e.Snapshot.Schemas() {
@@ -144,8 +148,10 @@ func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 	must(err)
 	w.makeTable()
 	logDir := func(p change.PipelineID) string { return filepath.Join(w.dir, fmt.Sprintf("%08x", uint32(p))) }
-	w.log, err = wal.Open(t.Context(), wal.Config{Dir: logDir(w.table.Pipeline), Pipeline: w.table.Pipeline,
-		SegmentBytes: 64 << 10},
+	w.log, err = wal.Open(t.Context(), wal.Config{
+		Dir: logDir(w.table.Pipeline), Pipeline: w.table.Pipeline,
+		SegmentBytes: 64 << 10,
+	},
 		wal.Deps{Publisher: w.cat, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})
 	must(err)
 	pool, err := duckdb.NewPool(duckdb.PoolConfig{
@@ -165,8 +171,10 @@ func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 		Catalog: w.cat, Warehouse: wh, Runner: w.runner, DDL: noDDL{}, System: system, Clock: clock,
 		Log: slog.New(slog.DiscardHandler), LogDir: logDir, Version: "15.8", Database: "lake",
 	})
-	server, err := pgwire.New(pgwire.Config{}, pgwire.Deps{Engine: engine, Clock: clock, IDs: ids,
-		Log: slog.New(slog.DiscardHandler)})
+	server, err := pgwire.New(pgwire.Config{}, pgwire.Deps{
+		Engine: engine, Clock: clock, IDs: ids,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)

@@ -22,20 +22,32 @@ func analyze(t *testing.T, sql string, params ...uint32) (*pgsql.Analysis, error
 func TestRewrite(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"SELECT 7/2", "SELECT CAST((7 // 2) AS INTEGER) AS c1"},
-		{"SELECT id / i2 FROM t",
-			`SELECT CAST((t_1."id" // skippr_nonzero(CAST(t_1."i2" AS INTEGER))) AS INTEGER) AS c1 FROM "skippr_rel_1" AS t_1`},
-		{"SELECT s ~* 'x' FROM t",
-			`SELECT CAST(regexp_matches(t_1."s", 'x', 'si') AS BOOLEAN) AS c1 FROM "skippr_rel_1" AS t_1`},
-		{"SELECT 1 FROM t WHERE s LIKE 'a!%b' ESCAPE '!'",
-			`SELECT CAST(1 AS INTEGER) AS c1 FROM "skippr_rel_1" AS t_1 WHERE (t_1."s" LIKE 'a\%b' ESCAPE '\')`},
-		{"SELECT id FROM t ORDER BY id DESC",
-			`SELECT t_1."id" AS c1 FROM "skippr_rel_1" AS t_1 ORDER BY t_1."id" DESC NULLS FIRST`},
+		{
+			"SELECT id / i2 FROM t",
+			`SELECT CAST((t_1."id" // skippr_nonzero(CAST(t_1."i2" AS INTEGER))) AS INTEGER) AS c1 FROM "skippr_rel_1" AS t_1`,
+		},
+		{
+			"SELECT s ~* 'x' FROM t",
+			`SELECT CAST(regexp_matches(t_1."s", 'x', 'si') AS BOOLEAN) AS c1 FROM "skippr_rel_1" AS t_1`,
+		},
+		{
+			"SELECT 1 FROM t WHERE s LIKE 'a!%b' ESCAPE '!'",
+			`SELECT CAST(1 AS INTEGER) AS c1 FROM "skippr_rel_1" AS t_1 WHERE (t_1."s" LIKE 'a\%b' ESCAPE '\')`,
+		},
+		{
+			"SELECT id FROM t ORDER BY id DESC",
+			`SELECT t_1."id" AS c1 FROM "skippr_rel_1" AS t_1 ORDER BY t_1."id" DESC NULLS FIRST`,
+		},
 		{"SELECT sum(id) FROM t", `SELECT CAST(CAST(sum(t_1."id") AS BIGINT) AS BIGINT) AS c1 FROM "skippr_rel_1" AS t_1`},
-		{"SELECT s FROM t WHERE id = $1",
-			`SELECT t_1."s" AS c1 FROM "skippr_rel_1" AS t_1 WHERE (t_1."id" = CAST($1 AS INTEGER))`},
+		{
+			"SELECT s FROM t WHERE id = $1",
+			`SELECT t_1."s" AS c1 FROM "skippr_rel_1" AS t_1 WHERE (t_1."id" = CAST($1 AS INTEGER))`,
+		},
 		{"SELECT '{1,2}'::int[]", `SELECT CAST(CAST('[1, 2]' AS INTEGER[]) AS INTEGER[]) AS c1`},
-		{`SELECT c = 'x' FROM t`,
-			`SELECT CAST((rtrim(t_1."c", ' ') = rtrim('x', ' ')) AS BOOLEAN) AS c1 FROM "skippr_rel_1" AS t_1`},
+		{
+			`SELECT c = 'x' FROM t`,
+			`SELECT CAST((rtrim(t_1."c", ' ') = rtrim('x', ' ')) AS BOOLEAN) AS c1 FROM "skippr_rel_1" AS t_1`,
+		},
 	} {
 		a, err := analyze(t, c.in)
 		if err != nil {
@@ -143,8 +155,10 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"SELECT 'x'::int", "22P02 invalid input syntax for type integer: \"x\" @8"},
 		{"SELECT 1::nosuch", "42704 type \"nosuch\" does not exist @11"},
 		{"SELECT id FROM t a, t b", "42702 column reference \"id\" is ambiguous @8"},
-		{"SELECT s FROM t GROUP BY v",
-			"42803 column \"t.s\" must appear in the GROUP BY clause or be used in an aggregate function @8"},
+		{
+			"SELECT s FROM t GROUP BY v",
+			"42803 column \"t.s\" must appear in the GROUP BY clause or be used in an aggregate function @8",
+		},
 		{"SELECT 1 WHERE sum(1) > 0", "42803 aggregate functions are not allowed in WHERE @16"},
 		{"SELECT sum(sum(id)) FROM t", "42803 aggregate function calls cannot be nested @12"},
 		{"SELECT 1 ORDER BY 2", "42P10 ORDER BY position 2 is not in select list @19"},
@@ -203,8 +217,10 @@ func TestSplit(t *testing.T) {
 
 // Nothing that a client writes makes the analysis panic or hang.
 func FuzzAnalyze(f *testing.F) {
-	for _, s := range []string{"SELECT 1", "SELECT * FROM t a JOIN t b USING (id)",
-		"WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT 2 FROM r) SELECT * FROM r"} {
+	for _, s := range []string{
+		"SELECT 1", "SELECT * FROM t a JOIN t b USING (id)",
+		"WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT 2 FROM r) SELECT * FROM r",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {

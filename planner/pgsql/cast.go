@@ -128,7 +128,7 @@ func canCoerce(from, to uint32, c coercion) bool {
 		return c >= assignment
 	case isString(from) && isString(to):
 		return true
-	case from == OIDChar && (isString(to)):
+	case from == OIDChar && isString(to):
 		return true
 	case isString(from) && (to == OIDChar || to == OIDRegclass):
 		return to == OIDRegclass || c >= assignment

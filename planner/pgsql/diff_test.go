@@ -61,8 +61,12 @@ var testColumns = []struct {
 	{"id", "int4", pgsql.Type{OID: 23, Mod: -1}, "INTEGER", arrow.PrimitiveTypes.Int32},
 	{"i2", "int2", pgsql.Type{OID: 21, Mod: -1}, "INTEGER", arrow.PrimitiveTypes.Int32},
 	{"i8", "int8", pgsql.Type{OID: 20, Mod: -1}, "BIGINT", arrow.PrimitiveTypes.Int64},
-	{"n", "numeric(12,2)", pgsql.Type{OID: 1700, Mod: 12<<16 + 2 + 4}, "DECIMAL(12,2)",
-		&arrow.Decimal128Type{Precision: 12, Scale: 2}},
+	{
+		"n", "numeric(12,2)",
+		pgsql.Type{OID: 1700, Mod: 12<<16 + 2 + 4},
+		"DECIMAL(12,2)",
+		&arrow.Decimal128Type{Precision: 12, Scale: 2},
+	},
 	{"nn", "numeric", pgsql.Type{OID: 1700, Mod: -1}, "VARCHAR", arrow.BinaryTypes.String},
 	{"f8", "float8", pgsql.Type{OID: 701, Mod: -1}, "DOUBLE", arrow.PrimitiveTypes.Float64},
 	{"s", "text", pgsql.Type{OID: 25, Mod: -1}, "VARCHAR", arrow.BinaryTypes.String},
@@ -71,8 +75,12 @@ var testColumns = []struct {
 	{"b", "bool", pgsql.Type{OID: 16, Mod: -1}, "BOOLEAN", arrow.FixedWidthTypes.Boolean},
 	{"d", "date", pgsql.Type{OID: 1082, Mod: -1}, "DATE", arrow.FixedWidthTypes.Date32},
 	{"ts", "timestamp", pgsql.Type{OID: 1114, Mod: -1}, "TIMESTAMP", &arrow.TimestampType{Unit: arrow.Microsecond}},
-	{"tz", "timestamptz", pgsql.Type{OID: 1184, Mod: -1}, "TIMESTAMP WITH TIME ZONE",
-		&arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}},
+	{
+		"tz", "timestamptz",
+		pgsql.Type{OID: 1184, Mod: -1},
+		"TIMESTAMP WITH TIME ZONE",
+		&arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"},
+	},
 	{"iv", "interval", pgsql.Type{OID: 1186, Mod: -1}, "VARCHAR", arrow.BinaryTypes.String},
 	{"j", "jsonb", pgsql.Type{OID: 3802, Mod: -1}, "VARCHAR", arrow.BinaryTypes.String},
 	{"a", "int4[]", pgsql.Type{OID: 1007, Mod: -1}, "INTEGER[]", arrow.ListOf(arrow.PrimitiveTypes.Int32)},
@@ -80,15 +88,23 @@ var testColumns = []struct {
 
 // testRows are the rows in PostgreSQL's text; arrays also as JSON.
 var testRows = [][]string{
-	{"1", "10", "100", "1.50", "1.5", "1.5", "apple", "red", "x    ", "t", "2024-01-31", "2024-01-31 10:00:00",
-		"2024-01-31 10:00:00+00", "1 day", `{"k": 1, "o": {"x": "y"}}`, "{1,2,3}"},
-	{"2", "20", "200", "2.25", "10.25", "2.5", "Banana", "green", "yy   ", "f", "2024-02-29", "2024-02-29 23:59:59.5",
-		"2024-02-29 23:59:59.5+00", "02:00:00", `{"k": null, "l": [1, 2]}`, "{4}"},
-	{"3", "-5", "-300", "-3.75", "-0.125", "-0.5", "cher%ry", "red", "zzzzz", "t", "2023-12-25", "2023-12-25 00:00:00",
-		"2023-12-25 00:00:00+00", "1 mon", `[]`, "{}"},
+	{
+		"1", "10", "100", "1.50", "1.5", "1.5", "apple", "red", "x    ", "t", "2024-01-31", "2024-01-31 10:00:00",
+		"2024-01-31 10:00:00+00", "1 day", `{"k": 1, "o": {"x": "y"}}`, "{1,2,3}",
+	},
+	{
+		"2", "20", "200", "2.25", "10.25", "2.5", "Banana", "green", "yy   ", "f", "2024-02-29", "2024-02-29 23:59:59.5",
+		"2024-02-29 23:59:59.5+00", "02:00:00", `{"k": null, "l": [1, 2]}`, "{4}",
+	},
+	{
+		"3", "-5", "-300", "-3.75", "-0.125", "-0.5", "cher%ry", "red", "zzzzz", "t", "2023-12-25", "2023-12-25 00:00:00",
+		"2023-12-25 00:00:00+00", "1 mon", `[]`, "{}",
+	},
 	{"4", "", "", "", "", "", "", "", "", "", "", "", "", "", "", ""},
-	{"5", "20", "200", "100.00", "1000000.5", "1e+20", "it's", "blue", "x    ", "f", "2024-02-29",
-		"2024-03-01 12:30:15.123456", "2024-03-01 12:30:15.123456+00", "-1 days", `{"k": "v"}`, "{5,NULL,6}"},
+	{
+		"5", "20", "200", "100.00", "1000000.5", "1e+20", "it's", "blue", "x    ", "f", "2024-02-29",
+		"2024-03-01 12:30:15.123456", "2024-03-01 12:30:15.123456+00", "-1 days", `{"k": "v"}`, "{5,NULL,6}",
+	},
 }
 
 func testArrow(t testing.TB) []byte {
@@ -199,8 +215,10 @@ func runOurs(t testing.TB, pool *duckdb.Pool, inline []byte, sql string) answer 
 	a.sql = plan.SQL
 	var types, names []string
 	for _, c := range an.Columns {
-		plan.Output.Columns = append(plan.Output.Columns, duckdb.OutputColumn{Name: c.Name, TypeOID: c.Type.OID,
-			TypMod: c.Type.Mod})
+		plan.Output.Columns = append(plan.Output.Columns, duckdb.OutputColumn{
+			Name: c.Name, TypeOID: c.Type.OID,
+			TypMod: c.Type.Mod,
+		})
 		types = append(types, fmt.Sprint(c.Type.OID))
 		names = append(names, c.Name)
 	}

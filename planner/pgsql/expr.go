@@ -175,8 +175,10 @@ func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
 
 // intervalField applies the unit of INTERVAL '1' DAY to a bare number.
 func intervalField(e expr, mask *pg.Node) (expr, error) {
-	units := map[int32]string{4: "years", 2: "months", 8: "days", 1024: "hours", 2048: "minutes", 4096: "seconds",
-		0x7fff: ""}
+	units := map[int32]string{
+		4: "years", 2: "months", 8: "days", 1024: "hours", 2048: "minutes", 4096: "seconds",
+		0x7fff: "",
+	}
 	unit, ok := units[mask.GetAConst().GetIval().GetIval()]
 	if !ok || e.lit == nil {
 		return e, unsupported("interval fields of this kind are not supported")
@@ -191,8 +193,10 @@ func intervalField(e expr, mask *pg.Node) (expr, error) {
 func (a *analyzer) boolExpr(n *pg.BoolExpr, s *scope) (expr, error) {
 	var parts []string
 	con := true
-	word := map[pg.BoolExprType]string{pg.BoolExprType_AND_EXPR: "AND", pg.BoolExprType_OR_EXPR: "OR",
-		pg.BoolExprType_NOT_EXPR: "NOT"}[n.Boolop]
+	word := map[pg.BoolExprType]string{
+		pg.BoolExprType_AND_EXPR: "AND", pg.BoolExprType_OR_EXPR: "OR",
+		pg.BoolExprType_NOT_EXPR: "NOT",
+	}[n.Boolop]
 	for _, arg := range n.Args {
 		e, err := a.expr(arg, s)
 		if err != nil {
@@ -256,8 +260,10 @@ func (a *analyzer) booleanTest(n *pg.BooleanTest, s *scope) (expr, error) {
 		pg.BoolTestType_IS_NOT_FALSE: "(%s IS DISTINCT FROM false)",
 		pg.BoolTestType_IS_UNKNOWN:   "(%s IS NULL)", pg.BoolTestType_IS_NOT_UNKNOWN: "(%s IS NOT NULL)",
 	}
-	return expr{sql: fmt.Sprintf(forms[n.Booltesttype], e.sql), typ: plain(OIDBool), loc: n.Location, scale: -1,
-		con: e.con}, nil
+	return expr{
+		sql: fmt.Sprintf(forms[n.Booltesttype], e.sql), typ: plain(OIDBool), loc: n.Location, scale: -1,
+		con: e.con,
+	}, nil
 }
 
 // exprList analyses several expressions.
@@ -375,8 +381,10 @@ func (a *analyzer) rowExpr(n *pg.RowExpr, s *scope) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
-	return expr{sql: "row(" + strings.Join(sqlOf(list), ", ") + ")", typ: plain(OIDRecord), loc: n.Location, row: list,
-		scale: -1}, nil
+	return expr{
+		sql: "row(" + strings.Join(sqlOf(list), ", ") + ")", typ: plain(OIDRecord), loc: n.Location, row: list,
+		scale: -1,
+	}, nil
 }
 
 func (a *analyzer) collate(n *pg.CollateClause, s *scope) (expr, error) {

@@ -283,8 +283,10 @@ func (a *analyzer) join(n *pg.JoinExpr, s *scope) (*source, error) {
 		return nil, err
 	}
 	// A lateral right side sees the left one.
-	inner := &scope{parent: s.parent, ctes: s.ctes, items: append(s.items[:len(s.items):len(s.items)], left.items...),
-		columns: append(s.columns[:len(s.columns):len(s.columns)], left.columns...), noAgg: "JOIN conditions"}
+	inner := &scope{
+		parent: s.parent, ctes: s.ctes, items: append(s.items[:len(s.items):len(s.items)], left.items...),
+		columns: append(s.columns[:len(s.columns):len(s.columns)], left.columns...), noAgg: "JOIN conditions",
+	}
 	right, err := a.fromNode(n.Rarg, inner)
 	if err != nil {
 		return nil, err

@@ -8,11 +8,10 @@ import (
 
 // signature is one overload of a function.
 type signature struct {
-	kind     byte // f scalar, a aggregate, w window, s set-returning
-	name     string
-	args     []uint32
-	variadic bool
-	result   uint32 // OIDAnyElement, OIDAnyArray: from the arguments
+	kind   byte // f scalar, a aggregate, w window, s set-returning
+	name   string
+	args   []uint32
+	result uint32 // OIDAnyElement, OIDAnyArray: from the arguments
 	// engine is the template: $1… are the arguments, $* all of them with commas; in an
 	// aggregate, @f(…) marks the engine's aggregate call.
 	engine string

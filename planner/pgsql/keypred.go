@@ -36,8 +36,10 @@ func (a *analyzer) restrict(n *pg.Node, s *scope) {
 	bare := *c
 	name := c.item.use.column(c.index)
 	bare.sql = func() string { return ident(name) }
-	inner := &scope{columns: []*column{&bare}, items: []*item{{name: c.item.name, schema: c.item.schema,
-		columns: []*column{&bare}}}}
+	inner := &scope{columns: []*column{&bare}, items: []*item{{
+		name: c.item.name, schema: c.item.schema,
+		columns: []*column{&bare},
+	}}}
 	e, err := a.expr(n, inner)
 	if err != nil || e.typ.OID != OIDBool || strings.Contains(e.sql, NowMark) {
 		return // the condition itself was analysed before; here it only helps

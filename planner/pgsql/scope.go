@@ -167,8 +167,10 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 		}
 		if found == nil {
 			if it.use != nil && name == "tableoid" {
-				return expr{sql: fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), typ: plain(OIDOid), name: name, loc: loc,
-					con: true}, nil
+				return expr{
+					sql: fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), typ: plain(OIDOid), name: name, loc: loc,
+					con: true,
+				}, nil
 			}
 			return expr{}, a.undefinedColumn(loc, table+"."+name)
 		}

@@ -221,8 +221,10 @@ func (a *analyzer) limit(sel *pg.SelectStmt, s *scope) (string, error) {
 		word string
 		n    *pg.Node
 		code codes.Code
-	}{{"LIMIT", sel.LimitCount, codes.InvalidRowCountInLimitClause}, {"OFFSET", sel.LimitOffset,
-		codes.InvalidRowCountInResultOffsetClause}} {
+	}{{"LIMIT", sel.LimitCount, codes.InvalidRowCountInLimitClause}, {
+		"OFFSET", sel.LimitOffset,
+		codes.InvalidRowCountInResultOffsetClause,
+	}} {
 		if l.n == nil || l.n.GetAConst().GetIsnull() {
 			continue
 		}
@@ -562,8 +564,10 @@ func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
 
 // outputOf is the expression that names column i of a body.
 func outputOf(e expr, i int) expr {
-	return expr{sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, trim: e.trim,
-		loc: -1}
+	return expr{
+		sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, trim: e.trim,
+		loc: -1,
+	}
 }
 
 // bodyTail adds ORDER BY and LIMIT to a body.

@@ -350,10 +350,34 @@ func (a *analyzer) orderedSet(name string, n *pg.FuncCall, s *scope) (expr, bool
 // charPatterns are the template patterns of to_char that the engine's strftime can
 // make, longest first.
 var charPatterns = []struct{ pattern, engine string }{
-	{"HH24", "%H"}, {"HH12", "%I"}, {"YYYY", "%Y"}, {"IYYY", "%G"}, {"FMMM", "%-m"}, {"FMDD", "%-d"}, {"FMHH24", "%-H"},
-	{"FMMonth", "%B"}, {"FMDay", "%A"}, {"DDD", "%j"}, {"Mon", "%b"}, {"MON", ""}, {"Dy", "%a"}, {"HH", "%I"}, {"MI",
-		"%M"}, {"SS", "%S"}, {"MS", "%g"},
-	{"US", "%f"}, {"MM", "%m"}, {"DD", "%d"}, {"YY", "%y"}, {"IW", "%V"}, {"AM", "%p"}, {"PM", "%p"}, {"ID", "%u"},
+	{"HH24", "%H"},
+	{"HH12", "%I"},
+	{"YYYY", "%Y"},
+	{"IYYY", "%G"},
+	{"FMMM", "%-m"},
+	{"FMDD", "%-d"},
+	{"FMHH24", "%-H"},
+	{"FMMonth", "%B"},
+	{"FMDay", "%A"},
+	{"DDD", "%j"},
+	{"Mon", "%b"},
+	{"MON", ""},
+	{"Dy", "%a"},
+	{"HH", "%I"},
+	{
+		"MI",
+		"%M",
+	},
+	{"SS", "%S"},
+	{"MS", "%g"},
+	{"US", "%f"},
+	{"MM", "%m"},
+	{"DD", "%d"},
+	{"YY", "%y"},
+	{"IW", "%V"},
+	{"AM", "%p"},
+	{"PM", "%p"},
+	{"ID", "%u"},
 }
 
 // toChar analyses to_char of dates and times with a constant format.
@@ -408,7 +432,8 @@ func longestFirst() []struct{ pattern, engine string } {
 	slices.SortStableFunc(out, func(x, y struct {
 		pattern,
 		engine string
-	}) int {
+	},
+	) int {
 		return len(y.pattern) - len(x.pattern)
 	})
 	return out

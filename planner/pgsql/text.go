@@ -67,8 +67,10 @@ func (a *analyzer) regex(op string, l, r expr, loc int32) (expr, error) {
 // checkRegex refuses what PostgreSQL's regular expressions mean otherwise than the
 // engine's, or what only they can do.
 func checkRegex(s string) error {
-	for _, bad := range []string{`(?=`, `(?!`, `(?<=`, `(?<!`, `\m`, `\M`, `\y`, `\Y`, `\1`, `\2`, `\3`, `[[:<:]]`,
-		`[[:>:]]`, `***`} {
+	for _, bad := range []string{
+		`(?=`, `(?!`, `(?<=`, `(?<!`, `\m`, `\M`, `\y`, `\Y`, `\1`, `\2`, `\3`, `[[:<:]]`,
+		`[[:>:]]`, `***`,
+	} {
 		if strings.Contains(s, bad) {
 			return unsupported("regular expression feature \"%s\" is not supported", bad)
 		}

@@ -72,118 +72,208 @@ var registry = sync.OnceValue(func() map[string]*Setting {
 func clientSettings() []Setting {
 	const category = "Client Connection Defaults / Statement Behavior"
 	return []Setting{
-		{Name: "application_name", Kind: String, Reported: true, Category: "Reporting and Logging",
-			Description: "Sets the application name to be reported in statistics and logs.", check: checkApplicationName},
-		{Name: "client_encoding", Kind: String, Default: "UTF8", Reported: true, Category: category,
-			Description: "Sets the client's character set encoding.", check: checkEncoding},
-		{Name: "search_path", Kind: String, Default: `"$user", public`, List: true, Category: category,
-			Description: "Sets the schema search order for names that are not schema-qualified.", check: checkSearchPath},
-		{Name: "statement_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
-			Description: "Sets the maximum allowed duration of any statement."},
-		{Name: "lock_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
-			Description: "Sets the maximum allowed duration of any wait for a lock."},
-		{Name: "idle_in_transaction_session_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
-			Description: "Sets the maximum allowed idle time between queries, when in a transaction."},
-		{Name: "idle_session_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
-			Description: "Sets the maximum allowed idle time between queries, when not in a transaction."},
-		{Name: "client_min_messages", Kind: Enum, Default: "notice",
-			Values: []string{"debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "notice", "warning",
-				"error"}, Category: category, Description: "Sets the message levels that are sent to the client."},
-		{Name: "session_authorization", Kind: String, Context: Startup, Reported: true, Category: category,
-			Description: "Sets the current session's user name."},
-		{Name: "role", Kind: String, Default: "none", Category: category, Description: "Sets the current role.",
-			check: checkRole},
+		{
+			Name: "application_name", Kind: String, Reported: true, Category: "Reporting and Logging",
+			Description: "Sets the application name to be reported in statistics and logs.", check: checkApplicationName,
+		},
+		{
+			Name: "client_encoding", Kind: String, Default: "UTF8", Reported: true, Category: category,
+			Description: "Sets the client's character set encoding.", check: checkEncoding,
+		},
+		{
+			Name: "search_path", Kind: String, Default: `"$user", public`, List: true, Category: category,
+			Description: "Sets the schema search order for names that are not schema-qualified.", check: checkSearchPath,
+		},
+		{
+			Name: "statement_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
+			Description: "Sets the maximum allowed duration of any statement.",
+		},
+		{
+			Name: "lock_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
+			Description: "Sets the maximum allowed duration of any wait for a lock.",
+		},
+		{
+			Name: "idle_in_transaction_session_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
+			Description: "Sets the maximum allowed idle time between queries, when in a transaction.",
+		},
+		{
+			Name: "idle_session_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
+			Description: "Sets the maximum allowed idle time between queries, when not in a transaction.",
+		},
+		{
+			Name: "client_min_messages", Kind: Enum, Default: "notice",
+			Values: []string{
+				"debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "notice", "warning",
+				"error",
+			}, Category: category, Description: "Sets the message levels that are sent to the client.",
+		},
+		{
+			Name: "session_authorization", Kind: String, Context: Startup, Reported: true, Category: category,
+			Description: "Sets the current session's user name.",
+		},
+		{
+			Name: "role", Kind: String, Default: "none", Category: category, Description: "Sets the current role.",
+			check: checkRole,
+		},
 	}
 }
 
 func formatSettings() []Setting {
 	const category = "Client Connection Defaults / Locale and Formatting"
 	return []Setting{
-		{Name: "DateStyle", Kind: String, Default: "ISO, MDY", Reported: true, List: true, Category: category,
-			Description: "Sets the display format for date and time values.", check: checkDateStyle},
-		{Name: "IntervalStyle", Kind: Enum, Default: "postgres", Reported: true,
-			Values: []string{"postgres", "postgres_verbose", "sql_standard",
-				"iso_8601"}, Category: category, Description: "Sets the display format for interval values."},
-		{Name: "TimeZone", Kind: String, Default: "UTC", Reported: true, Category: category,
-			Description: "Sets the time zone for displaying and interpreting time stamps.", check: checkTimeZone},
-		{Name: "extra_float_digits", Kind: Int, Default: "1", Min: -15, Max: 3, Category: category,
-			Description: "Sets the number of digits displayed for floating-point values."},
-		{Name: "bytea_output", Kind: Enum, Default: "hex", Values: []string{"escape", "hex"}, Category: category,
-			Description: "Sets the output format for bytea."},
-		{Name: "xmloption", Kind: Enum, Default: "content", Values: []string{"content", "document"}, Category: category,
-			Description: "Sets whether XML data in implicit parsing is to be considered as documents or content fragments."},
-		{Name: "lc_messages", Kind: String, Default: "C", Category: category,
-			Description: "Sets the language in which messages are displayed."},
-		{Name: "lc_monetary", Kind: String, Default: "C", Category: category,
-			Description: "Sets the locale for formatting monetary amounts."},
-		{Name: "lc_numeric", Kind: String, Default: "C", Category: category,
-			Description: "Sets the locale for formatting numbers."},
-		{Name: "lc_time", Kind: String, Default: "C", Category: category,
-			Description: "Sets the locale for formatting date and time values."},
+		{
+			Name: "DateStyle", Kind: String, Default: "ISO, MDY", Reported: true, List: true, Category: category,
+			Description: "Sets the display format for date and time values.", check: checkDateStyle,
+		},
+		{
+			Name: "IntervalStyle", Kind: Enum, Default: "postgres", Reported: true,
+			Values: []string{
+				"postgres", "postgres_verbose", "sql_standard",
+				"iso_8601",
+			}, Category: category, Description: "Sets the display format for interval values.",
+		},
+		{
+			Name: "TimeZone", Kind: String, Default: "UTC", Reported: true, Category: category,
+			Description: "Sets the time zone for displaying and interpreting time stamps.", check: checkTimeZone,
+		},
+		{
+			Name: "extra_float_digits", Kind: Int, Default: "1", Min: -15, Max: 3, Category: category,
+			Description: "Sets the number of digits displayed for floating-point values.",
+		},
+		{
+			Name: "bytea_output", Kind: Enum, Default: "hex", Values: []string{"escape", "hex"}, Category: category,
+			Description: "Sets the output format for bytea.",
+		},
+		{
+			Name: "xmloption", Kind: Enum, Default: "content", Values: []string{"content", "document"}, Category: category,
+			Description: "Sets whether XML data in implicit parsing is to be considered as documents or content fragments.",
+		},
+		{
+			Name: "lc_messages", Kind: String, Default: "C", Category: category,
+			Description: "Sets the language in which messages are displayed.",
+		},
+		{
+			Name: "lc_monetary", Kind: String, Default: "C", Category: category,
+			Description: "Sets the locale for formatting monetary amounts.",
+		},
+		{
+			Name: "lc_numeric", Kind: String, Default: "C", Category: category,
+			Description: "Sets the locale for formatting numbers.",
+		},
+		{
+			Name: "lc_time", Kind: String, Default: "C", Category: category,
+			Description: "Sets the locale for formatting date and time values.",
+		},
 	}
 }
 
 func transactionSettings() []Setting {
 	const category = "Client Connection Defaults / Statement Behavior"
 	return []Setting{
-		{Name: "transaction_isolation", Kind: Enum, Default: "read committed", Values: isolationLevels, Category: category,
-			Description: "Sets the current transaction's isolation level."},
-		{Name: "transaction_read_only", Kind: Bool, Default: "off", Category: category,
-			Description: "Sets the current transaction's read-only status."},
-		{Name: "transaction_deferrable", Kind: Bool, Default: "off", Category: category,
-			Description: "Whether to defer a read-only serializable transaction."},
-		{Name: "default_transaction_isolation", Kind: Enum, Default: "read committed", Values: isolationLevels,
-			Category: category, Description: "Sets the transaction isolation level of each new transaction."},
-		{Name: "default_transaction_read_only", Kind: Bool, Default: "off", Reported: true, Category: category,
-			Description: "Sets the default read-only status of new transactions."},
-		{Name: "default_transaction_deferrable", Kind: Bool, Default: "off", Category: category,
-			Description: "Sets the default deferrable status of new transactions."},
-		{Name: "synchronous_commit", Kind: Enum, Default: "on", Values: []string{"local", "remote_write", "remote_apply",
-			"on", "off"}, Category: "Write-Ahead Log / Settings",
-			Description: "Sets the current transaction's synchronization level."},
+		{
+			Name: "transaction_isolation", Kind: Enum, Default: "read committed", Values: isolationLevels, Category: category,
+			Description: "Sets the current transaction's isolation level.",
+		},
+		{
+			Name: "transaction_read_only", Kind: Bool, Default: "off", Category: category,
+			Description: "Sets the current transaction's read-only status.",
+		},
+		{
+			Name: "transaction_deferrable", Kind: Bool, Default: "off", Category: category,
+			Description: "Whether to defer a read-only serializable transaction.",
+		},
+		{
+			Name: "default_transaction_isolation", Kind: Enum, Default: "read committed", Values: isolationLevels,
+			Category: category, Description: "Sets the transaction isolation level of each new transaction.",
+		},
+		{
+			Name: "default_transaction_read_only", Kind: Bool, Default: "off", Reported: true, Category: category,
+			Description: "Sets the default read-only status of new transactions.",
+		},
+		{
+			Name: "default_transaction_deferrable", Kind: Bool, Default: "off", Category: category,
+			Description: "Sets the default deferrable status of new transactions.",
+		},
+		{
+			Name: "synchronous_commit", Kind: Enum, Default: "on", Values: []string{
+				"local", "remote_write", "remote_apply",
+				"on", "off",
+			}, Category: "Write-Ahead Log / Settings",
+			Description: "Sets the current transaction's synchronization level.",
+		},
 	}
 }
 
 func compatibilitySettings() []Setting {
 	const category = "Version and Platform Compatibility"
 	return []Setting{
-		{Name: "standard_conforming_strings", Kind: Bool, Default: "on", Reported: true, Category: category,
-			Description: "Causes '...' strings to treat backslashes literally.", check: checkAlwaysOn},
-		{Name: "escape_string_warning", Kind: Bool, Default: "on", Category: category,
-			Description: "Warn about backslash escapes in ordinary string literals."},
-		{Name: "backslash_quote", Kind: Enum, Default: "safe_encoding", Values: []string{"safe_encoding", "on", "off"},
-			Category: category, Description: "Sets whether \"\\'\" is allowed in string literals."},
+		{
+			Name: "standard_conforming_strings", Kind: Bool, Default: "on", Reported: true, Category: category,
+			Description: "Causes '...' strings to treat backslashes literally.", check: checkAlwaysOn,
+		},
+		{
+			Name: "escape_string_warning", Kind: Bool, Default: "on", Category: category,
+			Description: "Warn about backslash escapes in ordinary string literals.",
+		},
+		{
+			Name: "backslash_quote", Kind: Enum, Default: "safe_encoding", Values: []string{"safe_encoding", "on", "off"},
+			Category: category, Description: "Sets whether \"\\'\" is allowed in string literals.",
+		},
 		{Name: "row_security", Kind: Bool, Default: "on", Category: category, Description: "Enable row security."},
-		{Name: "check_function_bodies", Kind: Bool, Default: "on", Category: category,
-			Description: "Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE."},
-		{Name: "default_table_access_method", Kind: String, Default: "heap", Category: category,
-			Description: "Sets the default table access method for new tables."},
-		{Name: "default_tablespace", Kind: String, Category: category,
-			Description: "Sets the default tablespace to create tables and indexes in."},
-		{Name: "synchronize_seqscans", Kind: Bool, Default: "on", Category: category,
-			Description: "Enable synchronized sequential scans."},
-		{Name: "quote_all_identifiers", Kind: Bool, Default: "off", Category: category,
-			Description: "When generating SQL fragments, quote all identifiers."},
-		{Name: "jit", Kind: Bool, Default: "off", Category: "Query Tuning / Other Planner Options",
-			Description: "Allow JIT compilation."},
-		{Name: "work_mem", Kind: String, Default: "4MB", Category: "Resource Usage / Memory",
-			Description: "Sets the maximum memory to be used for query workspaces."},
-		{Name: "enable_seqscan", Kind: Bool, Default: "on", Category: "Query Tuning / Planner Method Configuration",
-			Description: "Enables the planner's use of sequential-scan plans."},
-		{Name: "plan_cache_mode", Kind: Enum, Default: "auto", Values: []string{"auto", "force_generic_plan",
-			"force_custom_plan"}, Category: "Query Tuning / Other Planner Options",
-			Description: "Controls the planner's selection of custom or generic plan."},
-		{Name: "max_parallel_workers_per_gather", Kind: Int, Default: "2", Max: 1024,
+		{
+			Name: "check_function_bodies", Kind: Bool, Default: "on", Category: category,
+			Description: "Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE.",
+		},
+		{
+			Name: "default_table_access_method", Kind: String, Default: "heap", Category: category,
+			Description: "Sets the default table access method for new tables.",
+		},
+		{
+			Name: "default_tablespace", Kind: String, Category: category,
+			Description: "Sets the default tablespace to create tables and indexes in.",
+		},
+		{
+			Name: "synchronize_seqscans", Kind: Bool, Default: "on", Category: category,
+			Description: "Enable synchronized sequential scans.",
+		},
+		{
+			Name: "quote_all_identifiers", Kind: Bool, Default: "off", Category: category,
+			Description: "When generating SQL fragments, quote all identifiers.",
+		},
+		{
+			Name: "jit", Kind: Bool, Default: "off", Category: "Query Tuning / Other Planner Options",
+			Description: "Allow JIT compilation.",
+		},
+		{
+			Name: "work_mem", Kind: String, Default: "4MB", Category: "Resource Usage / Memory",
+			Description: "Sets the maximum memory to be used for query workspaces.",
+		},
+		{
+			Name: "enable_seqscan", Kind: Bool, Default: "on", Category: "Query Tuning / Planner Method Configuration",
+			Description: "Enables the planner's use of sequential-scan plans.",
+		},
+		{
+			Name: "plan_cache_mode", Kind: Enum, Default: "auto", Values: []string{
+				"auto", "force_generic_plan",
+				"force_custom_plan",
+			}, Category: "Query Tuning / Other Planner Options",
+			Description: "Controls the planner's selection of custom or generic plan.",
+		},
+		{
+			Name: "max_parallel_workers_per_gather", Kind: Int, Default: "2", Max: 1024,
 			Category:    "Resource Usage / Asynchronous Behavior",
-			Description: "Sets the maximum number of parallel processes per executor node."},
+			Description: "Sets the maximum number of parallel processes per executor node.",
+		},
 	}
 }
 
 func presetSettings() []Setting {
 	const category = "Preset Options"
 	preset := func(name string, kind Kind, value, description string, reported bool) Setting {
-		return Setting{Name: name, Kind: kind, Default: value, Description: description, Reported: reported,
-			Context: Internal, Category: category, Max: maxInt4}
+		return Setting{
+			Name: name, Kind: kind, Default: value, Description: description, Reported: reported,
+			Context: Internal, Category: category, Max: maxInt4,
+		}
 	}
 	return []Setting{
 		preset("server_version", String, "15.8", "Shows the server version.", true),

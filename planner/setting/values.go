@@ -36,8 +36,10 @@ type mark struct{ session, local map[string]string }
 // overrides (values of the server and of the client's start-up packet). An unknown
 // name or bad value is a *pgerr.Error.
 func NewValues(server, client map[string]string) (*Values, error) {
-	v := &Values{base: map[string]string{}, session: map[string]string{}, local: map[string]string{},
-		told: map[string]string{}}
+	v := &Values{
+		base: map[string]string{}, session: map[string]string{}, local: map[string]string{},
+		told: map[string]string{},
+	}
 	for _, s := range All() {
 		v.base[strings.ToLower(s.Name)] = s.Default
 	}
