@@ -27,6 +27,8 @@ type Catalog struct {
 	shapes map[string]*shape
 	fills  map[string]fill
 	types  map[uint32]typeFacts
+	// domains are the names of information_schema's domains.
+	domains map[uint32]string
 
 	mu struct {
 		sync.Mutex
@@ -47,7 +49,7 @@ func New(deps Deps) (*Catalog, error) {
 		return nil, err
 	}
 	c := &Catalog{deps: deps, shapes: shapes, fills: map[string]fill{}}
-	if c.types, err = loadTypes(shapes["pg_catalog.pg_type"]); err != nil {
+	if c.types, c.domains, err = loadTypes(shapes["pg_catalog.pg_type"]); err != nil {
 		return nil, err
 	}
 	c.mu.batches, c.mu.streams = map[string]arrow.RecordBatch{}, map[string][]byte{}

@@ -154,13 +154,3 @@ func keyList(t *catalog.Table) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// quoteIdent quotes an identifier where SQL needs it.
-func quoteIdent(s string) string {
-	for i, r := range s {
-		if r != '_' && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
-			return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-		}
-	}
-	return s
-}

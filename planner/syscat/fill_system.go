@@ -142,22 +142,11 @@ func fixedInfoTables(c *Catalog, database string) ([][]any, error) {
 }
 
 func fixedInfoColumns(c *Catalog, database string) ([][]any, error) {
-	domains := map[uint32]string{}
-	types, err := fileRows("pg_type")
-	if err != nil {
-		return nil, err
-	}
-	at := c.shapes["pg_catalog.pg_type"].places()
-	for _, r := range types {
-		if oid, ok := r[at["oid"]].(string); ok && r[at["typtype"]] == "d" {
-			domains[number(&oid)], _ = r[at["typname"]].(string)
-		}
-	}
 	var rows []row
 	for _, s := range c.sorted() {
 		for i, col := range s.Columns {
 			r := infoColumn(database, s.Schema, s.Name, i+1, col.Name, col.TypeOID, col.TypMod, col.NotNull)
-			if name := domains[s.facts[i].domain]; name != "" {
+			if name := c.domains[s.facts[i].domain]; name != "" {
 				r["domain_catalog"], r["domain_schema"], r["domain_name"] = database, "information_schema", name
 			}
 			if coll := s.facts[i].collation; coll == oidCollationC || coll == 0 && s.own && col.TypeOID == oidName {

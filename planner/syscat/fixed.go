@@ -150,17 +150,18 @@ type typeFacts struct {
 	length, byval, align, storage, collation string
 }
 
-// loadTypes reads the facts of the built-in types.
-func loadTypes(s *shape) (map[uint32]typeFacts, error) {
+// loadTypes reads the facts of the built-in types and the names of the domains.
+func loadTypes(s *shape) (facts map[uint32]typeFacts, domains map[uint32]string, err error) {
 	lines, err := readTSV("pg_type")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	domains = map[uint32]string{}
 	at := s.places()
-	out := make(map[uint32]typeFacts, len(lines))
+	facts = make(map[uint32]typeFacts, len(lines))
 	for _, l := range lines {
 		if len(l) != len(s.Columns) {
-			return nil, fmt.Errorf("read pg_type: %d fields", len(l))
+			return nil, nil, fmt.Errorf("read pg_type: %d fields", len(l))
 		}
 		get := func(name string) string {
 			if v := l[at[name]]; v != nil {
@@ -168,9 +169,13 @@ func loadTypes(s *shape) (map[uint32]typeFacts, error) {
 			}
 			return ""
 		}
-		out[number(l[at["oid"]])] = typeFacts{
+		oid := number(l[at["oid"]])
+		if get("typtype") == "d" {
+			domains[oid] = get("typname")
+		}
+		facts[oid] = typeFacts{
 			length: get("typlen"), byval: get("typbyval"), align: get("typalign"), storage: get("typstorage"), collation: get("typcollation"),
 		}
 	}
-	return out, nil
+	return facts, domains, nil
 }

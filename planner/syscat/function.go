@@ -2,9 +2,7 @@ package syscat
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/planner"
 )
 
@@ -19,6 +17,9 @@ func fn(name string, result uint32, engine string, args ...uint32) planner.Syste
 func (c *Catalog) Functions() []planner.SystemFunction {
 	var out []planner.SystemFunction
 	out = append(out, visibility()...)
+	out = append(out, names()...)
+	out = append(out, descriptions()...)
+	out = append(out, routines()...)
 	out = append(out, definitions()...)
 	out = append(out, privileges()...)
 	out = append(out, server()...)
@@ -50,15 +51,15 @@ func visibility() []planner.SystemFunction {
 }
 
 // indexDef is the text of a primary key index.
-const indexDef = `(SELECT 'CREATE UNIQUE INDEX ' || i.indexname || ' ON ' || i.schemaname || '.' || i.tablename || ' USING btree (' ||
-	regexp_extract(i.indexdef, '\((.*)\)', 1) || ')' FROM {rel:pg_catalog.pg_indexes} i JOIN {rel:pg_catalog.pg_class} k ON k.relname = i.indexname
+const indexDef = `(SELECT min(i.indexdef) FROM {rel:pg_catalog.pg_indexes} i JOIN {rel:pg_catalog.pg_class} k ON k.relname = i.indexname
 	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = k.relnamespace AND n.nspname = i.schemaname WHERE k.oid = $1)`
 
 // indexColumn is one column of an index, all of it for column 0.
-const indexColumn = `CASE WHEN $2 = 0 THEN ` + indexDef + ` ELSE (SELECT a.attname FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
+const indexColumn = `CASE WHEN $2 = 0 THEN ` + indexDef + ` ELSE (SELECT min(skippr_quote_ident(a.attname))
+	FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
 
-const constraintDef = `(SELECT 'PRIMARY KEY (' || string_agg(a.attname, ', ' ORDER BY a.attnum) || ')' FROM {rel:pg_catalog.pg_constraint} c
-	JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1)`
+const constraintDef = `(SELECT 'PRIMARY KEY (' || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
+	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1)`
 
 func definitions() []planner.SystemFunction {
 	null := "CAST(NULL AS VARCHAR)"
@@ -70,18 +71,13 @@ func definitions() []planner.SystemFunction {
 		fn("pg_get_constraintdef", oidText, constraintDef, oidOID),
 		fn("pg_get_constraintdef", oidText, constraintDef, oidOID, oidBool),
 		fn("pg_encoding_to_char", oidName, "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END", oidInt4),
+		fn("pg_char_to_encoding", oidInt4, "CASE replace(lower($1), '-', '') WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END", oidName),
 		fn("pg_get_serial_sequence", oidText, null, oidText, oidText),
-		fn("pg_get_function_result", oidText, null, oidOID),
-		fn("pg_get_function_arguments", oidText, null, oidOID),
-		fn("pg_get_function_identity_arguments", oidText, null, oidOID),
 		fn("pg_get_functiondef", oidText, null, oidOID),
+		fn("pg_get_function_sqlbody", oidText, null, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID, oidBool),
 		fn("pg_get_expr", oidText, "$1", oidText, oidOID),
-		fn("col_description", oidText, null, oidOID, oidInt4),
-		fn("obj_description", oidText, null, oidOID),
-		fn("obj_description", oidText, null, oidOID, oidName),
-		fn("shobj_description", oidText, null, oidOID, oidName),
 		fn("pg_relation_is_publishable", oidBool, "false", oidRegclass),
 		fn("pg_tablespace_location", oidText, "''", oidOID),
 		fn("pg_get_replica_identity_index", oidRegclass, "CAST(NULL AS BIGINT)", oidRegclass),
@@ -126,37 +122,14 @@ func server() []planner.SystemFunction {
 		fn("pg_database_size", oidInt8, "CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", oidAny),
 		fn("pg_stat_get_numscans", oidInt8, "CAST(0 AS BIGINT)", oidOID),
 	}
+	for _, arg := range []uint32{oidOID, oidName} {
+		out = append(out, fn("pg_tablespace_size", oidInt8,
+			"CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", arg))
+	}
 	for _, name := range []string{"pg_relation_size", "pg_table_size", "pg_total_relation_size"} {
 		out = append(out, fn(name, oidInt8, "CAST("+sizeOf+" AS BIGINT)", oidRegclass))
 	}
 	out = append(out, fn("pg_indexes_size", oidInt8, "CAST(0 AS BIGINT)", oidRegclass),
 		fn("pg_relation_size", oidInt8, "CAST("+sizeOf+" AS BIGINT)", oidRegclass, oidText))
 	return out
-}
-
-// Prelude holds the macros that functions and rewritten statements use.
-func (c *Catalog) Prelude() []string {
-	return []string{formatType()}
-}
-
-// formatType is the macro behind format_type(oid, typmod), a CASE over the built-in
-// types; the names with a modifier are put together in the engine.
-func formatType() string {
-	var b strings.Builder
-	b.WriteString("CREATE OR REPLACE MACRO skippr_format_type(o, m) AS CASE WHEN o IS NULL THEN NULL")
-	b.WriteString(" WHEN m >= 4 AND o = 1043 THEN 'character varying(' || (m - 4) || ')'")
-	b.WriteString(" WHEN m >= 4 AND o = 1042 THEN 'character(' || (m - 4) || ')'")
-	b.WriteString(" WHEN m >= 4 AND o = 1700 THEN 'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 2047) || ')'")
-	b.WriteString(" WHEN m >= 0 AND o = 1114 THEN 'timestamp(' || m || ') without time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1184 THEN 'timestamp(' || m || ') with time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1083 THEN 'time(' || m || ') without time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1266 THEN 'time(' || m || ') with time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1560 THEN 'bit(' || m || ')'")
-	b.WriteString(" WHEN m >= 0 AND o = 1562 THEN 'bit varying(' || m || ')'")
-	b.WriteString(" ELSE CASE o")
-	for _, t := range schema.BuiltinTypes() {
-		fmt.Fprintf(&b, " WHEN %d THEN '%s'", t.OID, strings.ReplaceAll(schema.PostgresTypeName(t.OID, -1), "'", "''"))
-	}
-	b.WriteString(" ELSE '???' END END")
-	return b.String()
 }

@@ -1,0 +1,72 @@
+package syscat
+
+import "github.com/skipprd/skipprd/planner"
+
+// classOfName is the oid of the table that a text names, NULL for none; without a
+// schema it is the first in the search path.
+const classOfName = `(SELECT arg_min(c.oid, coalesce(list_position(string_split({fact:search_path}, ','), n.nspname), 0))
+	FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace
+	WHERE c.relname = coalesce(skippr_name_part($1, 3), skippr_name_part($1, 2), skippr_name_part($1, 1))
+	AND CASE WHEN skippr_name_part($1, 3) IS NOT NULL THEN n.nspname = skippr_name_part($1, 2)
+	WHEN skippr_name_part($1, 2) IS NOT NULL THEN n.nspname = skippr_name_part($1, 1)
+	ELSE list_contains(string_split({fact:search_path}, ','), n.nspname) END)`
+
+// nameOfClass is the text of a regclass: with its schema unless the search path finds
+// it, the number when it is no table's.
+const nameOfClass = `coalesce((SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
+	ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(c.relname)) FROM {rel:pg_catalog.pg_class} c
+	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace WHERE c.oid = $1),
+	CASE WHEN $1 = 0 THEN '-' ELSE CAST($1 AS VARCHAR) END)`
+
+const nameOfType = `CASE WHEN $1 = 0 THEN '-' ELSE CASE skippr_format_type($1, -1) WHEN '???' THEN
+	coalesce((SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
+	ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(t.typname)) FROM {rel:pg_catalog.pg_type} t
+	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace WHERE t.oid = $1), CAST($1 AS VARCHAR))
+	ELSE skippr_format_type($1, -1) END END`
+
+// names are the functions between names and object ids.
+func names() []planner.SystemFunction {
+	return []planner.SystemFunction{
+		fn("to_regclass", oidRegclass, classOfName, oidText),
+		fn("regclassout", oidText, nameOfClass, oidRegclass),
+		fn("regtypeout", oidText, nameOfType, oidRegtype),
+		fn("to_regnamespace", 4089, "(SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = skippr_name_part($1, 1))", oidText),
+		fn("to_regrole", 4096, "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = skippr_name_part($1, 1))", oidText),
+		fn("to_regtype", oidRegtype, `(SELECT min(t.oid) FROM {rel:pg_catalog.pg_type} t WHERE t.typname = skippr_name_part($1, 1)
+			OR skippr_format_type(t.oid, -1) = lower($1))`, oidText),
+		fn("to_regproc", oidRegproc, "(SELECT min(p.oid) FROM {rel:pg_catalog.pg_proc} p WHERE p.proname = skippr_name_part($1, 1))", oidText),
+	}
+}
+
+// descriptions: PostgreSQL describes its own objects; ours have no comments.
+func descriptions() []planner.SystemFunction {
+	null := "CAST(NULL AS VARCHAR)"
+	const text = "(SELECT min(d.description) FROM {rel:pg_catalog.pg_description} d WHERE d.objoid = $1 AND d.objsubid = 0"
+	return []planner.SystemFunction{
+		fn("obj_description", oidText, text+")", oidOID),
+		fn("obj_description", oidText, text+` AND d.classoid = CASE $2 WHEN 'pg_type' THEN 1247 WHEN 'pg_proc' THEN 1255 WHEN 'pg_class' THEN 1259
+			WHEN 'pg_operator' THEN 2617 WHEN 'pg_am' THEN 2601 WHEN 'pg_language' THEN 2612 WHEN 'pg_namespace' THEN 2615
+			WHEN 'pg_collation' THEN 3456 ELSE 0 END)`, oidOID, oidName),
+		fn("col_description", oidText, null, oidOID, oidInt4),
+		fn("shobj_description", oidText, null, oidOID, oidName),
+	}
+}
+
+// arguments is a function's argument list: mode, name and type of each.
+const arguments = `(SELECT min(array_to_string(list_transform(range(1, len(coalesce(p.proallargtypes, p.proargtypes)) + 1), lambda i:
+	CASE list_extract(coalesce(p.proargmodes, CAST([] AS VARCHAR[])), i) WHEN 'o' THEN 'OUT ' WHEN 'b' THEN 'INOUT ' WHEN 'v' THEN 'VARIADIC ' ELSE '' END
+	|| CASE WHEN coalesce(list_extract(coalesce(p.proargnames, CAST([] AS VARCHAR[])), i), '') = '' THEN ''
+	ELSE skippr_quote_ident(list_extract(p.proargnames, i)) || ' ' END
+	|| skippr_format_type(list_extract(coalesce(p.proallargtypes, p.proargtypes), i), -1)), ', '))
+	FROM {rel:pg_catalog.pg_proc} p WHERE p.oid = $1)`
+
+// routines show the functions of pg_proc.
+func routines() []planner.SystemFunction {
+	const result = `(SELECT min(CASE WHEN p.proretset THEN 'SETOF ' ELSE '' END || skippr_format_type(p.prorettype, -1))
+		FROM {rel:pg_catalog.pg_proc} p WHERE p.oid = $1)`
+	return []planner.SystemFunction{
+		fn("pg_get_function_result", oidText, result, oidOID),
+		fn("pg_get_function_arguments", oidText, arguments, oidOID),
+		fn("pg_get_function_identity_arguments", oidText, arguments, oidOID),
+	}
+}
