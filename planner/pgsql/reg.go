@@ -25,6 +25,9 @@ var regCatalog = map[uint32]struct{ relation, oid, name string }{
 	2203:        {"pg_operator", "oid", "oprname"},
 }
 
+// regOutput are the functions, of an Env, that render object ids with their schemas.
+var regOutput = map[uint32]string{OIDRegclass: "regclassout", OIDRegtype: "regtypeout"}
+
 // regLiteral resolves a constant of an object id alias type: a name or a number.
 func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err error) {
 	v := strings.TrimSpace(text)
@@ -164,6 +167,10 @@ func (a *analyzer) systemColumn(u *Use, name string) string {
 // regText renders the name of an object id, the number itself when it names
 // nothing, and "-" for zero.
 func (a *analyzer) regText(e expr, relation, oid, name string) (string, error) {
+	if f := regOutput[e.typ.OID]; len(a.env.Functions[f]) > 0 {
+		out, err := a.callNamed(f, []expr{e}, e.loc)
+		return out.sql, err
+	}
 	if e.typ.OID == OIDRegtype {
 		return regtypeText(e.sql), nil
 	}
@@ -184,6 +191,9 @@ func regtypeText(sql string) string {
 
 // regclassOfText renders the oid of a table named by a non-constant text.
 func (a *analyzer) regclassOfText(src string, out expr) (expr, error) {
+	if len(a.env.Functions["to_regclass"]) > 0 {
+		return a.callNamed("to_regclass", []expr{{sql: src, typ: plain(OIDText), loc: out.loc, scale: -1}}, out.loc)
+	}
 	u, err := a.systemRelation("pg_class")
 	if err != nil {
 		return out, err

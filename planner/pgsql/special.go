@@ -103,6 +103,9 @@ func (a *analyzer) extract(name string, args []expr) (expr, error) {
 	return out, nil
 }
 
+// quoters are the functions behind the conversions of format.
+var quoters = map[byte]string{'I': "quote_ident", 'L': "quote_nullable"}
+
 // concatCall analyses concat, concat_ws and format.
 func (a *analyzer) concatCall(name string, args []expr) (expr, error) {
 	out := expr{typ: plain(OIDText), scale: -1}
@@ -139,14 +142,21 @@ func (a *analyzer) concatCall(name string, args []expr) (expr, error) {
 		switch {
 		case i < len(f) && f[i] == '%':
 			b.WriteByte('%')
-		case i < len(f) && f[i] == 's':
+		case i < len(f) && (f[i] == 's' || f[i] == 'I' || f[i] == 'L'):
 			if next >= len(parts) {
 				return out, pgerr.New(codes.InvalidParameterValue, "too few arguments for format()")
+			}
+			if f[i] != 's' {
+				q, err := a.callNamed(quoters[f[i]], []expr{{sql: parts[next], typ: plain(OIDText), scale: -1}}, -1)
+				if err != nil {
+					return out, err
+				}
+				parts[next] = q.sql
 			}
 			b.WriteString("\x02" + fmt.Sprint(next) + "\x02")
 			next++
 		default:
-			return out, unsupported("format() conversions other than %%s are not supported")
+			return out, unsupported("format() conversions other than %%s, %%I and %%L are not supported")
 		}
 	}
 	pieces := strings.Split(b.String(), "\x02")
@@ -279,7 +289,10 @@ func (a *analyzer) effect(name string, args []expr) (expr, error) {
 
 func (a *analyzer) currentSetting(args []expr, out expr) (expr, error) {
 	if args[0].lit == nil {
-		return out, unsupported("current_setting needs a constant name")
+		if len(a.env.Functions["skippr_setting"]) == 0 {
+			return out, unsupported("current_setting needs a constant name")
+		}
+		return a.callNamed("skippr_setting", args[:1], args[0].loc)
 	}
 	v, ok := a.env.Setting(*args[0].lit)
 	switch {

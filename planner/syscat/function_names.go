@@ -27,6 +27,7 @@ const nameOfType = `CASE WHEN $1 = 0 THEN '-' ELSE CASE skippr_format_type($1, -
 // names are the functions between names and object ids.
 func names() []planner.SystemFunction {
 	return []planner.SystemFunction{
+		fn("skippr_setting", oidText, "(SELECT min(s.setting) FROM {rel:pg_catalog.pg_settings} s WHERE lower(s.name) = lower($1))", oidText),
 		fn("to_regclass", oidRegclass, classOfName, oidText),
 		fn("regclassout", oidText, nameOfClass, oidRegclass),
 		fn("regtypeout", oidText, nameOfType, oidRegtype),
