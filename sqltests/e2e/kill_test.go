@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -120,12 +121,12 @@ func TestKill(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := startLoad(t, source, 3)
 	defer l.Close()
-	s := harness.New(t, t.TempDir(), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")
+	s := harness.New(t, dataDir(t), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")
 	s.Start()
 	harness.Exec(t, s.DSN, "CREATE PIPELINE k FROM POSTGRES "+quoted(source)+" FOR ALL TABLES WITH (commit_bytes = 262144)")
 	for round := range rounds {
 		point := failpoints[r.IntN(len(failpoints))]
-		if round%7 == 3 {
+		if every := number("SKIPPRD_KILL_RESET_EVERY", 7); round%every == every/2 {
 			harness.Exec(t, s.DSN, "ALTER PIPELINE k RESET")
 		}
 		how := dieOnce(s, r, point)
@@ -142,6 +143,15 @@ func TestKill(t *testing.T) {
 	}
 	harness.Exec(t, s.DSN, "DROP PIPELINE k")
 	s.Stop()
+}
+
+// dataDir is a temporary directory, or the one that SKIPPRD_KEEP names, which stays for
+// a look at what went wrong.
+func dataDir(t *testing.T) string {
+	if dir := os.Getenv("SKIPPRD_KEEP"); dir != "" {
+		return dir
+	}
+	return t.TempDir()
 }
 
 // dieOnce lets the server run on for a while and then die, at a failpoint if one is
