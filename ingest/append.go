@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/skipprd/skipprd/wal"
@@ -178,6 +179,8 @@ type writer struct {
 	clock env.Clock
 	out   *slog.Logger
 	live  *live
+	// failed says that an append's fate is open.
+	failed atomic.Bool
 }
 
 const (
@@ -194,6 +197,7 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 		if !errors.Is(err, wal.ErrFull) {
 			w.live.throttled(false)
 			if err != nil {
+				w.failed.Store(true)
 				return committed, &logError{err}
 			}
 			return committed, nil

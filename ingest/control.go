@@ -89,7 +89,10 @@ func (s *Supervisor) Stop(ctx context.Context, name string) error {
 // Reset forgets all data of the pipeline, sets its source up anew and begins again
 // with the initial copy.
 func (s *Supervisor) Reset(ctx context.Context, name string) error {
-	return s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+	return s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
+		if err := h.openLog(ctx); err != nil {
+			return err
+		}
 		if _, err := s.teardown(ctx, p); err != nil {
 			return err
 		}
@@ -229,7 +232,10 @@ func tableOf(tables []*catalog.Table, want catalog.SelectedTable) (*catalog.Tabl
 func (s *Supervisor) onTable(ctx context.Context, name string, want catalog.SelectedTable,
 	fn func(*catalog.Txn, *catalog.Table) error,
 ) (id change.TableID, err error) {
-	err = s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+	err = s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
+		if err := h.openLog(ctx); err != nil {
+			return err
+		}
 		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 			t, err := tableOf(txn.Tables(p.ID), want)
 			if err != nil {

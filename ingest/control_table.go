@@ -160,7 +160,10 @@ func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.
 // ResyncTable copies a table anew. What it has stays at the source's mercy no longer:
 // a stopped table holds nothing back any more.
 func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.SelectedTable) error {
-	return s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+	return s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
+		if err := h.openLog(ctx); err != nil {
+			return err
+		}
 		snap := s.deps.Catalog.Snapshot()
 		t, err := tableOf(snap.Tables(p.ID), want)
 		snap.Close()

@@ -28,10 +28,13 @@ type host struct {
 
 	// kick wakes run: something it waits for may have changed.
 	kick chan struct{}
+	// opening is held by who opens the log.
+	opening chan struct{}
 
 	mu struct {
 		sync.Mutex
 		log     Log
+		ended   bool // run has returned
 		stopped bool // by Stop, until Start
 		held    int
 		// cancel ends the running session, nil without one; still is closed when none
@@ -50,7 +53,7 @@ type host struct {
 func newHost(id change.PipelineID, name string, cfg Config, deps Deps) *host {
 	h := &host{
 		id: id, cfg: cfg, deps: deps, out: deps.Log.With(env.KeyPipeline, name),
-		live: newLive(deps.Clock), kick: make(chan struct{}, 1),
+		live: newLive(deps.Clock), kick: make(chan struct{}, 1), opening: make(chan struct{}, 1),
 	}
 	h.mu.still = make(chan struct{})
 	close(h.mu.still)
@@ -59,7 +62,7 @@ func newHost(id change.PipelineID, name string, cfg Config, deps Deps) *host {
 
 // run keeps the pipeline until ctx ends or it is gone from the catalog.
 func (h *host) run(ctx context.Context) {
-	defer h.closeLog()
+	defer h.end()
 	backoff := h.cfg.BackoffMin
 	for context.Cause(ctx) == nil {
 		p, err := h.pipeline()
@@ -136,6 +139,9 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 		h.tell(nil)
 	}
 	err := s.run(ctx)
+	if s.writer.failed.Load() {
+		h.closeLog() // before a statement acts: opening it publishes what is durable
+	}
 	if cause := context.Cause(ctx); errors.Is(cause, errHeld) {
 		return errHeld
 	}
@@ -223,9 +229,24 @@ func putState(txn *catalog.Txn, id change.PipelineID, state catalog.PipelineStat
 	})
 }
 
+// end closes the log for good.
+func (h *host) end() {
+	h.mu.Lock()
+	h.mu.ended = true
+	h.mu.Unlock()
+	h.closeLog()
+}
+
 // openLog opens the log unless it is open. What it holds and the catalog does not
-// know is published before it returns.
+// know is published before it returns: a statement that begins a table anew needs that
+// too, or the rows of before would be published into what has begun.
 func (h *host) openLog(ctx context.Context) error {
+	select {
+	case h.opening <- struct{}{}:
+		defer func() { <-h.opening }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	h.mu.Lock()
 	open := h.mu.log != nil
 	h.mu.Unlock()
@@ -237,8 +258,14 @@ func (h *host) openLog(ctx context.Context) error {
 		return &logError{fmt.Errorf("open log: %w", err)}
 	}
 	h.mu.Lock()
-	h.mu.log = log
+	ended := h.mu.ended
+	if !ended {
+		h.mu.log = log
+	}
 	h.mu.Unlock()
+	if ended {
+		return errors.Join(ErrNotRunning, log.Close())
+	}
 	return nil
 }
 
