@@ -31,7 +31,9 @@ type applier struct {
 	truncate pgoutput.Truncate
 }
 
-func newApplier(s *Source, tables []ingest.StreamTable, domains map[uint32]domain, start LSN, sink ingest.Sink) (*applier, error) {
+func newApplier(s *Source, tables []ingest.StreamTable, domains map[uint32]domain, start LSN,
+	sink ingest.Sink,
+) (*applier, error) {
 	a := &applier{
 		source: s, sink: sink, domains: domains, reached: start,
 		tables: make(map[uint32]*streamTable, len(tables)),

@@ -140,6 +140,6 @@ func unchangedValue(column string) *ingest.TableError {
 func missingKey(column string) *ingest.TableError {
 	return &ingest.TableError{
 		Reason: fmt.Sprintf("a change did not carry the old value of key column %q", column),
-		Hint:   "Give the table, and its partitions, one and the same primary key as replica identity; then RESYNC the table.",
+		Hint:   "Give the table and its partitions the same primary key as replica identity; then RESYNC the table.",
 	}
 }

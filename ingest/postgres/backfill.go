@@ -23,6 +23,7 @@ type backfill struct {
 	exact   bool
 	horizon LSN
 	version int
+	domains map[uint32]domain
 	// snapshot is the holder's own export, good while holder is.
 	snapshot string
 	limit    *limiter
@@ -63,6 +64,9 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 			return err
 		}
 		b.version = v.version
+		if b.domains, err = readDomains(ctx, conn); err != nil {
+			return err
+		}
 		if e == nil {
 			name := fmt.Sprintf("%s%s%016x", st.Slot, temporarySuffix, s.ids.Uint64())
 			e, err = s.createSlot(ctx, conn, name, v.version, true)

@@ -77,7 +77,8 @@ SELECT c.oid, coalesce(pg_catalog.pg_relation_filenode(c.oid), 0)::oid,
        (coalesce(pg_catalog.pg_relation_size(c.oid), 0) / current_setting('block_size')::int8)::int8
   FROM pg_catalog.pg_class c
  WHERE c.relkind = 'r'
-   AND c.oid IN (SELECT $1::oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree($1::oid::regclass) t WHERE t.isleaf)
+   AND (c.oid = $1::oid
+        OR c.oid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree($1::oid::regclass) t WHERE t.isleaf))
  ORDER BY c.oid`
 
 // Plan implements ingest.Backfill.

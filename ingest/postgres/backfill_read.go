@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -29,7 +31,7 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	if c.horizon != "" && c.horizon != b.horizon.String() {
 		return fmt.Errorf("read %s: %w", name, &ingest.TableError{
 			Reason: "its copy was interrupted, and without a key the rest cannot be told apart from what changed since",
-			Hint:   resync,
+			Hint:   resync, Anew: true,
 		})
 	}
 	conn, give, err := b.reader(ctx)
@@ -39,7 +41,7 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	out, err := newRowWriter(s, token, emit)
 	if err == nil {
 		out.limit = func(rows int) error { return b.limit.wait(ctx, rows) }
-		err = readChunk(ctx, conn, c, s, out)
+		err = b.readChunk(ctx, conn, c, s, out)
 		out.release()
 	}
 	// After an error of the server's own the transaction is gone, else the connection.
@@ -51,9 +53,12 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 }
 
 // readChunk copies a chunk's rows into out.
-func readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, out *rowWriter) error {
+func (b *backfill) readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, out *rowWriter) error {
 	leaf, err := lockLeaf(ctx, conn, c)
 	if err != nil {
+		return err
+	}
+	if err := checkColumns(ctx, conn, c, s, b.domains); err != nil {
 		return err
 	}
 	sql := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s%s) TO STDOUT (FORMAT binary)", selectList(s), leaf, c.where())
@@ -69,7 +74,7 @@ func readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Tabl
 // lockLeaf keeps the leaf from being rewritten or dropped until the session ends, and
 // checks that it is as it was when the chunk was planned. It returns its name now.
 func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error) {
-	query := fmt.Sprintf("SELECT %d::oid::regclass::text, coalesce(pg_catalog.pg_relation_filenode(%d), 0)", c.leaf, c.leaf)
+	query := fmt.Sprintf("SELECT %[1]d::oid::regclass::text, coalesce(pg_catalog.pg_relation_filenode(%[1]d), 0)", c.leaf)
 	gone := &ingest.TableError{Reason: "the table, or a partition of it, was dropped while it was copied", Hint: resync}
 	for range 3 {
 		row, err := oneRow(ctx, conn, query)
@@ -95,6 +100,37 @@ func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error)
 		return row[0], nil
 	}
 	return "", gone
+}
+
+// checkColumns makes sure that the leaf's columns have the types that the schema
+// says: another type's bytes could pass for this one's. It sees the types at the
+// session's snapshot; a change since then rewrites the table or keeps the bytes.
+func checkColumns(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, domains map[uint32]domain) error {
+	sql := fmt.Sprintf(`SELECT attname, atttypid, atttypmod FROM pg_catalog.pg_attribute
+	 WHERE attrelid = %d AND attnum > 0 AND NOT attisdropped`, c.leaf)
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return err
+	}
+	columns := map[string]pgoutput.Column{}
+	for _, row := range results[0].Rows {
+		oid, err1 := strconv.ParseUint(string(row[1]), 10, 32)
+		typmod, err2 := strconv.ParseInt(string(row[2]), 10, 32)
+		if err := errors.Join(err1, err2); err != nil {
+			return fmt.Errorf("read column types: %w", err)
+		}
+		columns[string(row[0])] = pgoutput.Column{OID: uint32(oid), TypMod: int32(typmod)}
+	}
+	for _, f := range s.Fields {
+		column, known := columns[f.Name]
+		if !known {
+			return differs("column %q was dropped or renamed", f.Name)
+		}
+		if !sameType(f, column, domains) {
+			return differs("the type of column %q was changed", f.Name)
+		}
+	}
+	return nil
 }
 
 // readError finds the errors of the server that are about one table.

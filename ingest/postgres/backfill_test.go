@@ -157,6 +157,23 @@ func TestBackfillNoticesRewrite(t *testing.T) {
 	}
 }
 
+// A column of another type could have bytes that pass for the old one's.
+func TestBackfillNoticesTypes(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, v int)", "INSERT INTO a VALUES (1, 1)")
+	r.begin()
+	_ = r.backfill().Close()
+	r.exec("ALTER TABLE a ALTER v TYPE float4")
+	b := r.backfill()
+	chunks, err := b.Plan(t.Context(), r.table("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *ingest.TableError
+	if _, err := r.read(b, "a", chunks); !errors.As(err, &refused) || !strings.Contains(refused.Reason, `type of column "v" was changed`) {
+		t.Fatalf("got %v", err)
+	}
+}
+
 // A value that cannot be kept stops the table's copy, and the session goes on.
 func TestBackfillRefusesValue(t *testing.T) {
 	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, v date)", "INSERT INTO a VALUES (1, 'infinity')",

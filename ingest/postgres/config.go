@@ -96,7 +96,7 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 		cfg.publication = name
 	}
 	if len(cfg.slot) > identifierMax-len(temporarySuffix)-16 || len(cfg.publication) > identifierMax-len(appendSuffix) {
-		errs = append(errs, errors.New("names of the slot and the publication have at most 40 bytes: set slot_name and publication"))
+		errs = append(errs, errors.New("slot and publication have too long names: set slot_name and publication"))
 	}
 	return cfg, errors.Join(errs...)
 }

@@ -222,9 +222,9 @@ func columnError(column string, err error) error {
 func valueHint(e *value.Error) string {
 	switch e {
 	case value.ErrInfinity, value.ErrNaN, value.ErrRange:
-		return "Correct the value at the source, or leave the column out of the table's column list, then RESYNC the table."
+		return "Correct the value at the source, or leave the column out of the table's list, then RESYNC the table."
 	case value.ErrDimensions, value.ErrLowerBound:
-		return "Store such arrays in a column declared with several dimensions, or leave the column out, then RESYNC the table."
+		return "Declare the column with several dimensions at the source, or leave it out, then RESYNC the table."
 	case value.ErrEncoding:
 		return "Convert the database to UTF8, or leave the column out, then RESYNC the table."
 	}

@@ -118,7 +118,9 @@ const (
 // ensurePublications makes or completes the publications for a new slot, and returns
 // the names to stream and which of them are ours. A publication that somebody made
 // for us beforehand, and that has all tables, is used as it is.
-func ensurePublications(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable, v settings) (names, owned []string, err error) {
+func ensurePublications(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable,
+	v settings,
+) (names, owned []string, err error) {
 	w := wantedTables(tables)
 	have, err := readPublications(ctx, conn, name, v.version)
 	if err != nil {
@@ -279,7 +281,9 @@ SELECT coalesce(bool_and(pg_catalog.pg_has_role(c.relowner, 'USAGE')), true)
 
 // publicationFix is the SQL with which somebody else must make the publication, ""
 // when the role can, or when it is there.
-func publicationFix(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable, v settings) (string, error) {
+func publicationFix(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable,
+	v settings,
+) (string, error) {
 	if v.superuser {
 		return "", nil
 	}

@@ -81,7 +81,9 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 }
 
 // create makes publications and slot.
-func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings, tables []ingest.SourceTable) (ingest.SetupResult, error) {
+func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
+	tables []ingest.SourceTable,
+) (ingest.SetupResult, error) {
 	sl, err := readSlot(ctx, conn, s.cfg.slot, v.version)
 	if err != nil {
 		return ingest.SetupResult{}, err
@@ -161,7 +163,9 @@ func (s *Source) identify(ctx context.Context) (identity, error) {
 // createSlot makes a slot and keeps its snapshot. The server waits until every
 // transaction that is open now has ended, so that the slot misses none of their
 // changes.
-func (s *Source) createSlot(ctx context.Context, control *pgx.Conn, name string, version int, temporary bool) (*exporter, error) {
+func (s *Source) createSlot(ctx context.Context, control *pgx.Conn, name string, version int,
+	temporary bool,
+) (*exporter, error) {
 	var open int
 	var oldest time.Duration
 	const openQuery = `SELECT count(*)::int4, coalesce(max(now() - xact_start), '0'::interval)
@@ -201,9 +205,13 @@ func createSlotCommand(name string, version int, temporary bool) string {
 func slotError(verb string, err error) error {
 	switch code(err) {
 	case "53400":
-		return joined([]Problem{{What: verb + ": no replication slot is free", Fix: "raise max_replication_slots and restart the server"}})
+		return joined([]Problem{{
+			What: verb + ": no replication slot is free", Fix: "raise max_replication_slots and restart the server",
+		}})
 	case codePrivilege:
-		return joined([]Problem{{What: verb + ": " + firstLine(err), Fix: "ALTER ROLE … REPLICATION for the connection's user"}})
+		return joined([]Problem{{
+			What: verb + ": " + firstLine(err), Fix: "ALTER ROLE … REPLICATION for the connection's user",
+		}})
 	case codeUndefinedObject:
 		return fmt.Errorf("%s: %w: %w", verb, ErrSlotLost, err)
 	case codeObjectInUse:

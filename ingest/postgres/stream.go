@@ -33,7 +33,9 @@ const (
 )
 
 // Stream implements ingest.Source.
-func (s *Source) Stream(ctx context.Context, from change.Position, tables []ingest.StreamTable, sink ingest.Sink) error {
+func (s *Source) Stream(ctx context.Context, from change.Position, tables []ingest.StreamTable,
+	sink ingest.Sink,
+) error {
 	err := s.stream(ctx, from, tables, sink)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -41,7 +43,9 @@ func (s *Source) Stream(ctx context.Context, from change.Position, tables []inge
 	return fmt.Errorf("stream: %w", err)
 }
 
-func (s *Source) stream(ctx context.Context, from change.Position, tables []ingest.StreamTable, sink ingest.Sink) error {
+func (s *Source) stream(ctx context.Context, from change.Position, tables []ingest.StreamTable,
+	sink ingest.Sink,
+) error {
 	st, err := s.current()
 	if err != nil {
 		return err

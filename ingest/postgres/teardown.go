@@ -75,7 +75,8 @@ func (s *Source) drop(ctx context.Context, conn *pgx.Conn, st *state) ([]string,
 			if code(err) == "" {
 				return left, unavailable("drop publication "+name, err)
 			}
-			left = append(left, fmt.Sprintf("Publication %s could not be dropped: %s. As its owner: %s;", name, firstLine(err), sql))
+			left = append(left, fmt.Sprintf("Publication %s could not be dropped: %s. As its owner: %s;",
+				name, firstLine(err), sql))
 		}
 	}
 	s.log.Info("replication slot dropped", env.KeySlot, st.Slot)
@@ -125,6 +126,6 @@ func (s *Source) leftover(st *state, err error) string {
 	for _, name := range st.Owned {
 		statements = append(statements, fmt.Sprintf("DROP PUBLICATION IF EXISTS %s;", quoteIdent(name)))
 	}
-	return fmt.Sprintf("Replication slot %s was left at %s:%d, database %s, where it keeps log until it is dropped: %s. There run: %s",
+	return fmt.Sprintf("Replication slot %s was left at %s:%d, database %s, where it keeps log: %s. There run: %s",
 		st.Slot, s.cfg.conn.Host, s.cfg.conn.Port, s.cfg.conn.Database, firstLine(err), strings.Join(statements, " "))
 }

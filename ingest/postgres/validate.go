@@ -142,8 +142,8 @@ func (v settings) problems(slot string, exists bool) []Problem {
 func (v settings) warnings() []string {
 	var out []string
 	if v.keepSize != "-1" {
-		out = append(out, fmt.Sprintf("max_slot_wal_keep_size is %s: a pipeline that is stopped or slow for longer than that much log loses its place",
-			v.keepSize))
+		out = append(out, fmt.Sprintf(
+			"max_slot_wal_keep_size is %s: a pipeline that falls further behind loses its place", v.keepSize))
 	}
 	if v.encoding == "SQL_ASCII" {
 		out = append(out, "the database's encoding is SQL_ASCII: a table with text that is not UTF-8 will stop")
