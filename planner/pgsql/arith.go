@@ -120,12 +120,10 @@ func (a *analyzer) decimals(op string, l, r, out expr) (expr, error) {
 		out.sql, out.scale = "("+ls+" "+op+" "+rs+")", max(lscale, rscale)
 	case "*":
 		out.sql, out.scale = "("+ls+" * "+rs+")", lscale+rscale
-		if out.scale > 20 {
-			// A product of quotients has more digits than the engine's decimals; it is
-			// brought back to 20.
-			out.sql = fmt.Sprintf("CAST((CAST(%s AS DECIMAL(38,%d)) * CAST(%s AS DECIMAL(38,%d))) AS DECIMAL(38,20))",
-				ls, min(lscale, 14), rs, min(rscale, 14))
-			out.scale = 20
+		if out.scale > productDigits {
+			// Two quotients: their product has more digits than the engine's decimals.
+			out.sql = "skippr_float_numeric(CAST(" + ls + " AS DOUBLE) * CAST(" + rs + " AS DOUBLE))"
+			out.text, out.trim, out.scale = true, trimNone, -1
 		}
 	case "%":
 		out.sql, out.scale = "("+ls+" % skippr_nonzero("+rs+"))", max(lscale, rscale)
@@ -174,6 +172,9 @@ func quotient(ls string, lscale int, rs string, rscale int, out expr) expr {
 	out.dyn, out.scale, out.trim = true, 20, trimNone
 	return out
 }
+
+// productDigits bounds the fraction digits of a product.
+const productDigits = 30
 
 // maxGrow bounds the power of ten by which a dividend grows.
 const maxGrow = 30

@@ -283,26 +283,28 @@ func runPostgres(t testing.TB, conn *pgx.Conn, sql string) answer {
 	var a answer
 	ctx := context.Background()
 	mr := conn.PgConn().Exec(ctx, sql)
-	results, err := mr.ReadAll()
-	if err != nil {
+	var rows, types, names []string
+	for mr.NextResult() {
+		rr := mr.ResultReader()
+		for _, f := range rr.FieldDescriptions() {
+			types = append(types, fmt.Sprint(f.DataTypeOID))
+			names = append(names, f.Name)
+		}
+		for rr.NextRow() {
+			var vals []string
+			for _, v := range rr.Values() {
+				if v == nil {
+					vals = append(vals, "∅")
+					continue
+				}
+				vals = append(vals, string(v))
+			}
+			rows = append(rows, strings.Join(vals, "|"))
+		}
+	}
+	if err := mr.Close(); err != nil {
 		a.engineErr = err
 		return a
-	}
-	var rows, types, names []string
-	for _, f := range results[0].FieldDescriptions {
-		types = append(types, fmt.Sprint(f.DataTypeOID))
-		names = append(names, f.Name)
-	}
-	for _, r := range results[0].Rows {
-		var vals []string
-		for _, v := range r {
-			if v == nil {
-				vals = append(vals, "∅")
-				continue
-			}
-			vals = append(vals, string(v))
-		}
-		rows = append(rows, strings.Join(vals, "|"))
 	}
 	a.rows, a.types, a.names = strings.Join(rows, "\n"), strings.Join(types, ","), strings.Join(names, ",")
 	return a

@@ -137,7 +137,7 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	var parts []string
 	for i, e := range args {
 		switch {
-		case c.args[i] == OIDAny && e.row == nil:
+		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar:
 			parts = append(parts, e.sql)
 		default:
 			parts = append(parts, native(e))

@@ -367,6 +367,11 @@ func (a *analyzer) nullIf(l, r expr, loc int32) (expr, error) {
 	if err != nil {
 		return eq, err
 	}
+	if lr, rr := numericRank(l.typ.OID), numericRank(r.typ.OID); lr > 0 && rr > lr && rr >= numericRank(OIDNumeric) {
+		if l, err = a.coerce(l, plain(r.typ.OID), implicit); err != nil {
+			return l, err
+		}
+	}
 	out := l
 	out.col, out.num, out.name = nil, nil, "nullif"
 	out.sql = "CASE WHEN " + eq.sql + " THEN NULL ELSE " + l.sql + " END"

@@ -75,3 +75,5 @@ CREATE OR REPLACE MACRO skippr_initcap(x) AS array_to_string(list_transform(
 CREATE OR REPLACE MACRO skippr_substr(s, p, n) AS CASE WHEN n < 0 THEN 
   error('22011: negative substring length not allowed') WHEN p < 1 THEN left(s, greatest(p + n - 1, 0)) 
   ELSE substring(s, p, n) END;
+CREATE OR REPLACE MACRO skippr_months(x) AS date_part('year', x) * 12 + date_part('month', x);
+CREATE OR REPLACE MACRO skippr_micros(x) AS (date_part('hour', x) * 60 + date_part('minute', x)) * 60000000 + date_part('microseconds', x);

@@ -210,3 +210,165 @@ SELECT id FROM t x WHERE EXISTS (SELECT 1 FROM t y WHERE y.id = ANY(x.a)) ORDER 
 SELECT (SELECT count(*) FROM t y WHERE x.id = ANY(y.a)) FROM t x ORDER BY x.id
 SELECT pg_size_pretty(0::int8), pg_size_pretty(10239::int8), pg_size_pretty(10240::int8), pg_size_pretty(123456789::int8), pg_size_pretty(99999999999::int8)
 SELECT 'int4'::regtype::text, pg_typeof(1)::text
+SELECT id FROM t ORDER BY s
+SELECT id, s FROM t ORDER BY lower(s), id LIMIT 3
+SELECT DISTINCT b FROM t ORDER BY 1
+SELECT count(*) FROM t WHERE NOT b
+SELECT id FROM t WHERE b IS NOT TRUE ORDER BY 1
+SELECT id FROM t WHERE v NOT IN ('red') ORDER BY id
+SELECT id FROM t WHERE v <> 'red' OR v IS NULL ORDER BY id
+SELECT min(c), max(v), min(tz) FROM t
+SELECT sum(CASE WHEN b THEN 1 ELSE 0 END), count(CASE WHEN b THEN 1 END) FROM t
+SELECT sum(n) FILTER (WHERE b), avg(n) FILTER (WHERE NOT b) FROM t
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT coalesce(sum(n), 0) FROM t WHERE false
+SELECT sum(id), avg(id), min(id), count(*) FROM t WHERE false
+SELECT string_agg(s, '; ' ORDER BY s DESC) FROM t
+SELECT array_agg(DISTINCT v ORDER BY v) FROM t
+SELECT array_agg(n ORDER BY id) FROM t
+SELECT v, array_agg(id ORDER BY id) FROM t GROUP BY v ORDER BY v NULLS FIRST
+SELECT extract(year from ts) AS y, count(*) FROM t GROUP BY y ORDER BY y
+SELECT extract(day from iv), extract(epoch from iv), extract(hour from iv) FROM t ORDER BY id
+SELECT to_char(ts, 'YYYY') , to_char(tz, 'HH24:MI') FROM t ORDER BY id
+SELECT date_trunc('week', d), date_trunc('quarter', ts), date_trunc('year', tz) FROM t ORDER BY id
+SELECT ts + iv, d + iv, tz - iv FROM t ORDER BY id
+SELECT iv * 2, -iv FROM t ORDER BY id
+SELECT sum(iv) FROM t
+SELECT sum(iv) FROM t WHERE id < 3
+SELECT max(iv), min(iv) FROM t
+SELECT id FROM t ORDER BY iv, id
+SELECT id FROM t WHERE iv > '1 hour' ORDER BY id
+SELECT nn FROM t WHERE nn > 1.4 ORDER BY nn DESC
+SELECT nn = 1.5, nn IN (1.5, 10.25), nn BETWEEN 0 AND 20 FROM t ORDER BY id
+SELECT round(nn, 1), floor(nn), abs(nn), nn::int, nn::float8, nn::numeric(10,1) FROM t ORDER BY id
+SELECT n::text, n::float8, n::int8, f8::numeric, f8::int, f8::text FROM t WHERE id < 4 ORDER BY id
+SELECT f8::numeric(10,2), (f8 * 100)::int FROM t WHERE id < 4 ORDER BY id
+SELECT s || ' ' || v || id FROM t ORDER BY id
+SELECT upper(s), length(v), reverse(s), substr(s, 2, 3), left(v, 2) FROM t ORDER BY id
+SELECT a || 9, array_length(a, 1), a[2:3], a @> ARRAY[1], 4 = ANY(a) FROM t ORDER BY id
+SELECT unnest(a) + 1 FROM t ORDER BY 1 NULLS LAST
+SELECT sum(x) FROM t, unnest(a) x
+SELECT count(*) FROM t WHERE a IS NULL OR cardinality(a) = 0
+SELECT j FROM t ORDER BY id
+SELECT j ->> 'k' AS k, count(*) FROM t GROUP BY 1 ORDER BY 1 NULLS FIRST
+SELECT id FROM t WHERE j ->> 'k' = '1'
+SELECT (j ->> 'k')::int + 1 FROM t WHERE id = 1
+SELECT x.v, y.cnt FROM t x JOIN (SELECT v, count(*) AS cnt FROM t GROUP BY v) y ON x.v = y.v ORDER BY x.id
+SELECT a.id FROM t a WHERE a.id = (SELECT max(b.id) FROM t b WHERE b.v = a.v) ORDER BY 1
+SELECT a.id, (SELECT b.s FROM t b WHERE b.id > a.id ORDER BY b.id LIMIT 1) FROM t a ORDER BY a.id
+SELECT a.id, l.s FROM t a LEFT JOIN LATERAL (SELECT s FROM t b WHERE b.id < a.id ORDER BY b.id DESC LIMIT 1) l ON true ORDER BY a.id
+SELECT a.id, b.id FROM t a FULL JOIN t b ON a.id = b.id + 3 ORDER BY 1, 2
+SELECT a.id, b.id FROM t a RIGHT JOIN t b ON a.id = b.id + 3 ORDER BY 2
+SELECT count(*) FROM t a CROSS JOIN t b WHERE a.id < b.id
+SELECT * FROM (SELECT id, v FROM t) AS q(x, y) ORDER BY x LIMIT 2
+WITH q AS (SELECT v, sum(n) AS total FROM t GROUP BY v) SELECT v, total, total / (SELECT sum(total) FROM q) AS share FROM q ORDER BY v
+WITH q(a, b) AS (VALUES (1, 'x'), (2, 'y')) SELECT b, a FROM q ORDER BY a DESC
+WITH RECURSIVE f(a, b) AS (SELECT 0, 1 UNION ALL SELECT b, a + b FROM f WHERE b < 50) SELECT a FROM f
+WITH RECURSIVE tree AS (SELECT 1 AS id, 'a'::text AS path UNION ALL SELECT id + 1, path || '>' || id FROM tree WHERE id < 4) SELECT * FROM tree
+SELECT id, rank() OVER (ORDER BY v), dense_rank() OVER (ORDER BY v NULLS FIRST), percent_rank() OVER (ORDER BY id), cume_dist() OVER (ORDER BY id) FROM t ORDER BY id
+SELECT id, sum(n) OVER (PARTITION BY v ORDER BY id), n / sum(n) OVER () FROM t WHERE n IS NOT NULL ORDER BY id
+SELECT id, last_value(id) OVER (PARTITION BY b ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM t ORDER BY id
+SELECT v, sum(sum(id)) OVER (ORDER BY v) FROM t GROUP BY v ORDER BY v
+SELECT v, rank() OVER (ORDER BY count(*) DESC), count(*) FROM t GROUP BY v ORDER BY 2, 1
+SELECT id, lag(s, 1, 'none') OVER (ORDER BY id), lead(n) OVER (ORDER BY id) FROM t ORDER BY id
+SELECT id FROM t WHERE s > 'B' ORDER BY s
+SELECT id FROM t WHERE s ILIKE '%AN%'
+SELECT id FROM t WHERE s ~ '^[a-c]'
+SELECT regexp_replace(s, '[aeiou]', '*', 'g') FROM t ORDER BY id
+SELECT split_part(s, 'a', 2), strpos(s, 'p'), position('n' in s) FROM t ORDER BY id
+SELECT 'abc' < 'abd', 'a' < 'B' COLLATE "C", '' = '', 'a ' = 'a', 'a '::char(3) = 'a'
+SELECT 0.1 + 0.2, 0.1::float8 + 0.2::float8, 1e-7::float8, 123456789.123456789::float8, 1/3::float8
+SELECT 1000000 * 1000000
+SELECT 1000000::int8 * 1000000, 2::int2 + 2::int2, 5::int2 / 2::int2
+SELECT 99999999999999999999 + 1, 0.00001 * 0.00001, 123.456 * 1000
+SELECT 10 % 3.3, -7 / 2, -7 % 3, 7 / -2, mod(-7, 3), div(7, 2), 5.5 / 2, 1 / 7.0, 22 / 7.0, 100 / 3.0, 2.0 / 3
+--known: zeros at the end of computed quotients are dropped
+SELECT 12345.6789 / 0.0001, 1.0 / 3.0 * 3.0, (1.0 / 3.0) + 1
+SELECT round(1234.5678, -2), round(0.5), round(1.5), round(-0.5), trunc(-1.5), ceil(-1.5), floor(-1.5)
+SELECT greatest('a', 'b'), least(1.5, 2), greatest(date '2024-01-01', date '2024-02-01'), greatest(NULL, NULL)
+SELECT CASE WHEN NULL THEN 1 ELSE 2 END, CASE NULL WHEN NULL THEN 1 ELSE 2 END, coalesce(NULL, NULL, 'x')
+SELECT NULL + 1, NULL || 'a', NULL AND false, NULL OR true, NOT NULL::bool
+SELECT nullif('a', 'a'), nullif(1.0, 2), nullif(5, 5.0)
+SELECT '2024-02-30'::date
+SELECT '25:00'::time
+SELECT '2024-01-01 25:00'::timestamp
+SELECT ''::int
+SELECT 'abc'::uuid
+SELECT '{1,2'::int[]
+SELECT '{"a":'::json
+SELECT repeat('ab', 3), lpad('x', 5, 'ab'), translate('abc', 'abc', 'x'), initcap('o''neil mc-donald')
+SELECT make_date(2024, 13, 1)
+SELECT date '2024-03-31' - interval '1 month', date '2024-01-31' + interval '1 month', timestamp '2024-03-10 12:00' - timestamp '2024-03-09 13:30'
+SELECT age(date '2024-03-01', date '2024-01-31'), age(timestamp '2024-01-01 10:00', timestamp '2023-12-31 22:30')
+SELECT interval '1 month' + interval '40 days', interval '90 minutes', interval '1.5 hours', interval '-1 day 2 hours', interval 'P1Y2M3DT4H5M6S'
+SELECT extract(week from date '2024-12-30'), extract(isoyear from date '2024-12-30'), extract(doy from date '2024-12-31'), extract(century from date '2024-01-01'), extract(isodow from date '2024-01-07')
+SELECT extract(milliseconds from time '00:00:01.5'), extract(hour from timestamptz '2024-01-01 10:00+00'), extract(epoch from timestamptz '2024-01-01 00:00+00')
+SELECT timestamptz '2024-06-01 00:00' AT TIME ZONE 'America/New_York', (timestamp '2024-06-01 00:00' AT TIME ZONE 'America/New_York')::text
+SELECT to_timestamp(1700000000.5), date '1970-01-01' + 19000
+SELECT generate_series(1, 3) AS x, 'a' AS y
+SELECT * FROM generate_series(3, 1, -1)
+SELECT * FROM generate_series(1, 0)
+SELECT * FROM generate_series(1, 3) a, generate_series(1, a) b ORDER BY 1, 2
+SELECT count(*) FROM generate_series(1, 100000) g WHERE g % 7 = 0
+SELECT d::date FROM generate_series('2024-01-30'::timestamp, '2024-02-02', interval '1 day') d
+SELECT string_agg(x::text, ',') FROM generate_series(1, 5) x
+SELECT count(*), count(DISTINCT g % 3), sum(g), avg(g), max(g), stddev(g::float8)::numeric(10,4) FROM generate_series(1, 10) g
+SELECT 'x' IN (SELECT s FROM t), 5 > ANY (SELECT id FROM t), 5 >= ALL (SELECT id FROM t), 1 NOT IN (SELECT i2 FROM t)
+SELECT (1, 'a') IN (SELECT 1, 'a'), (SELECT count(*) FROM t) + 1, EXISTS (SELECT 1 FROM t WHERE id = 99)
+SELECT id, CASE WHEN i8 IS NULL THEN 'none' WHEN i8 < 0 THEN 'neg' ELSE 'pos' END FROM t ORDER BY id
+SELECT b::int, b::text, id::text, id::float8, d::text, ts::text, a::text FROM t ORDER BY id
+SELECT count(*) AS "Count", 'x' AS "select" FROM t
+--known: whole-row values are refused
+SELECT t FROM t
+SELECT t.* FROM t, t u WHERE t.id = u.id AND t.id = 1
+SELECT id AS v, v AS id FROM t ORDER BY id, v
+SELECT id + 1 AS id FROM t ORDER BY id
+SELECT -id AS x FROM t ORDER BY x
+SELECT -id AS x FROM t ORDER BY -id
+SELECT v AS x, count(*) FROM t GROUP BY x HAVING count(*) >= 1 ORDER BY x DESC
+SELECT b, v, count(*) FROM t GROUP BY CUBE (b, v) ORDER BY 1, 2, 3
+SELECT sum(id) FROM t HAVING sum(id) > 100
+SELECT 1 FROM t HAVING true
+SELECT DISTINCT v, b FROM t ORDER BY v, b
+SELECT v FROM t UNION SELECT s FROM t ORDER BY 1
+SELECT id, s FROM t WHERE id = 1 UNION ALL SELECT id, s FROM t WHERE id = 2 ORDER BY 1 DESC
+(SELECT id FROM t ORDER BY id LIMIT 1) UNION ALL (SELECT id FROM t ORDER BY id DESC LIMIT 1)
+SELECT 1 UNION SELECT 2 EXCEPT SELECT 1
+SELECT NULL AS a UNION ALL SELECT 'x' UNION ALL SELECT NULL
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT n FROM t UNION ALL SELECT id FROM t WHERE id = 1 ORDER BY 1
+SELECT x FROM (VALUES (1), (NULL), (3)) v(x) ORDER BY x DESC
+SELECT ts FROM t UNION SELECT d FROM t ORDER BY 1
+SELECT md5('abc'), encode(sha256('abc'), 'hex'), length('\x0102'::bytea), '\x41'::bytea || '\x42'::bytea
+SELECT concat_ws('-', d, id, b) FROM t ORDER BY id
+SELECT overlay('Txxxxas' placing 'hom' from 2 for 4), trim(leading 'z' from 'zzabc'), trim(trailing from 'abc  ')
+SELECT quote_literal(s), quote_nullable(NULL) FROM t WHERE id = 5
+SELECT substring('foobar' from 'o(.)b'), substring('foobar' from 'o+'), substring('abc' from 'x')
+--known: no such function here
+SELECT width_bucket(5, 0, 10, 5)
+--known: no such function here
+SELECT to_number('12', '99')
+SELECT array_to_string(array_agg(s ORDER BY id), '|') FROM t
+SELECT max(a) FROM t
+SELECT id FROM t ORDER BY a, id
+SELECT id FROM t WHERE a = '{4}' OR a = ARRAY[1,2,3] ORDER BY id
+SELECT '1'::int4 = '1'::int8, 1 = 1.0::float8, 'a'::varchar = 'a'::text, 'x'::name = 'x'
+SELECT * FROM t WHERE (id = 1 AND b) OR (id = 2 AND NOT b) ORDER BY id
+SELECT count(*) FROM t WHERE ts::date = date '2024-01-31'
+SELECT id FROM t WHERE ts = '2024-01-31 10:00:00'
+SELECT id FROM t WHERE tz = '2024-01-31 11:00:00+01'
+SELECT id FROM t WHERE n = 1.5 OR n = 2.250
+SELECT id FROM t WHERE f8 = 1e20
+SELECT id FROM t WHERE i8 = '100'
+SELECT f8 / 3, f8 * f8, f8 + 1, -f8 FROM t WHERE id < 4 ORDER BY id
+SELECT sum(f8), avg(f8) FROM t WHERE id < 4
+SELECT bool_or(id > 4), every(id > 0), bool_and(b) FROM t
+SELECT corr(id, i8), regr_slope(id, i8), covar_pop(id, id) IS NOT NULL FROM t WHERE id IN (1, 2)
+SELECT count(i8) * 100.0 / count(*) FROM t
+SELECT round(count(i8) * 100.0 / count(*), 1) || '%' FROM t
+SELECT 5 / 2 * 2.0, 2.0 * 5 / 2, (5 / 2)::float8, 5::float8 / 2
+SELECT avg(x) FROM (VALUES (1), (2), (4)) v(x)
+SELECT avg(x) FROM (VALUES (1.0), (2.0), (4.5)) v(x)
+--known: numerics of one column share one scale, so trailing zeros differ
+SELECT sum(x), max(x) FROM (VALUES (1.25), (100)) v(x)
+SELECT avg(x), sum(x) FROM (VALUES (10000000000::int8), (20000000001)) v(x)
