@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,7 +122,7 @@ func (w *Warehouse) table(ctx context.Context, spec lake.Spec) (*tableHandle, er
 	case err != nil:
 		return nil, err
 	case meta.Properties()[lake.KeyTableID] != tableID(spec.Table):
-		if err := w.drop(ctx, ident, 0); err != nil {
+		if err := w.setAside(ctx, ident, meta.Properties()[lake.KeyTableID]); err != nil {
 			return nil, err
 		}
 		return w.renamedOrNew(ctx, spec)
@@ -162,6 +163,28 @@ func (w *Warehouse) renamedOrNew(ctx context.Context, spec lake.Spec) (*tableHan
 	}
 	w.log.Info("lake table renamed", env.KeyTable, spec.Ident.String(), "before", strings.Join(before, "."))
 	return w.open(ctx, spec.Ident, t.Metadata(), t.MetadataLocation())
+}
+
+// setAside gives another name to a lake table that is in the way of a new one. Its data
+// stays: it was kept when its pipeline was dropped, or its own table was renamed and has
+// not said so here yet.
+func (w *Warehouse) setAside(ctx context.Context, ident table.Identifier, owner string) error {
+	id := w.ids.UUID()
+	name := fmt.Sprintf("%s_kept_%x", icecat.TableNameFromIdent(ident), id[:6])
+	aside := append(slices.Clone(icecat.NamespaceFromIdent(ident)), name)
+	if _, err := w.catalog.RenameTable(ctx, ident, aside); err != nil {
+		return err
+	}
+	w.log.Warn("lake table set aside", env.KeyTable, strings.Join(ident, "."), "kept_as", name)
+	n, err := strconv.ParseUint(owner, 10, 32)
+	if err != nil || n == 0 {
+		return nil // another engine's
+	}
+	before, err := w.catalog.owned(change.TableID(n))
+	if err != nil || !slices.Equal(before, ident) {
+		return err
+	}
+	return w.catalog.own(change.TableID(n), aside)
 }
 
 // namespace makes the table's namespace if there is none.

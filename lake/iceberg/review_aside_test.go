@@ -1,0 +1,56 @@
+package iceberg_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// TestKeptTableIsSetAside: a lake table that was kept when its pipeline was dropped is
+// there still, under another name, after a new table has taken its own.
+func TestKeptTableIsSetAside(t *testing.T) {
+	clock := env.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 1)
+	w := openWarehouse(t, newStore(t), t.TempDir(), clock)
+	s, err := schema.New([]schema.NewField{
+		{Name: "id", Type: schema.Type{Kind: schema.Int64}, OID: 20, NotNull: true},
+	}, []string{"id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ident := lake.Ident{Namespace: "public", Name: "people"}
+	for id := range 2 {
+		spec := lake.Spec{Ident: ident, Table: 7, Schema: s}
+		if id > 0 {
+			spec.Table = 8
+		}
+		if _, err := w.Table(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for ident, err := range w.Catalog().ListTables(t.Context(), []string{"public"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, ident[1])
+	}
+	if len(names) != 2 {
+		t.Errorf("tables are %v, want the new one and the kept one", names)
+	}
+	if err := w.Drop(t.Context(), 7); err != nil {
+		t.Fatal(err)
+	}
+	names = names[:0]
+	for ident, err := range w.Catalog().ListTables(t.Context(), []string{"public"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, ident[1])
+	}
+	if len(names) != 1 || names[0] != "people" {
+		t.Errorf("tables are %v after the kept one was dropped", names)
+	}
+}
