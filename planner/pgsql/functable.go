@@ -56,7 +56,7 @@ var preludeText string
 // Prelude holds the macros that rewritten statements use; every engine instance
 // runs it once before any query.
 func Prelude() []string {
-	out := []string{regtypePrelude()}
+	out := []string{regtypePrelude(), quoteIdentPrelude()}
 	var b strings.Builder
 	for line := range strings.Lines(preludeText) {
 		if strings.HasPrefix(line, "--") {

@@ -29,6 +29,7 @@ type Catalog struct {
 	types  map[uint32]typeFacts
 	// domains are the names of information_schema's domains.
 	domains map[uint32]string
+	classes map[uint32]int64 // default btree operator classes, by type
 
 	mu struct {
 		sync.Mutex
@@ -50,6 +51,9 @@ func New(deps Deps) (*Catalog, error) {
 	}
 	c := &Catalog{deps: deps, shapes: shapes, fills: map[string]fill{}}
 	if c.types, c.domains, err = loadTypes(shapes["pg_catalog.pg_type"]); err != nil {
+		return nil, err
+	}
+	if c.classes, err = loadClasses(shapes["pg_catalog.pg_opclass"]); err != nil {
 		return nil, err
 	}
 	c.mu.batches, c.mu.streams = map[string]arrow.RecordBatch{}, map[string][]byte{}

@@ -10,6 +10,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
 // sorted are all shapes, by schema and name.
@@ -56,7 +57,7 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
 			notNull := f.NotNull || slices.Contains(t.Current.Key, f.ID)
-			rows = append(rows, infoColumn(env.Database, t.Schema, t.Name, i+1, f.Name, oid, typmod, notNull))
+			rows = append(rows, infoColumn(env.Database, t.Schema, t.Name, attNum(f, i), f.Name, oid, typmod, notNull))
 		}
 	}
 	return c.build("information_schema.columns", rows)
@@ -109,8 +110,13 @@ func infoColumn(database, space, rel string, num int, name string, oid uint32, t
 			r["datetime_precision"] = typmod
 		}
 	}
-	if strings.HasSuffix(r["data_type"].(string), "[]") {
+	switch {
+	case pgsql.ElemOf(oid) != 0 && schema.TypeSize(oid) == -1:
 		r["data_type"] = "ARRAY"
+	case oid == 1042:
+		r["data_type"] = "character"
+	case oid == 1560:
+		r["data_type"] = "bit"
 	}
 	return r
 }
@@ -150,7 +156,26 @@ func fillInfoKeyColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) (
 func keyList(t *catalog.Table) string {
 	var parts []string
 	for _, f := range t.Current.KeyFields() {
-		parts = append(parts, quoteIdent(f.Name))
+		parts = append(parts, pgsql.QuoteIdent(f.Name))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func fillInfoConstraintColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range keyed(env) {
+		for _, f := range t.Current.KeyFields() {
+			rows = append(rows, row{
+				"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": f.Name,
+				"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
+			})
+		}
+	}
+	return c.build("information_schema.constraint_column_usage", rows)
+}
+
+func fillInfoCharacterSets(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	return c.build("information_schema.character_sets", []row{{
+		"character_set_name": "UTF8", "character_repertoire": "UCS", "form_of_use": "UTF8", "default_collate_catalog": env.Database,
+	}})
 }

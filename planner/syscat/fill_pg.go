@@ -3,10 +3,12 @@ package syscat
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -47,6 +49,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_indexes":                              fillIndexes,
 		"pg_catalog.pg_settings":                             fillSettings,
 		"pg_catalog.pg_stat_activity":                        fillActivity,
+		"pg_catalog.pg_stat_database":                        fillStatDatabase,
 		"pg_catalog.pg_prepared_statements":                  fillPrepared,
 		"pg_catalog.pg_cursors":                              fillCursors,
 		"pg_catalog.pg_stat_user_tables":                     fillStatTables,
@@ -55,6 +58,8 @@ func postgresFills() map[string]fill {
 		"information_schema.tables":                          fillInfoTables,
 		"information_schema.columns":                         fillInfoColumns,
 		"information_schema.table_constraints":               fillInfoTableConstraints,
+		"information_schema.constraint_column_usage":         fillInfoConstraintColumns,
+		"information_schema.character_sets":                  fillInfoCharacterSets,
 		"information_schema.key_column_usage":                fillInfoKeyColumns,
 		"information_schema.information_schema_catalog_name": fillInfoCatalogName,
 	}
@@ -125,7 +130,11 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
 		space := namespaceOID(env, t.Schema)
-		r := classRow(planner.TableOID(t.ID), t.Name, space, "r", len(t.Current.Fields))
+		natts := 0
+		for i, f := range t.Current.Fields {
+			natts = max(natts, attNum(f, i))
+		}
+		r := classRow(planner.TableOID(t.ID), t.Name, space, "r", natts)
 		lake := env.Snapshot.LakeState(t.ID)
 		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.ID), float64(lake.Rows), lake.Bytes/8192
 		r["relhasindex"] = t.Current.HasKey()
@@ -156,7 +165,7 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
-			rows = append(rows, c.attributeRow(planner.TableOID(t.ID), i+1, f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
+			rows = append(rows, c.attributeRow(planner.TableOID(t.ID), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
 		}
 		for i, id := range t.Current.Key {
 			if f, ok := t.Current.Field(id); ok {
@@ -168,13 +177,22 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 	return c.build("pg_catalog.pg_attribute", rows)
 }
 
+// attNum is the number of a table's i-th field: that of the source, which has gaps
+// where columns were dropped.
+func attNum(f schema.Field, i int) int {
+	if f.AttNum != 0 {
+		return int(f.AttNum)
+	}
+	return i + 1
+}
+
 // keyNumbers are the attribute numbers of a table's key columns, in key order.
 func keyNumbers(t *catalog.Table) []int64 {
 	var out []int64
 	for _, id := range t.Current.Key {
 		for i, f := range t.Current.Fields {
 			if f.ID == id {
-				out = append(out, int64(i+1))
+				out = append(out, int64(attNum(f, i)))
 			}
 		}
 	}
@@ -185,15 +203,29 @@ func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 	var rows []row
 	for _, t := range keyed(env) {
 		n := len(t.Current.Key)
+		classes, colls := make([]int64, n), make([]int64, n)
+		for i, f := range t.Current.KeyFields() {
+			oid, _ := announced(f)
+			classes[i] = c.operatorClass(oid)
+			colls[i], _ = strconv.ParseInt(c.types[oid].collation, 10, 64) // "" for what has none
+		}
 		rows = append(rows, row{
 			"indexrelid": planner.IndexOID(t.ID), "indrelid": planner.TableOID(t.ID), "indnatts": n, "indnkeyatts": n,
 			"indisunique": true, "indnullsnotdistinct": false, "indisprimary": true, "indisexclusion": false, "indimmediate": true,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
-			"indisreplident": false, "indkey": keyNumbers(t), "indcollation": make([]int64, n), "indclass": make([]int64, n),
+			"indisreplident": false, "indkey": keyNumbers(t), "indcollation": colls, "indclass": classes,
 			"indoption": make([]int64, n),
 		})
 	}
 	return c.build("pg_catalog.pg_index", rows)
+}
+
+// operatorClass is the default btree operator class of a type, 0 for none.
+func (c *Catalog) operatorClass(oid uint32) int64 {
+	if oid == 1043 { // varchar has text's
+		oid = oidText
+	}
+	return c.classes[oid]
 }
 
 // keyed are the tables with a key.
@@ -318,7 +350,7 @@ func fillIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 	for _, t := range keyed(env) {
 		rows = append(rows, row{
 			"schemaname": t.Schema, "tablename": t.Name, "indexname": t.Name + "_pkey",
-			"indexdef": "CREATE UNIQUE INDEX " + quoteIdent(t.Name+"_pkey") + " ON " + quoteIdent(t.Schema) + "." + quoteIdent(t.Name) +
+			"indexdef": "CREATE UNIQUE INDEX " + pgsql.QuoteIdent(t.Name+"_pkey") + " ON " + pgsql.QuoteIdent(t.Schema) + "." + pgsql.QuoteIdent(t.Name) +
 				" USING btree (" + keyList(t) + ")",
 		})
 	}
@@ -354,6 +386,14 @@ func fillActivity(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 		})
 	}
 	return c.build("pg_catalog.pg_stat_activity", rows)
+}
+
+func fillStatDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	r := row{"datid": oidDatabase, "datname": env.Database, "stats_reset": env.Started}
+	if env.Sessions != nil {
+		r["numbackends"] = len(env.Sessions())
+	}
+	return c.build("pg_catalog.pg_stat_database", []row{r})
 }
 
 func fillPrepared(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

@@ -15,6 +15,9 @@ func fixedClass(c *Catalog, _ string) ([][]any, error) {
 		if s.kind == "v" {
 			r["relam"], r["relfilenode"], r["relreplident"], r["relhasrules"] = 0, 0, "n", true
 		}
+		if s.Schema == "pg_catalog" {
+			r["relreplident"] = "n"
+		}
 		rows = append(rows, r)
 	}
 	return c.build("pg_catalog.pg_class", rows)

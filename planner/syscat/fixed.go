@@ -179,3 +179,19 @@ func loadTypes(s *shape) (facts map[uint32]typeFacts, domains map[uint32]string,
 	}
 	return facts, domains, nil
 }
+
+// loadClasses reads the default btree operator class of each type.
+func loadClasses(s *shape) (map[uint32]int64, error) {
+	rows, err := fileRows("pg_opclass")
+	at := s.places()
+	out := map[uint32]int64{}
+	for _, r := range rows {
+		method, _ := r[at["opcmethod"]].(string)
+		class, _ := r[at["oid"]].(string)
+		input, _ := r[at["opcintype"]].(string)
+		if number(&method) == oidBtree && r[at["opcdefault"]] == "t" {
+			out[number(&input)] = int64(number(&class))
+		}
+	}
+	return out, err
+}

@@ -64,7 +64,7 @@ const constraintDef = `(SELECT 'PRIMARY KEY (' || string_agg(skippr_quote_ident(
 func definitions() []planner.SystemFunction {
 	null := "CAST(NULL AS VARCHAR)"
 	out := []planner.SystemFunction{
-		fn("format_type", oidText, "skippr_format_type($1, coalesce($2, -1))", oidOID, oidInt4),
+		fn("format_type", oidText, "CASE WHEN $2 IS NULL THEN skippr_type_name($1) ELSE skippr_format_type($1, $2) END", oidOID, oidInt4),
 		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_authid} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
 		fn("pg_get_indexdef", oidText, indexDef, oidOID),
 		fn("pg_get_indexdef", oidText, indexColumn, oidOID, oidInt4, oidBool),
@@ -109,6 +109,9 @@ func privileges() []planner.SystemFunction {
 // sizeOf is a table's bytes in the lake.
 const sizeOf = "coalesce((SELECT x.relpages * 8192 FROM {rel:pg_catalog.pg_class} x WHERE x.oid = $1), 0)"
 
+// started is when the server began, since when it counts.
+const started = "(SELECT min(x.stats_reset) FROM {rel:pg_catalog.pg_stat_database} x)"
+
 func server() []planner.SystemFunction {
 	out := []planner.SystemFunction{
 		fn("pg_backend_pid", oidInt4, "CAST({fact:pid} AS INTEGER)"),
@@ -122,6 +125,18 @@ func server() []planner.SystemFunction {
 		fn("pg_database_size", oidInt8, "CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", oidAny),
 		fn("pg_stat_get_numscans", oidInt8, "CAST(0 AS BIGINT)", oidOID),
 	}
+	out = append(out,
+		fn("pg_client_encoding", oidName, "'UTF8'"),
+		fn("age", oidInt4, "CAST(0 AS INTEGER)", oidXID),
+		fn("txid_current", oidInt8, "CAST(1 AS BIGINT)"),
+		fn("txid_current_if_assigned", oidInt8, "CAST(NULL AS BIGINT)"),
+		fn("pg_postmaster_start_time", oidTimestampTZ, started),
+		fn("pg_conf_load_time", oidTimestampTZ, started),
+		fn("pg_relation_is_updatable", oidInt4, "CAST(0 AS INTEGER)", oidRegclass, oidBool),
+		fn("pg_column_is_updatable", oidBool, "false", oidRegclass, oidInt2, oidBool),
+		fn("pg_index_column_has_property", oidBool, "($3 IN ('asc', 'orderable', 'returnable', 'search_array', 'search_nulls', 'nulls_last'))",
+			oidRegclass, oidInt4, oidText),
+		fn("pg_advisory_unlock_all", 2278, "CAST(NULL AS VARCHAR)"))
 	for _, arg := range []uint32{oidOID, oidName} {
 		out = append(out, fn("pg_tablespace_size", oidInt8,
 			"CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", arg))

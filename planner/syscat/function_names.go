@@ -22,7 +22,7 @@ const nameOfType = `CASE WHEN $1 = 0 THEN '-' ELSE CASE skippr_format_type($1, -
 	coalesce((SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
 	ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(t.typname)) FROM {rel:pg_catalog.pg_type} t
 	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace WHERE t.oid = $1), CAST($1 AS VARCHAR))
-	ELSE skippr_format_type($1, -1) END END`
+	ELSE skippr_type_name($1) END END`
 
 // names are the functions between names and object ids.
 func names() []planner.SystemFunction {
@@ -34,7 +34,7 @@ func names() []planner.SystemFunction {
 		fn("to_regnamespace", 4089, "(SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = skippr_name_part($1, 1))", oidText),
 		fn("to_regrole", 4096, "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = skippr_name_part($1, 1))", oidText),
 		fn("to_regtype", oidRegtype, `(SELECT min(t.oid) FROM {rel:pg_catalog.pg_type} t WHERE t.typname = skippr_name_part($1, 1)
-			OR skippr_format_type(t.oid, -1) = lower($1))`, oidText),
+			OR list_contains([skippr_type_name(t.oid)], lower($1)))`, oidText),
 		fn("to_regproc", oidRegproc, "(SELECT min(p.oid) FROM {rel:pg_catalog.pg_proc} p WHERE p.proname = skippr_name_part($1, 1))", oidText),
 	}
 }
@@ -58,12 +58,12 @@ const arguments = `(SELECT min(array_to_string(list_transform(range(1, len(coale
 	CASE list_extract(coalesce(p.proargmodes, CAST([] AS VARCHAR[])), i) WHEN 'o' THEN 'OUT ' WHEN 'b' THEN 'INOUT ' WHEN 'v' THEN 'VARIADIC ' ELSE '' END
 	|| CASE WHEN coalesce(list_extract(coalesce(p.proargnames, CAST([] AS VARCHAR[])), i), '') = '' THEN ''
 	ELSE skippr_quote_ident(list_extract(p.proargnames, i)) || ' ' END
-	|| skippr_format_type(list_extract(coalesce(p.proallargtypes, p.proargtypes), i), -1)), ', '))
+	|| skippr_type_name(list_extract(coalesce(p.proallargtypes, p.proargtypes), i))), ', '))
 	FROM {rel:pg_catalog.pg_proc} p WHERE p.oid = $1)`
 
 // routines show the functions of pg_proc.
 func routines() []planner.SystemFunction {
-	const result = `(SELECT min(CASE WHEN p.proretset THEN 'SETOF ' ELSE '' END || skippr_format_type(p.prorettype, -1))
+	const result = `(SELECT min(CASE WHEN p.proretset THEN 'SETOF ' ELSE '' END || skippr_type_name(p.prorettype))
 		FROM {rel:pg_catalog.pg_proc} p WHERE p.oid = $1)`
 	return []planner.SystemFunction{
 		fn("pg_get_function_result", oidText, result, oidOID),

@@ -11,8 +11,13 @@ import (
 
 // Prelude holds the macros that functions and rewritten statements use.
 func (c *Catalog) Prelude() []string {
-	return []string{formatType(c.domains), quoteMacro(), nameParts}
+	return []string{formatType(c.domains), typeName, nameParts}
 }
+
+// typeName is the macro of a type's name when nothing is known of a modifier; with one
+// of -1 PostgreSQL says bpchar and "bit", which are the names without a length.
+const typeName = `CREATE OR REPLACE MACRO skippr_type_name(o) AS CASE o WHEN 1042 THEN 'character' WHEN 1014 THEN 'character[]'
+	WHEN 1560 THEN 'bit' WHEN 1561 THEN 'bit[]' ELSE skippr_format_type(o, -1) END`
 
 // nameParts is the macro that reads one part of a possibly quoted, qualified name,
 // counted from 1; NULL when there is no such part.
@@ -20,38 +25,6 @@ const nameParts = `CREATE OR REPLACE MACRO skippr_name_part(s, i) AS
 	CASE WHEN list_extract(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".]+'), i) LIKE '"%'
 	THEN replace(trim(list_extract(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".]+'), i), '"'), '""', '"')
 	ELSE lower(trim(list_extract(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".]+'), i))) END`
-
-// reservedWords are the key words that quote_ident quotes: those that PostgreSQL does
-// not call unreserved.
-var reservedWords = strings.Fields(`all analyse analyze and any array as asc asymmetric authorization between bigint binary bit
-	boolean both case cast char character check coalesce collate collation column concurrently constraint create cross
-	current_catalog current_date current_role current_schema current_time current_timestamp current_user dec decimal default
-	deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full grant greatest group
-	grouping having ilike in initially inner inout int integer intersect interval into is isnull join lateral leading least left
-	like limit localtime localtimestamp national natural nchar none normalize not notnull null nullif numeric offset on only or
-	order out outer overlaps overlay placing position precision primary real references returning right row select session_user
-	setof similar smallint some substring symmetric table tablesample then time timestamp to trailing treat trim true union unique
-	user using values varchar variadic verbose when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest
-	xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable`)
-
-func quoteMacro() string {
-	return `CREATE OR REPLACE MACRO skippr_quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') AND NOT list_contains(['` +
-		strings.Join(reservedWords, "', '") + `'], s) THEN s ELSE '"' || replace(s, '"', '""') || '"' END`
-}
-
-// quoteIdent quotes an identifier where SQL needs it.
-func quoteIdent(s string) string {
-	plain := s != "" && !slices.Contains(reservedWords, s)
-	for i, r := range s {
-		if r != '_' && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
-			plain = false
-		}
-	}
-	if plain {
-		return s
-	}
-	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-}
 
 // formatType is the macro behind format_type(oid, typmod), a CASE over the built-in
 // types and domains; the names with a modifier are put together in the engine.
