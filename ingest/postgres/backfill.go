@@ -68,11 +68,14 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 			return err
 		}
 		if e == nil {
-			name := fmt.Sprintf("%s%s%016x", st.Slot, temporarySuffix, s.ids.Uint64())
-			e, err = s.createSlot(ctx, conn, name, v.version, true)
+			s.logOpen(ctx, conn, st.Slot+temporarySuffix)
 		}
-		return err
+		return nil
 	})
+	if err == nil && e == nil {
+		name := fmt.Sprintf("%s%s%016x", st.Slot, temporarySuffix, s.ids.Uint64())
+		e, err = s.createSlot(ctx, name, b.version, true)
+	}
 	if e != nil {
 		defer closeNow(e.conn) // the holder has the snapshot by then, or we fail
 	}

@@ -142,6 +142,7 @@ func (k *countingSink) Idle(change.Position) error                      { return
 func (k *countingSink) StopTable(_ change.TableID, reason, _ string) error {
 	return fmt.Errorf("%s", reason)
 }
+
 func (k *countingSink) Commit(change.Position) error {
 	if k.builder.Rows() >= 1<<14 {
 		k.rows += int64(k.builder.Rows())
@@ -177,9 +178,14 @@ var benchColumns = []struct {
 	typmod int32
 	value  string
 }{
-	{"id", 20, -1, "123456789"}, {"name", 25, -1, "customer 123456789"}, {"total", 1700, (12<<16 | 2) + 4, "12345.67"},
-	{"at", 1184, -1, "2026-01-02 03:04:05.123456+00"}, {"paid", 16, -1, "t"},
-	{"note", 25, -1, "a somewhat longer text about order 123456789"}, {"weight", 701, -1, "3.25"}, {"day", 1082, -1, "2026-01-02"},
+	{"id", 20, -1, "123456789"},
+	{"name", 25, -1, "customer 123456789"},
+	{"total", 1700, (12<<16 | 2) + 4, "12345.67"},
+	{"at", 1184, -1, "2026-01-02 03:04:05.123456+00"},
+	{"paid", 16, -1, "t"},
+	{"note", 25, -1, "a somewhat longer text about order 123456789"},
+	{"weight", 701, -1, "3.25"},
+	{"day", 1082, -1, "2026-01-02"},
 }
 
 func benchTable(t testing.TB) (ingest.StreamTable, message) {

@@ -35,8 +35,10 @@ type rig struct {
 	setup  ingest.SetupResult
 }
 
-var rigs sync.Mutex
-var rigCount int
+var (
+	rigs     sync.Mutex
+	rigCount int
+)
 
 // newRig makes a database with the statements run in it, and a source for all tables.
 func newRig(t *testing.T, statements ...string) *rig {

@@ -55,7 +55,7 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
-	if err := joined(v.problems(st.Slot, true)); err != nil {
+	if err := joined(v.problems(true)); err != nil {
 		return ingest.SetupResult{}, err
 	}
 	id, err := s.identify(ctx)
@@ -88,7 +88,7 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
-	if err := joined(v.problems(s.cfg.slot, sl.exists)); err != nil {
+	if err := joined(v.problems(sl.exists)); err != nil {
 		return ingest.SetupResult{}, err
 	}
 	if sl.exists {
@@ -104,7 +104,8 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
-	e, err := s.createSlot(ctx, conn, s.cfg.slot, v.version, false)
+	s.logOpen(ctx, conn, s.cfg.slot)
+	e, err := s.createSlot(ctx, s.cfg.slot, v.version, false)
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
@@ -160,12 +161,8 @@ func (s *Source) identify(ctx context.Context) (identity, error) {
 	return identity{system: row[0], timeline: int32(timeline)}, nil
 }
 
-// createSlot makes a slot and keeps its snapshot. The server waits until every
-// transaction that is open now has ended, so that the slot misses none of their
-// changes.
-func (s *Source) createSlot(ctx context.Context, control *pgx.Conn, name string, version int,
-	temporary bool,
-) (*exporter, error) {
+// logOpen says that a slot about to be made must wait, if it must.
+func (s *Source) logOpen(ctx context.Context, control *pgx.Conn, name string) {
 	var open int
 	var oldest time.Duration
 	const openQuery = `SELECT count(*)::int4, coalesce(max(now() - xact_start), '0'::interval)
@@ -173,6 +170,12 @@ func (s *Source) createSlot(ctx context.Context, control *pgx.Conn, name string,
 	if err := control.QueryRow(ctx, openQuery).Scan(&open, &oldest); err == nil && open > 0 {
 		s.log.Info("slot waits for open transactions", env.KeySlot, name, env.KeyCount, open, env.KeyElapsed, oldest)
 	}
+}
+
+// createSlot makes a slot and keeps its snapshot. The server waits until every
+// transaction that is open now has ended, so that the slot misses none of their
+// changes.
+func (s *Source) createSlot(ctx context.Context, name string, version int, temporary bool) (*exporter, error) {
 	conn, err := s.dialReplication(ctx)
 	if err != nil {
 		return nil, err

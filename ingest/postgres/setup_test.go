@@ -139,10 +139,16 @@ func TestDiscover(t *testing.T) {
 		{"all", catalog.TableSelection{AllTables: true}, []string{"public.b", "public.d", "public.n: its replica identity is NOTHING, so updates and deletes are not in the source's log", "public.p", "public.u: the table is unlogged", "s.a"}},
 		{"schema", catalog.TableSelection{Schemas: []string{"s"}}, []string{"s.a"}},
 		{"except", catalog.TableSelection{AllTables: true, Except: []string{"public.n", "u", "s.a", "d"}}, []string{"public.b", "public.p"}},
-		{"tables", catalog.TableSelection{Tables: []catalog.SelectedTable{{Schema: "s", Name: "a", Columns: []string{"id"}}, {Name: "v"}, {Name: "none"}, {Name: "p1"}}},
-			[]string{"public.p1", "public.v: it is a view", "s.a", "public.none: the table does not exist at the source"}},
-		{"columns", catalog.TableSelection{Tables: []catalog.SelectedTable{{Schema: "s", Name: "a", Columns: []string{"x"}}, {Name: "d", Columns: []string{"id", "y"}}}},
-			[]string{`public.d: column "y" does not exist or is generated`, `s.a: key column "id" is not selected`}},
+		{
+			"tables",
+			catalog.TableSelection{Tables: []catalog.SelectedTable{{Schema: "s", Name: "a", Columns: []string{"id"}}, {Name: "v"}, {Name: "none"}, {Name: "p1"}}},
+			[]string{"public.p1", "public.v: it is a view", "s.a", "public.none: the table does not exist at the source"},
+		},
+		{
+			"columns",
+			catalog.TableSelection{Tables: []catalog.SelectedTable{{Schema: "s", Name: "a", Columns: []string{"x"}}, {Name: "d", Columns: []string{"id", "y"}}}},
+			[]string{`public.d: column "y" does not exist or is generated`, `s.a: key column "id" is not selected`},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

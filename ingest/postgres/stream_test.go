@@ -127,8 +127,11 @@ func TestStreamStopsOneTable(t *testing.T) {
 		{"dimensions", "CREATE TABLE a (id int PRIMARY KEY, v int[], w int)", []string{"INSERT INTO a VALUES (1, '{{1,2},{3,4}}', 1)"}, `column "v" is an array of several dimensions`},
 		{"bounds", "CREATE TABLE a (id int PRIMARY KEY, v int[])", []string{"INSERT INTO a VALUES (1, '[2:3]={1,2}')"}, `column "v" is an array whose first subscript is not 1`},
 		{"array element", "CREATE TABLE a (id int PRIMARY KEY, v date[], w int)", []string{"INSERT INTO a VALUES (1, '{2026-01-01,infinity}', 1)"}, `column "v" holds infinity`},
-		{"toast", "CREATE TABLE a (id int PRIMARY KEY, n int, v text); ALTER TABLE a ALTER v SET STORAGE EXTERNAL; INSERT INTO a VALUES (1, 1, repeat('x', 20000))",
-			[]string{"UPDATE a SET n = 2"}, `did not carry the large value of column "v"`},
+		{
+			"toast", "CREATE TABLE a (id int PRIMARY KEY, n int, v text); ALTER TABLE a ALTER v SET STORAGE EXTERNAL; INSERT INTO a VALUES (1, 1, repeat('x', 20000))",
+			[]string{"UPDATE a SET n = 2"},
+			`did not carry the large value of column "v"`,
+		},
 		{"add column", "CREATE TABLE a (id int PRIMARY KEY)", []string{"ALTER TABLE a ADD v int", "INSERT INTO a VALUES (1, 1)"}, `column "v" was added`},
 		{"drop column", "CREATE TABLE a (id int PRIMARY KEY, v int)", []string{"ALTER TABLE a DROP v", "INSERT INTO a VALUES (1)"}, `column "v" was dropped or renamed`},
 		{"rename column", "CREATE TABLE a (id int PRIMARY KEY, v int)", []string{"ALTER TABLE a RENAME v TO w", "INSERT INTO a VALUES (1, 1)"}, `column "v" was dropped or renamed`},

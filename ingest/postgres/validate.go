@@ -64,7 +64,7 @@ func (s *Source) Validate(ctx context.Context) ([]ingest.Finding, error) {
 			return err
 		}
 		out = append(out, ingest.Finding{Check: "connect", OK: true, Detail: fmt.Sprintf("server version %d", v.version)})
-		out = append(out, v.findings(s.cfg.slot)...)
+		out = append(out, v.findings()...)
 		tables, err := discover(ctx, conn, s.cfg.selection)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func publicationDetail(fix string) string {
 }
 
 // findings judges the server's settings and the role's rights.
-func (v settings) findings(slot string) []ingest.Finding {
+func (v settings) findings() []ingest.Finding {
 	role := quoteIdent(v.role)
 	check := func(name string, ok bool, detail, fix string) ingest.Finding {
 		if ok {
@@ -127,9 +127,9 @@ func (v settings) findings(slot string) []ingest.Finding {
 
 // problems are the findings that must be mended before a slot can be made. A free
 // slot is not asked for when ours exists, nor the right to create.
-func (v settings) problems(slot string, exists bool) []Problem {
+func (v settings) problems(exists bool) []Problem {
 	var out []Problem
-	for _, f := range v.findings(slot) {
+	for _, f := range v.findings() {
 		if f.OK || f.Check == "create right" || (exists && f.Check == "max_replication_slots") {
 			continue
 		}
