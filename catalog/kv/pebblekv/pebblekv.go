@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -212,7 +213,8 @@ func (l logger) Errorf(format string, args ...any) {
 // process ends and recovers at its next start.
 func (l logger) Fatalf(format string, args ...any) {
 	l.log.Error("key-value store broke", "error", lazy{format, args})
-	panic(fmt.Sprintf("key-value store: "+format, args...))
+	fmt.Fprintf(os.Stderr, "key-value store broke: "+format+"\n", args...)
+	os.Exit(1) // a panic could be recovered by whoever serves one client
 }
 
 // lazy formats a message only if it is logged.
