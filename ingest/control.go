@@ -96,6 +96,7 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 		if _, err := s.teardown(ctx, p); err != nil {
 			return err
 		}
+		ctx := context.WithoutCancel(ctx) // half a reset would leave the pipeline without its source's side
 		var tables []*catalog.Table
 		err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 			next, err := txn.PipelineByID(p.ID)
