@@ -163,9 +163,11 @@ func version(initdb string) int {
 }
 
 // script makes the cluster, says READY, waits for the end of its standard input,
-// which is the end of the test process, and clears up.
+// which is the end of the test process, and clears up. Signals to the whole process
+// group (Ctrl-C) are for the tests, not for it.
 const script = `
 set -e
+trap '' INT TERM HUP
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pgtest.XXXXXX")
 trap 'PATH="$1:$PATH" pg_ctl -D "$dir/data" -m immediate -w stop >/dev/null 2>&1; rm -rf "$dir"' EXIT
 "$1/initdb" -D "$dir/data" -A trust -U postgres -E UTF8 --no-locale --no-sync >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
