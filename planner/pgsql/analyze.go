@@ -21,7 +21,9 @@ type Resolver interface {
 type Relation struct {
 	Schema, Name string
 	OID          uint32
-	Columns      []RelationColumn
+	// IndexOID is the oid of the key's index, which is named NAME_pkey.
+	IndexOID uint32
+	Columns  []RelationColumn
 	// Key are the indexes of the key columns, in key order.
 	Key []int
 	// System says that the server makes the rows itself.

@@ -45,6 +45,11 @@ func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err 
 			schema = names[len(names)-2]
 		}
 		rel, err := a.relation(schema, name, -1)
+		if table, ok := strings.CutSuffix(name, "_pkey"); ok && err != nil {
+			if of, lost := a.relation(schema, table, -1); lost == nil && len(of.Key) > 0 {
+				return of.IndexOID, true, nil
+			}
+		}
 		if err != nil {
 			return 0, false, err
 		}

@@ -143,6 +143,11 @@ func (a *analyzer) bareColumn(name string, loc int32, s *scope) (expr, error) {
 			return a.wholeRow(it, loc, at), nil
 		}
 	}
+	if s != nil && len(s.items) == 1 {
+		if e, ok := rowProperty(s.items[0], name, loc); ok {
+			return e, nil
+		}
+	}
 	return expr{}, a.undefinedColumn(loc, fmt.Sprintf("\"%s\"", name))
 }
 
@@ -166,12 +171,10 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 			found = c
 		}
 		if found == nil {
-			if it.use != nil && name == "tableoid" {
-				return expr{
-					sql: fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), typ: plain(OIDOid), name: name, loc: loc,
-					con: true,
-				}, nil
+			if e, ok := rowProperty(it, name, loc); ok {
+				return e, nil
 			}
+
 			return expr{}, a.undefinedColumn(loc, table+"."+name)
 		}
 		return a.reference(found, loc, at), nil
@@ -181,6 +184,19 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 		q = schema + "." + table
 	}
 	return expr{}, a.errAt(loc, pgerr.New(codes.UndefinedTable, "missing FROM-clause entry for table \"%s\"", q))
+}
+
+// rowProperty is a system column of a relation's rows: tableoid, and xmin, which is
+// the same for all of them.
+func rowProperty(it *item, name string, loc int32) (expr, bool) {
+	if it.use == nil || name != "tableoid" && (name != "xmin" || !it.use.Relation.System) {
+		return expr{}, false
+	}
+	e := expr{sql: "CAST(1 AS BIGINT)", typ: plain(OIDXid), name: name, loc: loc, con: true}
+	if name == "tableoid" {
+		e.sql, e.typ = fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), plain(OIDOid)
+	}
+	return e, true
 }
 
 func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, error) {

@@ -12,17 +12,18 @@ const classOfName = `(SELECT arg_min(c.oid, coalesce(list_position(string_split(
 	ELSE list_contains(string_split({fact:search_path}, ','), n.nspname) END)`
 
 // nameOfClass is the text of a regclass: with its schema unless the search path finds
-// it, the number when it is no table's.
-const nameOfClass = `coalesce((SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
+// it, the number when it is no table's. The argument stands in it once, as it may be
+// large.
+const nameOfClass = `(SELECT coalesce((SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
 	ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(c.relname)) FROM {rel:pg_catalog.pg_class} c
-	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace WHERE c.oid = $1),
-	CASE WHEN $1 = 0 THEN '-' ELSE CAST($1 AS VARCHAR) END)`
+	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace WHERE c.oid = q.o),
+	CASE WHEN q.o = 0 THEN '-' ELSE CAST(q.o AS VARCHAR) END) FROM (SELECT $1 AS o) q)`
 
-const nameOfType = `CASE WHEN $1 = 0 THEN '-' ELSE CASE skippr_format_type($1, -1) WHEN '???' THEN
-	coalesce((SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
+const nameOfType = `(SELECT CASE WHEN q.o = 0 THEN '-' ELSE coalesce(nullif(skippr_type_name(q.o), '???'),
+	(SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
 	ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(t.typname)) FROM {rel:pg_catalog.pg_type} t
-	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace WHERE t.oid = $1), CAST($1 AS VARCHAR))
-	ELSE skippr_type_name($1) END END`
+	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace WHERE t.oid = q.o), CAST(q.o AS VARCHAR)) END
+	FROM (SELECT $1 AS o) q)`
 
 // names are the functions between names and object ids.
 func names() []planner.SystemFunction {
@@ -34,7 +35,7 @@ func names() []planner.SystemFunction {
 		fn("to_regnamespace", 4089, "(SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = skippr_name_part($1, 1))", oidText),
 		fn("to_regrole", 4096, "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = skippr_name_part($1, 1))", oidText),
 		fn("to_regtype", oidRegtype, `(SELECT min(t.oid) FROM {rel:pg_catalog.pg_type} t WHERE t.typname = skippr_name_part($1, 1)
-			OR list_contains([skippr_type_name(t.oid)], lower($1)))`, oidText),
+			OR skippr_type_name(t.oid) = lower($1))`, oidText),
 		fn("to_regproc", oidRegproc, "(SELECT min(p.oid) FROM {rel:pg_catalog.pg_proc} p WHERE p.proname = skippr_name_part($1, 1))", oidText),
 	}
 }

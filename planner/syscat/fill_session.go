@@ -1,0 +1,80 @@
+package syscat
+
+import (
+	"context"
+
+	"github.com/skipprd/skipprd/planner"
+)
+
+func fillSettings(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, s := range env.Settings {
+		r := row{
+			"name": s.Name, "setting": s.Value, "category": s.Category, "short_desc": s.Description, "context": string(s.Context),
+			"vartype": string(s.Kind), "source": s.Source, "boot_val": s.Default, "reset_val": s.Reset, "pending_restart": false,
+			"unit": orNull(s.Unit),
+		}
+		if len(s.Values) > 0 {
+			r["enumvals"] = s.Values
+		}
+		rows = append(rows, r)
+	}
+	return c.build("pg_catalog.pg_settings", rows)
+}
+
+func fillActivity(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	if env.Sessions == nil {
+		return nil, nil
+	}
+	var rows []row
+	for _, s := range env.Sessions() {
+		rows = append(rows, row{
+			"datid": oidDatabase, "datname": s.Database, "pid": s.PID, "usesysid": oidBootstrap, "usename": s.User,
+			"application_name": s.Application, "client_addr": s.RemoteAddr, "backend_start": s.StartedAt, "xact_start": s.TxStartedAt,
+			"query_start": s.QueryStartedAt, "state_change": s.ChangedAt, "state": s.State, "query": s.Query, "backend_type": "client backend",
+		})
+	}
+	return c.build("pg_catalog.pg_stat_activity", rows)
+}
+
+func fillStatDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	r := row{"datid": oidDatabase, "datname": env.Database, "stats_reset": env.Started}
+	if env.Sessions != nil {
+		r["numbackends"] = len(env.Sessions())
+	}
+	return c.build("pg_catalog.pg_stat_database", []row{r})
+}
+
+func fillPrepared(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, p := range env.Prepared {
+		types := make([]int64, len(p.Params))
+		for i, o := range p.Params {
+			types[i] = int64(o)
+		}
+		rows = append(rows, row{
+			"name": p.Name, "statement": p.SQL, "prepare_time": p.At, "from_sql": p.FromSQL, "generic_plans": 0, "custom_plans": 0,
+		})
+	}
+	return c.build("pg_catalog.pg_prepared_statements", rows)
+}
+
+func fillCursors(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, p := range env.Cursors {
+		rows = append(rows, row{
+			"name": p.Name, "statement": p.SQL, "is_holdable": p.Hold, "is_binary": false, "is_scrollable": false, "creation_time": p.At,
+		})
+	}
+	return c.build("pg_catalog.pg_cursors", rows)
+}
+
+func fillStatTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range env.Snapshot.AllTables() {
+		rows = append(rows, row{
+			"relid": planner.TableOID(t.ID), "schemaname": t.Schema, "relname": t.Name, "n_live_tup": env.Snapshot.LakeState(t.ID).Rows,
+		})
+	}
+	return c.build("pg_catalog.pg_stat_user_tables", rows)
+}
