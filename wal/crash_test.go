@@ -55,6 +55,9 @@ func position(p, n int) string { return fmt.Sprintf("%d/%d", p, n) }
 // some groups.
 func (w *world) live(t *testing.T) error {
 	w.fs.HaltAt = w.fs.Ops() + 20 + w.rng.IntN(400)
+	if w.rng.IntN(3) == 0 {
+		w.fs.HaltAt = w.fs.Ops() + 1 + w.rng.IntN(40) // often within the recovery
+	}
 	l, err := wal.Open(t.Context(), w.cfg, deps(w.wrap(w.fs), w.cat))
 	if errors.Is(err, crashfs.ErrCrashed) {
 		return nil
@@ -108,11 +111,15 @@ func (w *world) reclaim(t *testing.T, l *wal.Log) {
 	_ = l.Reclaim(t.Context(), []segment.Seq{seq}) // not sealed yet, or the machine is down
 }
 
-// crash restarts the machine: unsynced bytes, names and catalog entries are lost in
-// part.
+// crash ends the process or the machine. Of what was not synced, names and catalog
+// entries as well as bytes, a machine loses a part.
 func (w *world) crash() {
 	keep := []float64{0, 0.5, 1, w.rng.Float64()}[w.rng.IntN(4)]
-	w.fs = w.fs.Crash(w.rng, keep)
+	if w.rng.IntN(3) == 0 {
+		w.fs = w.fs.Kill()
+	} else {
+		w.fs = w.fs.Crash(w.rng, keep)
+	}
 	n := len(w.cat.groups)
 	w.cat = w.cat.clone(w.synced + w.rng.IntN(n-w.synced+1))
 }
@@ -158,16 +165,25 @@ func (w *world) check(t *testing.T) error {
 	return nil
 }
 
+// answered counts what recovery publishes as acknowledged, as a source does: it goes
+// on behind it.
+func (w *world) answered() {
+	for _, g := range w.cat.all() {
+		w.acked[string(g.Position)] = true
+	}
+}
+
 // crashes runs a world through a few crashes.
 func crashes(t *testing.T, seed uint64, prepare func(*world)) error {
 	w := newWorld(seed)
 	if prepare != nil {
 		prepare(w)
 	}
-	for range 1 + w.rng.IntN(3) {
+	for range 1 + w.rng.IntN(5) {
 		if err := w.live(t); err != nil {
 			return err
 		}
+		w.answered()
 		w.crash()
 	}
 	return w.check(t)

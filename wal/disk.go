@@ -213,7 +213,13 @@ func (d *disk) discard(e protocol.Discard) protocol.Discarded {
 }
 
 func (d *disk) list() protocol.Listed {
-	files, err := d.fs.List(d.cfg.Dir)
+	// The names that a dead process left may not be durable: a file could be reused
+	// under a new name and found under its old one after a crash.
+	err := d.fs.SyncDir(d.cfg.Dir)
+	var files []FileInfo
+	if err == nil {
+		files, err = d.fs.List(d.cfg.Dir)
+	}
 	if err != nil {
 		return protocol.Listed{Err: fmt.Errorf("list %s: %w", d.cfg.Dir, err)}
 	}
@@ -242,13 +248,28 @@ func (d *disk) readMarker(e protocol.ReadMarker) protocol.MarkerRead {
 	return protocol.MarkerRead{Seq: e.Seq, Data: b, Err: err}
 }
 
+// readBody reads a body. One that is read whole is not sealed: its writer died, and
+// what it wrote may sit in the system's cache only. It is made durable first, or a
+// group could be published, acknowledged and then lost; and read past the cache, which
+// after a failed sync holds what the disk does not.
 func (d *disk) readBody(e protocol.ReadBody) protocol.BodyRead {
-	n := int64(e.Bytes)
+	name, n, mode := bodyName(d.cfg.Dir, e.Seq), int64(e.Bytes), ReadOnly
 	if n == 0 {
-		n = segment.BodyBytesMax
+		if err := d.syncFile(name); err != nil {
+			return protocol.BodyRead{Seq: e.Seq, Err: fmt.Errorf("sync %s: %w", name, err)}
+		}
+		n, mode = segment.BodyBytesMax, ReadFresh
 	}
-	b, err := d.read(bodyName(d.cfg.Dir, e.Seq), n, ReadOnly)
+	b, err := d.read(name, n, mode)
 	return protocol.BodyRead{Seq: e.Seq, Data: b, Err: err}
+}
+
+func (d *disk) syncFile(name string) error {
+	f, err := d.fs.Open(name, ReadWrite)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // read returns at most the first n bytes of a file.

@@ -6,7 +6,7 @@
 // removals whose directory was not synced. A sync that is made to fail drops what it
 // should have written, as Linux does: reads still see it, the disk never will.
 //
-// For tests. Reading order: FS, Op, Crash.
+// For tests. Reading order: FS, Op, Crash, Kill.
 package crashfs
 
 import (
@@ -152,6 +152,19 @@ func (f *FS) Crash(r *rand.Rand, keep float64) *FS {
 	return out
 }
 
+// Kill halts the file system for its process alone and returns what the next one
+// finds: everything that was written, durable or not.
+func (f *FS) Kill() *FS {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.down = true
+	out := New()
+	out.SkipSync, out.SkipSyncDir = f.SkipSync, f.SkipSyncDir
+	out.mu.names, out.mu.durable, out.mu.pending = f.mu.names, f.mu.durable, f.mu.pending
+	out.mu.space = f.mu.space
+	return out
+}
+
 func sortedNames(m map[string]*inode) []string {
 	names := make([]string, 0, len(m))
 	for n := range m {
@@ -190,6 +203,20 @@ func (n *inode) crash(r *rand.Rand, keep float64) *inode {
 		}
 	}
 	return &inode{data: append([]byte(nil), out...), disk: out, dirty: map[int]bool{}}
+}
+
+// evict forgets what the cache has and the disk need not be told.
+func (n *inode) evict() {
+	for s := 0; s*sectorBytes < len(n.data); s++ {
+		from, to := s*sectorBytes, min((s+1)*sectorBytes, len(n.data))
+		if n.dirty[s] {
+			continue
+		}
+		clear(n.data[from:to])
+		if from < len(n.disk) {
+			copy(n.data[from:to], n.disk[from:])
+		}
+	}
 }
 
 // startLocked counts the operation and says whether it may happen.
@@ -276,6 +303,9 @@ func (f *FS) Open(name string, mode wal.OpenMode) (wal.File, error) {
 		f.mu.pending = append(f.mu.pending, dirOp{dir: filepath.Dir(name), to: name, ino: ino})
 	case ino == nil:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	if mode == wal.ReadFresh {
+		ino.evict()
 	}
 	return &file{fs: f, name: name, ino: ino}, nil
 }

@@ -90,7 +90,13 @@ func (f *file) growLocked(n int64) error {
 func (f *file) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
+	if f.fs.mu.down {
+		return ErrCrashed
+	}
 	if err := f.startLocked(OpSync); err != nil {
+		if f.fs.mu.down {
+			return err
+		}
 		// The pages are clean now: no later sync writes them.
 		clear(f.ino.dirty)
 		return err

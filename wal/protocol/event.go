@@ -130,7 +130,9 @@ type (
 	List struct{}
 	// ReadMarker reads a marker.
 	ReadMarker struct{ Seq segment.Seq }
-	// ReadBody reads the first Bytes of a body, or all of it when Bytes is zero.
+	// ReadBody reads the first Bytes of a body, or all of it when Bytes is zero. In the
+	// latter case the body is not sealed, and is made durable before it is read, since
+	// what is found in it is going to be published.
 	ReadBody struct {
 		Seq   segment.Seq
 		Bytes uint32
