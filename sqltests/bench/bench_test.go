@@ -4,17 +4,17 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
@@ -53,196 +53,59 @@ func server(t *testing.T, args ...string) *harness.Server {
 	return s
 }
 
+// slots counts replication slots, whose names are the PostgreSQL server's.
+var slots atomic.Int64
+
+// create makes the pipeline p of all tables of a source and copies them. Its slot goes
+// when the test ends, so that the source need not keep its log for it.
+func create(t *testing.T, s *harness.Server, dsn string) {
+	t.Helper()
+	harness.Exec(t, s.DSN, fmt.Sprintf("CREATE PIPELINE p FROM POSTGRES %s FOR ALL TABLES WITH (slot_name = bench_%d_%d)",
+		quoted(dsn), os.Getpid(), slots.Add(1)))
+	harness.Exec(t, s.DSN, "SYNC PIPELINE p UNTIL CAUGHT UP")
+}
+
+// finish drops the pipeline with its slot and stops the server.
+func finish(t *testing.T, s *harness.Server) {
+	t.Helper()
+	harness.Exec(t, s.DSN, "DROP PIPELINE p")
+	s.Stop()
+}
+
+// median of a copy of v.
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	if len(v) == 0 {
+		return 0
+	}
+	return v[len(v)/2]
+}
+
 // row prints one line of a result table.
 func row(t testing.TB, name, format string, args ...any) {
 	t.Helper()
 	fmt.Printf("| %s | %s |\n", name, fmt.Sprintf(format, args...))
 }
 
-// TestBenchBackfill copies one table whole.
-func TestBenchBackfill(t *testing.T) {
-	pg := begin(t)
-	rows := number("SKIPPRD_BENCH_ROWS", 2_000_000)
-	for _, c := range []struct{ name, create string }{
-		{"4 columns (pgbench_accounts)", `CREATE TABLE t AS SELECT i::int AS id, (i % 10)::int AS bid, 0::int AS balance, repeat(' ', 84)::char(84) AS filler FROM generate_series(1, %d) i`},
-		{"8 columns of mixed types", `CREATE TABLE t AS SELECT i::bigint AS id, (i % 1000)::int AS k, i * 0.5::float8 AS f, (i * 1.01)::numeric(18,4) AS n,
-			now() + i * interval '1 ms' AS at, current_date AS d, 'some text ' || i AS s, i % 2 = 0 AS b FROM generate_series(1, %d) i`},
-	} {
-		dsn := pg.CreateDatabase(t)
-		harness.Exec(t, dsn, fmt.Sprintf(c.create, rows), "ALTER TABLE t ADD PRIMARY KEY (id)", "VACUUM ANALYZE t")
-		s := server(t)
-		before, began := cpu(t, s.PID()), time.Now()
-		harness.Exec(t, s.DSN, "CREATE PIPELINE p FROM POSTGRES "+quoted(dsn)+" FOR ALL TABLES", "SYNC PIPELINE p UNTIL CAUGHT UP")
-		used, wall := cpu(t, s.PID())-before, time.Since(began).Seconds()
-		row(t, "backfill into the log, "+c.name, "%.0fk rows per CPU-second, %.0fk rows/s, peak %d MB",
-			float64(rows)/used/1e3, float64(rows)/wall/1e3, harness.PeakBytes(s.PID())>>20)
-		harness.Exec(t, s.DSN, "ALTER PIPELINE p COMPACT")
-		used, wall = cpu(t, s.PID())-before, time.Since(began).Seconds()
-		row(t, "… and into Iceberg", "%.0fk rows per CPU-second, %.0fk rows/s, peak %d MB",
-			float64(rows)/used/1e3, float64(rows)/wall/1e3, harness.PeakBytes(s.PID())>>20)
-		s.Stop()
-	}
-}
-
-// TestBenchCatchUp streams changes that piled up while the pipeline was paused.
-func TestBenchCatchUp(t *testing.T) {
-	pg := begin(t)
-	changes := number("SKIPPRD_BENCH_CHANGES", 300_000)
-	for _, perTx := range []int{1, 10, 1000} {
-		n := changes
-		if perTx == 1 {
-			n = changes / 3
-		}
-		dsn := pg.CreateDatabase(t)
-		harness.Exec(t, dsn, "CREATE TABLE t (id bigint PRIMARY KEY, k int, v text, at timestamptz)")
-		s := server(t, "--commit-interval", "1h")
-		harness.Exec(t, s.DSN, "CREATE PIPELINE p FROM POSTGRES "+quoted(dsn)+" FOR ALL TABLES", "SYNC PIPELINE p UNTIL CAUGHT UP", "ALTER PIPELINE p PAUSE")
-		harness.Exec(t, dsn, fmt.Sprintf(`DO $$ BEGIN FOR i IN 0..%d LOOP
-			INSERT INTO t SELECT i * %d + g, g, 'value ' || g, now() FROM generate_series(1, %d) g; COMMIT; END LOOP; END $$`, n/perTx-1, perTx, perTx))
-		before, began := cpu(t, s.PID()), time.Now()
-		harness.Exec(t, s.DSN, "ALTER PIPELINE p RESUME", "SYNC PIPELINE p UNTIL CAUGHT UP")
-		used, wall := cpu(t, s.PID())-before, time.Since(began).Seconds()
-		if got, err := harness.Text(s.DSN, "SELECT count(*) FROM p.t"); err != nil || got != fmt.Sprint(n) {
-			t.Fatalf("%s rows arrived, %v; want %d", got, err, n)
-		}
-		row(t, fmt.Sprintf("catch-up, %d rows a transaction", perTx), "%.0fk changes per CPU-second, %.0fk changes/s, peak %d MB",
-			float64(n)/used/1e3, float64(n)/wall/1e3, harness.PeakBytes(s.PID())>>20)
-		s.Stop()
-	}
-}
-
-// TestBenchLatency measures from a commit at the source to the first SELECT that sees
-// it, while changes come at a steady rate.
-func TestBenchLatency(t *testing.T) {
-	pg := begin(t)
-	for _, rate := range []int{1000, 5000} {
-		dsn := pg.CreateDatabase(t)
-		harness.Exec(t, dsn, "CREATE TABLE t (id bigint PRIMARY KEY, v text)", "CREATE TABLE mark (id bigint PRIMARY KEY)")
-		s := server(t, "--commit-interval", "10s")
-		harness.Exec(t, s.DSN, "CREATE PIPELINE p FROM POSTGRES "+quoted(dsn)+" FOR ALL TABLES", "SYNC PIPELINE p UNTIL CAUGHT UP")
-		lat := latencies(t, s, dsn, rate, time.Duration(number("SKIPPRD_BENCH_SECONDS", 20))*time.Second)
-		if len(lat) == 0 {
-			t.Fatal("no commit was seen")
-		}
-		slices.Sort(lat)
-		at := func(q float64) time.Duration { return lat[int(q*float64(len(lat)-1))].Round(time.Millisecond / 10) }
-		row(t, fmt.Sprintf("commit to visible at %d changes/s", rate), "p50 %v, p90 %v, p99 %v, max %v over %d commits", at(.5), at(.9), at(.99), at(1), len(lat))
-		s.Stop()
-	}
-}
-
-// latencies writes at rate in transactions of ten and, beside it, a mark every 50 ms
-// whose commit time is noted; a reader polls for the newest mark.
-func latencies(t *testing.T, s *harness.Server, dsn string, rate int, d time.Duration) []time.Duration {
+// profile records where the server's time goes, by perf(1), into
+// SKIPPRD_BENCH_PERF/name.perf, until the returned function is called.
+func profile(t testing.TB, s *harness.Server, name string) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	var mu sync.Mutex
-	committed := map[int64]time.Time{}
-	var wg sync.WaitGroup
-	wg.Go(func() { writeAtRate(ctx, t, dsn, rate) })
-	wg.Go(func() {
-		conn := harness.Connect(t, dsn)
-		for id := int64(1); ctx.Err() == nil; id++ {
-			if _, err := conn.Exec(ctx, "INSERT INTO mark VALUES ($1)", id); err != nil {
-				return
-			}
-			mu.Lock()
-			committed[id] = time.Now()
-			mu.Unlock()
-			wait(ctx, 50*time.Millisecond)
-		}
-	})
-	var out []time.Duration
-	conn := harness.Connect(t, s.DSN)
-	for seen := int64(0); ctx.Err() == nil; {
-		var newest int64
-		if err := conn.QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM p.mark").Scan(&newest); err != nil {
-			break
-		}
-		now := time.Now()
-		mu.Lock()
-		for ; seen < newest; seen++ {
-			if at, ok := committed[seen+1]; ok {
-				out = append(out, max(0, now.Sub(at)))
-			}
-		}
-		mu.Unlock()
+	dir := os.Getenv("SKIPPRD_BENCH_PERF")
+	if dir == "" {
+		return func() {}
 	}
-	wg.Wait()
-	return out
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+	var pids []string
+	for _, p := range append([]int{s.PID()}, harness.Children(s.PID())...) {
+		pids = append(pids, strconv.Itoa(p))
 	}
-}
-
-func writeAtRate(ctx context.Context, t *testing.T, dsn string, rate int) {
-	conn := harness.Connect(t, dsn)
-	const perTx = 10
-	began := time.Now()
-	for i := 0; ctx.Err() == nil; i++ {
-		due := began.Add(time.Duration(i) * perTx * time.Second / time.Duration(rate))
-		if d := time.Until(due); d > 0 {
-			wait(ctx, d)
-		}
-		sql := fmt.Sprintf("INSERT INTO t SELECT %d + g, 'value' FROM generate_series(1, %d) g ON CONFLICT (id) DO UPDATE SET v = 'again'", i%20000*perTx, perTx)
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			return
-		}
+	cmd := exec.Command("perf", "record", "-q", "-F", "499", "-g", "-o", filepath.Join(dir, name+".perf"), "-p", strings.Join(pids, ","))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-}
-
-const wireColumns = `i::bigint AS id, (i % 1000)::int AS k, i * 0.5::float8 AS f, (i * 1.01)::numeric(18,4) AS n,
-	'2026-01-01 00:00:00+00'::timestamptz + i * interval '1 ms' AS at, '2026-01-01'::date + (i % 365)::int AS d, 'some text ' || i AS s, i % 2 = 0 AS b`
-
-// TestBenchWire reads a whole table over the wire from us and from PostgreSQL.
-func TestBenchWire(t *testing.T) {
-	pg := begin(t)
-	rows := number("SKIPPRD_BENCH_ROWS", 2_000_000)
-	dsn := pg.CreateDatabase(t)
-	harness.Exec(t, dsn, fmt.Sprintf("CREATE TABLE t AS SELECT %s FROM generate_series(1, %d) i", wireColumns, rows),
-		"ALTER TABLE t ADD PRIMARY KEY (id)", "VACUUM ANALYZE t")
-	s := server(t)
-	harness.Exec(t, s.DSN, "CREATE PIPELINE p FROM POSTGRES "+quoted(dsn)+" FOR ALL TABLES", "SYNC PIPELINE p UNTIL CAUGHT UP", "ALTER PIPELINE p COMPACT")
-	for _, format := range []int16{0, 1} {
-		name := []string{"text", "binary"}[format]
-		theirs := wireCost(t, dsn, "SELECT * FROM t", format, rows, 0)
-		ours := wireCost(t, s.DSN, "SELECT * FROM p.t", format, rows, s.PID())
-		row(t, "wire, "+name, "%.2fM rows per CPU-second, PostgreSQL %.2fM: %.1f times", float64(rows)/ours/1e6, float64(rows)/theirs/1e6, theirs/ours)
+	time.Sleep(300 * time.Millisecond) // perf says nothing when it is ready
+	return func() {
+		_ = cmd.Process.Signal(syscall.SIGINT) // it writes its file and ends
+		_ = cmd.Wait()                         // by that signal
 	}
-}
-
-// wireCost reads a query whole and returns the server's CPU-seconds: of pid, or of the
-// session's PostgreSQL backend.
-func wireCost(t *testing.T, dsn, sql string, format int16, rows, pid int) float64 {
-	t.Helper()
-	best := 0.0
-	for range 3 {
-		conn, err := pgx.Connect(t.Context(), dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := pid
-		if p == 0 {
-			p = int(conn.PgConn().PID())
-		}
-		before := cpu(t, p)
-		rr := conn.PgConn().ExecParams(t.Context(), sql, nil, nil, nil, []int16{format})
-		n := 0
-		for rr.NextRow() {
-			n++
-		}
-		if _, err := rr.Close(); err != nil || n != rows {
-			t.Fatalf("%s: %d rows, %v", sql, n, err)
-		}
-		if used := cpu(t, p) - before; best == 0 || used < best {
-			best = used
-		}
-		_ = conn.Close(t.Context()) // read to the end
-	}
-	return best
 }

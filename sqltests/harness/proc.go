@@ -15,7 +15,7 @@ const ticksPerSecond = 100
 // children, since it began.
 func CPUSeconds(pid int) (float64, error) {
 	total := 0.0
-	for _, p := range append([]int{pid}, children(pid)...) {
+	for _, p := range append([]int{pid}, Children(pid)...) {
 		f, err := statFields(p)
 		if err != nil {
 			if p == pid {
@@ -48,8 +48,8 @@ func statFields(pid int) ([]string, error) {
 	return f, nil
 }
 
-// children are the processes whose parent is pid, and theirs.
-func children(pid int) []int {
+// Children are the processes whose parent is pid, and theirs.
+func Children(pid int) []int {
 	var out []int
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
@@ -62,7 +62,7 @@ func children(pid int) []int {
 		}
 		for _, w := range strings.Fields(string(b)) {
 			if n, err := strconv.Atoi(w); err == nil {
-				out = append(append(out, n), children(n)...)
+				out = append(append(out, n), Children(n)...)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func children(pid int) []int {
 // PeakBytes is the sum of the largest resident sizes of a process and its children.
 func PeakBytes(pid int) int64 {
 	var total int64
-	for _, p := range append([]int{pid}, children(pid)...) {
+	for _, p := range append([]int{pid}, Children(pid)...) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))
 		if err != nil {
 			continue
