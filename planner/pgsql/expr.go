@@ -142,9 +142,13 @@ func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
 		return expr{}, err
 	}
 	var e expr
-	if arr := n.Arg.GetAArrayExpr(); arr != nil && to.isArray() {
+	f := n.Arg.GetAConst().GetFval()
+	switch arr := n.Arg.GetAArrayExpr(); {
+	case arr != nil && to.isArray():
 		e, err = a.arrayExpr(arr, s, &to)
-	} else {
+	case f != nil && (to.OID == OIDFloat8 || to.OID == OIDFloat4): // no digits limit there
+		e = expr{typ: plain(OIDUnknown), loc: n.Arg.GetAConst().Location, con: true, scale: -1, lit: &f.Fval}
+	default:
 		e, err = a.expr(n.Arg, s)
 	}
 	if err != nil {

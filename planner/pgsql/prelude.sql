@@ -64,6 +64,12 @@ CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: ste
 CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[]);
 CREATE OR REPLACE MACRO skippr_json_typeof(x) AS CASE json_type(x) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' 
   WHEN 'VARCHAR' THEN 'string' WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE 'number' END;
+-- The engine writes JSON without spaces; jsonb's text has one after each comma and
+-- colon that is not inside a string.
+CREATE OR REPLACE MACRO skippr_jsonb_text(x) AS 
+  regexp_replace(x, '((?:"(?:[^"\\]|\\.)*"|[^",:])+)([,:])', '\1\2 ', 'g');
+CREATE OR REPLACE MACRO skippr_jsonb_value(x, p) AS CASE WHEN json_type(x, p) IN ('OBJECT', 'ARRAY') 
+  THEN skippr_jsonb_text(json_extract_string(x, p)) ELSE json_extract_string(x, p) END;
 -- PostgreSQL stays with a unit up to 10240 of it, and rounds to the next.
 CREATE OR REPLACE MACRO skippr_size(x) AS CASE WHEN abs(x) < 10240 THEN x || ' bytes' 
   WHEN abs(x) < 10485248 THEN CAST(round(x / 1024.0) AS BIGINT) || ' kB' 

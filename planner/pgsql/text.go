@@ -97,6 +97,13 @@ func (a *analyzer) jsonPath(op string, l, r expr, loc int32) (expr, error) {
 		// A JSON null is SQL's NULL; the engine's function agrees.
 		out.sql = fn + "(" + l.sql + ", " + path + ")"
 	}
+	if l.typ.OID == OIDJSONB { // its text has a space after each comma and colon
+		macro := "skippr_jsonb_text(" + out.sql + ")"
+		if fn == "json_extract_string" {
+			macro = "skippr_jsonb_value(" + l.sql + ", " + path + ")"
+		}
+		out.sql = macro
+	}
 	return out, nil
 }
 
