@@ -31,9 +31,12 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 		SQL: strings.ReplaceAll(a.SQL, pgsql.NowMark, now), Params: params, Output: out,
 		Settings: map[string]string{"TimeZone": s.values.Value("TimeZone")},
 	}
-	env := s.systemEnv(snap, s.engine.namesOf(snap))
+	var env *SystemEnv // made for the first system relation: it is not for nothing
 	var pins []pinned
 	for _, u := range a.Uses {
+		if u.Relation.System && env == nil {
+			env = s.systemEnv(snap, s.engine.namesOf(snap))
+		}
 		r, p, err := s.engine.relation(ctx, snap, u, env)
 		if err != nil {
 			return nil, nil, err

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -301,15 +302,19 @@ func Lookup(name string) (*Setting, bool) {
 	return s, ok
 }
 
-// All returns all settings, sorted by name as SHOW ALL does.
-func All() []*Setting {
-	out := make([]*Setting, 0, len(registry()))
-	for _, s := range registry() {
-		out = append(out, s)
-	}
+// sorted holds all settings, by name as SHOW ALL sorts them.
+var sorted = sync.OnceValue(func() []*Setting {
+	out := slices.Collect(maps.Values(registry()))
 	slices.SortFunc(out, func(a, b *Setting) int {
-		return strings.Compare(strings.ToLower(a.Name),
-			strings.ToLower(b.Name))
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 	})
 	return out
-}
+})
+
+// reported holds the settings whose changes are told to the client, by name.
+var reported = sync.OnceValue(func() []*Setting {
+	return slices.DeleteFunc(All(), func(s *Setting) bool { return !s.Reported })
+})
+
+// All returns all settings, sorted by name as SHOW ALL does.
+func All() []*Setting { return slices.Clone(sorted()) }

@@ -212,10 +212,7 @@ func (v *Values) Reported() map[string]string {
 // sorted by name, and counts them as told.
 func (v *Values) Changes() []Shown {
 	var out []Shown
-	for _, s := range All() {
-		if !s.Reported {
-			continue
-		}
+	for _, s := range reported() {
 		if now := v.Value(s.Name); now != v.told[s.Name] {
 			v.told[s.Name] = now
 			out = append(out, Shown{Setting: s, Value: now})
@@ -227,7 +224,7 @@ func (v *Values) Changes() []Shown {
 // All returns every registered setting with its value, sorted by name.
 func (v *Values) All() []Shown {
 	var out []Shown
-	for _, s := range All() {
+	for _, s := range sorted() {
 		key := strings.ToLower(s.Name)
 		sh := Shown{Setting: s, Value: v.Value(key), Source: "default", Reset: v.base[key]}
 		if sh.Reset != s.Default {
