@@ -2,6 +2,7 @@ package syscat
 
 import (
 	"context"
+	"net"
 
 	"github.com/skipprd/skipprd/planner"
 )
@@ -28,11 +29,15 @@ func fillActivity(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 	}
 	var rows []row
 	for _, s := range env.Sessions() {
-		rows = append(rows, row{
+		r := row{
 			"datid": oidDatabase, "datname": s.Database, "pid": s.PID, "usesysid": oidBootstrap, "usename": s.User,
-			"application_name": s.Application, "client_addr": s.RemoteAddr, "backend_start": s.StartedAt, "xact_start": s.TxStartedAt,
+			"application_name": s.Application, "backend_start": s.StartedAt, "xact_start": s.TxStartedAt,
 			"query_start": s.QueryStartedAt, "state_change": s.ChangedAt, "state": s.State, "query": s.Query, "backend_type": "client backend",
-		})
+		}
+		if host, port, err := net.SplitHostPort(s.RemoteAddr); err == nil {
+			r["client_addr"], r["client_port"] = host, port
+		}
+		rows = append(rows, r)
 	}
 	return c.build("pg_catalog.pg_stat_activity", rows)
 }
