@@ -244,11 +244,34 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 		targets = append(targets, target{name: "ordinality", expr: expr{typ: plain(OIDInt8), scale: -1}})
 		sql += ", generate_subscripts(" + strings.TrimSuffix(strings.TrimPrefix(e.sql, "unnest("), ")") + ", 1) AS c2"
 	}
+	if series, ok := seriesScan(e.sql, call.GetFuncCall()); ok && !n.Ordinality {
+		sql = series
+	}
 	it.columns = targetColumns(targets, alias, it)
 	if err := a.renameColumns(it, n.Alias, -1); err != nil {
 		return nil, err
 	}
 	return &source{sql: "LATERAL (SELECT " + sql + ") AS " + alias, items: []*item{it}, columns: it.columns}, nil
+}
+
+// seriesScan turns generate_series over integer constants into the engine's table
+// function, which makes rows as they are asked for; the list that unnest takes would
+// be made whole first, out of reach of cancellation.
+func seriesScan(sql string, call *pg.FuncCall) (string, bool) {
+	for _, arg := range call.GetArgs() {
+		if c := arg.GetAConst(); c == nil || c.GetIval() == nil && c.GetFval() == nil {
+			return "", false
+		}
+	}
+	if rest, ok := strings.CutPrefix(sql, "unnest(CAST(generate_series("); ok {
+		if args, ok := strings.CutSuffix(rest, ") AS INTEGER[]))"); ok {
+			return "CAST(generate_series AS INTEGER) AS c1 FROM generate_series(" + args + ")", true
+		}
+	}
+	if rest, ok := strings.CutPrefix(sql, "unnest(generate_series("); ok {
+		return "generate_series AS c1 FROM generate_series(" + strings.TrimSuffix(rest, ")"), true
+	}
+	return "", false
 }
 
 // relationFunction is a call without arguments of a function that a system relation

@@ -67,7 +67,7 @@ CREATE OR REPLACE MACRO skippr_json_typeof(x) AS CASE json_type(x) WHEN 'OBJECT'
 -- The engine writes JSON without spaces; jsonb's text has one after each comma and
 -- colon that is not inside a string.
 CREATE OR REPLACE MACRO skippr_jsonb_text(x) AS 
-  regexp_replace(x, '((?:"(?:[^"\\]|\\.)*"|[^",:])+)([,:])', '\1\2 ', 'g');
+  rtrim(regexp_replace(x, '((?:"(?:[^"\\]|\\.)*"|[^",:])+)([,:]|$)', '\1\2 ', 'g'), ' ');
 CREATE OR REPLACE MACRO skippr_jsonb_value(x, p) AS CASE WHEN json_type(x, p) IN ('OBJECT', 'ARRAY') 
   THEN skippr_jsonb_text(json_extract_string(x, p)) ELSE json_extract_string(x, p) END;
 -- PostgreSQL stays with a unit up to 10240 of it, and rounds to the next.

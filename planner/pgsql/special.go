@@ -230,6 +230,9 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		return out, nil
 	case name == "pg_typeof" && len(args) == 1:
 		out.typ, out.sql = plain(OIDRegtype), fmt.Sprintf("CAST(%d AS BIGINT)", args[0].typ.OID)
+		if e := &args[0]; !e.con && e.sql != "" { // an aggregate in it still makes one row of many
+			out.con, out.sql = false, "CASE WHEN "+e.sql+" IS NULL THEN "+out.sql+" ELSE "+out.sql+" END"
+		}
 		return out, nil
 	case name == "current_schemas" && len(args) == 1:
 		var parts []string
