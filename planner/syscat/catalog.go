@@ -3,6 +3,7 @@ package syscat
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -61,7 +62,9 @@ func New(deps Deps) (*Catalog, error) {
 		c.shapes[own.schema+"."+own.name] = own.shape()
 		c.fills[own.schema+"."+own.name] = own.fill
 	}
-	for key, f := range postgresFills() {
+	fills := postgresFills()
+	maps.Copy(fills, statFills())
+	for key, f := range fills {
 		if c.shapes[key] == nil {
 			return nil, fmt.Errorf("fill %s: there is no such relation", key)
 		}

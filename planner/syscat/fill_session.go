@@ -42,14 +42,6 @@ func fillActivity(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 	return c.build("pg_catalog.pg_stat_activity", rows)
 }
 
-func fillStatDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	r := row{"datid": oidDatabase, "datname": env.Database, "stats_reset": env.Started}
-	if env.Sessions != nil {
-		r["numbackends"] = len(env.Sessions())
-	}
-	return c.build("pg_catalog.pg_stat_database", []row{r})
-}
-
 func fillPrepared(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, p := range env.Prepared {
@@ -72,14 +64,4 @@ func fillCursors(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 		})
 	}
 	return c.build("pg_catalog.pg_cursors", rows)
-}
-
-func fillStatTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
-		rows = append(rows, row{
-			"relid": planner.TableOID(t.ID), "schemaname": t.Schema, "relname": t.Name, "n_live_tup": env.Snapshot.LakeState(t.ID).Rows,
-		})
-	}
-	return c.build("pg_catalog.pg_stat_user_tables", rows)
 }
