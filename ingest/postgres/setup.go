@@ -3,9 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
+	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/ingest"
@@ -150,15 +150,11 @@ func (s *Source) identify(ctx context.Context) (identity, error) {
 		return identity{}, err
 	}
 	defer closeNow(conn)
-	row, err := oneRow(ctx, conn, "IDENTIFY_SYSTEM")
+	id, err := pglogrepl.IdentifySystem(ctx, conn)
 	if err != nil {
 		return identity{}, unavailable("identify system", err)
 	}
-	timeline, err := strconv.ParseInt(row[1], 10, 32)
-	if err != nil {
-		return identity{}, fmt.Errorf("identify system: %w", err)
-	}
-	return identity{system: row[0], timeline: int32(timeline)}, nil
+	return identity{system: id.SystemID, timeline: id.Timeline}, nil
 }
 
 // logOpen says that a slot about to be made must wait, if it must.
@@ -180,17 +176,17 @@ func (s *Source) createSlot(ctx context.Context, name string, version int, tempo
 	if err != nil {
 		return nil, err
 	}
-	row, err := oneRow(ctx, conn, createSlotCommand(name, version, temporary))
+	made, err := pglogrepl.ParseCreateReplicationSlot(conn.Exec(ctx, createSlotCommand(name, version, temporary)))
 	if err != nil {
 		closeNow(conn)
 		return nil, slotError("make slot "+name, err)
 	}
-	point, err := parseLSN(pos(row[1]))
-	if err != nil || len(row) < 3 || row[2] == "" {
+	point, err := parseLSN(pos(made.ConsistentPoint))
+	if err != nil || made.SnapshotName == "" {
 		closeNow(conn)
 		return nil, fmt.Errorf("make slot %s: the server exported no snapshot", name)
 	}
-	return &exporter{conn: conn, snapshot: row[2], point: point}, nil
+	return &exporter{conn: conn, snapshot: made.SnapshotName, point: point}, nil
 }
 
 func createSlotCommand(name string, version int, temporary bool) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -106,14 +107,15 @@ func (s *Source) startReplication(ctx context.Context, st *state, start LSN) (*p
 	for i, p := range st.Publications {
 		names[i] = quoteIdent(p)
 	}
-	sql := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (proto_version '1', publication_names %s)",
-		quoteIdent(st.Slot), start, quoteReplication(strings.Join(names, ",")))
+	options := pglogrepl.StartReplicationOptions{Mode: pglogrepl.LogicalReplication, PluginArgs: []string{
+		"proto_version '1'", "publication_names " + quoteReplication(strings.Join(names, ",")),
+	}}
 	for attempt := 0; ; attempt++ {
 		conn, err := s.dialReplication(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err = beginCopyBoth(ctx, conn, sql); err == nil {
+		if err = pglogrepl.StartReplication(ctx, conn, quoteIdent(st.Slot), pglogrepl.LSN(start), options); err == nil {
 			return conn, nil
 		}
 		closeNow(conn)
@@ -129,28 +131,6 @@ func (s *Source) startReplication(ctx context.Context, st *state, start LSN) (*p
 // quoteReplication writes a string for the replication grammar, which knows no
 // escapes but the doubled quote.
 func quoteReplication(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
-
-func beginCopyBoth(ctx context.Context, conn *pgconn.PgConn, sql string) error {
-	conn.Frontend().SendQuery(&pgproto3.Query{String: sql})
-	if err := conn.Frontend().Flush(); err != nil {
-		return err
-	}
-	for {
-		msg, err := conn.ReceiveMessage(ctx)
-		if err != nil {
-			return err
-		}
-		switch msg := msg.(type) {
-		case *pgproto3.CopyBothResponse:
-			return nil
-		case *pgproto3.ErrorResponse:
-			return pgconn.ErrorResponseToPgError(msg)
-		case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
-		default:
-			return fmt.Errorf("unexpected answer %T to START_REPLICATION", msg)
-		}
-	}
-}
 
 // follow reads messages until an error or the end of ctx. It owns conn.
 func (s *Source) follow(ctx context.Context, conn *pgconn.PgConn, a *applier) error {
