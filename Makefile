@@ -4,11 +4,7 @@ BIN   := bin/skipprd
 GO    ?= go
 TOOL  := $(GO) tool -modfile=.ci/tools/go.mod
 LABELS ?= postgres
-# Packages that link the query engine: tested without the race detector, which the
-# engine's own threads make slow and which sees nothing of them.
-ENGINE := ./cmd/skipprd/... ./lake/duckdb/... ./planner/... ./sqltests/...
-
-.PHONY: all build demo test setup lint unit race slt suites kill bench fuzz clean help
+.PHONY: all build demo test setup lint unit race slt kill bench clean help
 
 all: build
 
@@ -32,7 +28,7 @@ demo: build
 setup:
 	.ci/setup
 
-test: setup lint unit suites
+test: setup lint unit race
 	@echo "all tests passed"
 
 lint:
@@ -40,14 +36,15 @@ lint:
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 
+# Everything once: sqltests/suites runs our .slt files on skipprd, and those without
+# pipeline words also on a real PostgreSQL, the oracle of what they expect.
 unit: build
-	SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m ./...
-	$(GO) test -race -timeout 15m $$($(GO) list ./wal/... ./catalog/... ./ddl/... ./lake/merge/... ./pgwire/... ./ingest/...)
+	SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 30m ./...
 
-# Our own suites by feature, on skipprd; those without pipeline words also on a real
-# PostgreSQL, so that it is the oracle of what they expect.
-suites: build
-	.ci/suites
+# The race detector where it sees something: not in packages that link the query
+# engine, whose threads are its own.
+race:
+	$(GO) test -race -short -timeout 20m $$($(GO) list ./wal/... ./catalog/... ./ddl/... ./lake/merge/... ./pgwire/... ./ingest/...)
 
 slt:
 	@test -n "$(ADDR)" || { echo "usage: make slt ADDR=postgres://user@host:port/db [LABELS=postgres] [FILES=dir]"; exit 2; }
