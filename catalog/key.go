@@ -27,6 +27,8 @@ const (
 	prefixCompaction = 0x1a // table id, compaction id
 	prefixEvent      = 0x1b // ^event number: newest first
 	prefixAcked      = 0x1c // compaction id → table id
+	prefixLeftLake   = 0x1d // table id: its lake side is still to be removed
+	prefixLeftLog    = 0x1e // pipeline id: its log is still to be removed
 	prefixOffset     = 0x20 // pipeline id
 	prefixSegment    = 0x21 // pipeline id, seq
 	prefixLive       = 0x22 // table id, seq, start: slices not compacted
