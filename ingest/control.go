@@ -7,6 +7,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // Discover connects and lists the tables that sel names.
@@ -87,18 +88,23 @@ func (s *Supervisor) Stop(ctx context.Context, name string) error {
 }
 
 // Reset forgets all data of the pipeline, sets its source up anew and begins again
-// with the initial copy.
+// with the initial copy. While the source cannot be reached it changes nothing, and the
+// error wraps ErrSourceUnavailable: a slot left there would be in the new one's way.
 func (s *Supervisor) Reset(ctx context.Context, name string) error {
 	return s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
 		if err := h.openLog(ctx); err != nil {
 			return err
 		}
-		if _, err := s.teardown(ctx, p); err != nil {
-			return err
+		left, err := s.teardown(ctx, p)
+		if err != nil {
+			return fmt.Errorf("reset pipeline %q: %w", name, err)
+		}
+		for _, l := range left {
+			h.out.Warn("source side left by a reset", env.KeyReason, l)
 		}
 		ctx := context.WithoutCancel(ctx) // half a reset would leave the pipeline without its source's side
 		var tables []*catalog.Table
-		err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 			next, err := txn.PipelineByID(p.ID)
 			if err != nil {
 				return err
@@ -128,8 +134,7 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 	})
 }
 
-// teardown removes what the pipeline has at its source. That the source cannot be
-// reached is no error: left says what is there still.
+// teardown removes what the pipeline has at its source; see Source.Teardown.
 func (s *Supervisor) teardown(ctx context.Context, p *catalog.Pipeline) (left []string, err error) {
 	if len(p.SourceState) == 0 {
 		return nil, nil
@@ -137,21 +142,30 @@ func (s *Supervisor) teardown(ctx context.Context, p *catalog.Pipeline) (left []
 	snap := s.deps.Catalog.Snapshot()
 	c, err := snap.Connection(p.Connection)
 	snap.Close()
-	if errors.Is(err, catalog.ErrConnectionNotFound) {
-		return []string{fmt.Sprintf("Connection %q is gone, so what pipeline %q has at its source stays there.",
-			p.Connection, p.Name)}, nil
-	}
 	if err != nil {
 		return nil, err
 	}
 	source, err := newSource(ctx, s.deps, c, p, "")
 	if err != nil {
-		return []string{fmt.Sprintf("What pipeline %q has at its source stays there: %v.", p.Name, err)}, nil
+		return nil, err
 	}
 	defer func() { _ = source.Close() }() // what it had is gone or told
 	left, err = source.Teardown(ctx, p.SourceState)
-	if err != nil {
-		left = append(left, fmt.Sprintf("What pipeline %q has at its source stays there: %v.", p.Name, err))
+	if err != nil && context.Cause(ctx) == nil {
+		err = sourceError("tear down", err)
+	}
+	return left, err
+}
+
+// tornDown is teardown for a pipeline that goes whatever its source says: left has what
+// could not be removed.
+func (s *Supervisor) tornDown(ctx context.Context, p *catalog.Pipeline) (left []string, err error) {
+	left, err = s.teardown(ctx, p)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return nil, cause
+	}
+	if err != nil && len(left) == 0 {
+		left = []string{fmt.Sprintf("What pipeline %q has at its source stays there: %v.", p.Name, err)}
 	}
 	return left, nil
 }
@@ -170,36 +184,78 @@ func (s *Supervisor) dropLake(ctx context.Context, tables []*catalog.Table) erro
 // (their lake side stays with keepData) and its catalog rows. left says in sentences
 // what could not be removed.
 func (s *Supervisor) Drop(ctx context.Context, name string, keepData bool) (left []string, err error) {
-	var ended *hosted
-	var tables []*catalog.Table
 	err = s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
-		if left, err = s.teardown(ctx, p); err != nil {
+		if left, err = s.tornDown(ctx, p); err != nil {
 			return err
 		}
-		s.end(h)
-		ended = h
-		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-			tables = txn.Tables(p.ID)
-			return dropRows(txn, p)
+		err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			if err := dropRows(txn, p, keepData); err != nil {
+				return err
+			}
+			return txn.LeaveLog(p.ID)
 		})
+		if err != nil {
+			return err
+		}
+		// After the rows: a host that somebody starts from now on ends before it opens
+		// the log.
+		s.end(h)
+		return nil
 	})
 	if err != nil {
 		return left, fmt.Errorf("drop pipeline %q: %w", name, err)
 	}
-	if !keepData { // after the rows, so that nothing compacts into the lake again
-		if err := s.dropLake(ctx, tables); err != nil {
-			left = append(left, fmt.Sprintf("Files of the lake stay: %v.", err))
-		}
-	}
-	if s.deps.RemoveLog != nil {
-		if err := s.deps.RemoveLog(ended.id); err != nil {
-			left = append(left, fmt.Sprintf("The log in %s stays: %v.", s.cfg.LogDir(ended.id), err))
-		}
+	if err := s.removeLeftovers(ctx); err != nil { // after the rows, so that nothing compacts into the lake again
+		left = append(left, fmt.Sprintf("Files stay until the next start: %v.", err))
 	}
 	return left, nil
 }
 
-func dropRows(txn *catalog.Txn, p *catalog.Pipeline) error {
+// removeLeftovers removes what dropped tables and pipelines have in the lake and on
+// disk: of the statement that asks, or of one that was killed.
+func (s *Supervisor) removeLeftovers(ctx context.Context) error {
+	snap := s.deps.Catalog.Snapshot()
+	found, err := snap.Leftovers()
+	snap.Close()
+	if err != nil {
+		return err
+	}
+	var gone catalog.Leftovers
+	var errs []error
+	for _, id := range found.Lakes {
+		if err := s.deps.Lake.DropTable(ctx, id); err != nil {
+			errs = append(errs, fmt.Errorf("drop lake side of table %d: %w", id, err))
+			continue
+		}
+		gone.Lakes = append(gone.Lakes, id)
+	}
+	for _, id := range found.Logs {
+		if s.logOpen(id) {
+			continue // another statement is about to end it, then removes it
+		}
+		if s.deps.RemoveLog != nil {
+			if err := s.deps.RemoveLog(id); err != nil {
+				errs = append(errs, fmt.Errorf("log in %s: %w", s.cfg.LogDir(id), err))
+				continue
+			}
+		}
+		gone.Logs = append(gone.Logs, id)
+	}
+	if len(gone.Lakes)+len(gone.Logs) > 0 {
+		errs = append(errs, s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error { return txn.ForgetLeftovers(gone) }))
+	}
+	return errors.Join(errs...)
+}
+
+func dropRows(txn *catalog.Txn, p *catalog.Pipeline, keepData bool) error {
+	for _, t := range txn.Tables(p.ID) {
+		if keepData {
+			break
+		}
+		if err := txn.LeaveLake(t.ID); err != nil {
+			return err
+		}
+	}
 	if err := txn.DeletePipeline(p.ID); err != nil {
 		return err
 	}

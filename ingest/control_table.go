@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -102,7 +103,7 @@ func (s *Supervisor) DropTable(ctx context.Context, name string, want catalog.Se
 		if err != nil {
 			return fmt.Errorf("drop table %s.%s: %w", t.Schema, t.Name, err)
 		}
-		return s.dropLake(ctx, []*catalog.Table{t})
+		return s.removeLeftovers(ctx)
 	})
 }
 
@@ -124,7 +125,7 @@ func dropTable(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table) error {
 	if err := txn.PutPipeline(next); err != nil {
 		return err
 	}
-	if err := txn.DeleteTable(t.ID); err != nil {
+	if err := errors.Join(txn.DeleteTable(t.ID), txn.LeaveLake(t.ID)); err != nil {
 		return err
 	}
 	return txn.AddEvent(catalog.Event{

@@ -37,8 +37,9 @@ type Source interface {
 	Compare(a, b change.Position) int
 	// Status reports what the source keeps for us; called from any goroutine.
 	Status(ctx context.Context) (SourceStatus, error)
-	// Teardown removes what Setup made. left says in sentences what could not be
-	// removed and how to do so by hand.
+	// Teardown removes what Setup made; what is gone already is no error. left says in
+	// sentences what could not be removed and how to do so by hand. An error says that
+	// a new Setup would find the rest in its way; trying again may help.
 	Teardown(ctx context.Context, state []byte) (left []string, err error)
 	// Close ends all connections. Safe to call twice.
 	Close() error

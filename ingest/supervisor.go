@@ -97,7 +97,7 @@ func removeLog(fsys wal.FS, dir string) error {
 			return fmt.Errorf("remove log: %w", err)
 		}
 	}
-	if err := fsys.Remove(dir); err != nil {
+	if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove log: %w", err)
 	}
 	return nil
@@ -109,6 +109,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.mu.ctx = ctx
 	s.mu.Unlock()
+	if err := s.removeLeftovers(ctx); err != nil {
+		s.deps.Log.Warn("leftovers of dropped tables stay", env.KeyError, err)
+	}
 	close(s.began)
 	snap := s.deps.Catalog.Snapshot()
 	pipelines := snap.Pipelines()
@@ -157,6 +160,19 @@ func (s *Supervisor) end(h *hosted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.hosts, h.id)
+}
+
+// logOpen says whether a pipeline's log is open.
+func (s *Supervisor) logOpen(p change.PipelineID) bool {
+	s.mu.Lock()
+	h := s.mu.hosts[p]
+	s.mu.Unlock()
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.log != nil
 }
 
 // find returns a pipeline and its host.

@@ -187,6 +187,7 @@ type world struct {
 	// openLog replaces the disk, failpoints are none, unless set.
 	openLog    func(context.Context, change.PipelineID) (ingest.Log, error)
 	failpoints env.Failpoints
+	removeLog  func(change.PipelineID) error
 	interval   time.Duration
 	group      int64
 
@@ -197,13 +198,17 @@ type world struct {
 }
 
 type lakeDrops struct {
-	mu  sync.Mutex
-	ids []change.TableID
+	mu   sync.Mutex
+	ids  []change.TableID
+	fail error
 }
 
 func (l *lakeDrops) DropTable(_ context.Context, id change.TableID) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.fail != nil {
+		return l.fail
+	}
 	l.ids = append(l.ids, id)
 	return nil
 }
@@ -286,7 +291,7 @@ func (w *world) boot() {
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},
 		Clock: clock, IDs: ids, Log: log, Lake: w.lake,
-		Failpoints: w.failpoints,
+		Failpoints: w.failpoints, RemoveLog: w.removeLog,
 		OpenLog: func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
 			if w.openLog != nil {
 				return w.openLog(ctx, p)

@@ -255,7 +255,8 @@ func TestTeardown(t *testing.T) {
 	}
 	away := r.openAs("host=127.0.0.1 port=1 user=postgres dbname=gone password=secret connect_timeout=2")
 	left, err := away.Teardown(t.Context(), r.setup.State)
-	if err != nil || len(left) != 1 || !strings.Contains(left[0], "pg_drop_replication_slot('skippr_"+r.name+"')") || strings.Contains(left[0], "secret") {
+	if !errors.Is(err, ingest.ErrSourceUnavailable) || len(left) != 1 ||
+		!strings.Contains(left[0], "pg_drop_replication_slot('skippr_"+r.name+"')") || strings.Contains(left[0], "secret") {
 		t.Fatalf("left %q, %v", left, err)
 	}
 	for range 2 {
@@ -267,6 +268,41 @@ func TestTeardown(t *testing.T) {
 	n := r.ask("SELECT ((SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()))::text")
 	if n != "0" {
 		t.Fatalf("%s objects are left", n)
+	}
+}
+
+// TestResetAgain: a reset that was killed after it removed the source's side finds
+// nothing there, says that it must be repeated, and can be.
+func TestResetAgain(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+	r.begin()
+	state, tables := r.setup.State, r.tables
+	for range 2 {
+		if left, err := r.src.Teardown(t.Context(), state); err != nil || len(left) != 0 {
+			t.Fatalf("left %q, %v", left, err)
+		}
+		r.reopen()
+		_, err := r.src.Setup(t.Context(), state, tables)
+		if !errors.Is(err, ErrSlotLost) || !strings.Contains(err.Error(), "RESET") {
+			t.Fatalf("set up after the slot is gone: %v", err)
+		}
+	}
+	r.reopen()
+	r.setup = ingest.SetupResult{}
+	r.begin()
+	if rows := r.copy(r.backfill(), "a"); !slices.Equal(rows, []string{"1"}) {
+		t.Fatalf("got %v", rows)
+	}
+}
+
+// TestTeardownElsewhere: another server has nothing of ours in the way.
+func TestTeardownElsewhere(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")
+	r.begin()
+	state := []byte(strings.Replace(string(r.setup.State), `"system_id":"`, `"system_id":"9`, 1))
+	left, err := r.src.Teardown(t.Context(), state)
+	if err != nil || len(left) != 1 || !strings.Contains(left[0], "another server") {
+		t.Fatalf("left %q, %v", left, err)
 	}
 }
 

@@ -18,8 +18,8 @@ const (
 	dropRetries       = 50
 )
 
-// Teardown implements ingest.Source. What cannot be removed, because the server is
-// away or is another, is left and said; that is not an error.
+// Teardown implements ingest.Source. On another server than the one where Setup ran
+// nothing is removed, and that is not an error: nothing is in the way there.
 func (s *Source) Teardown(ctx context.Context, prior []byte) ([]string, error) {
 	if e := s.takeExporter(); e != nil {
 		closeNow(e.conn)
@@ -60,7 +60,10 @@ func (s *Source) Teardown(ctx context.Context, prior []byte) ([]string, error) {
 	if err != nil {
 		left = append(left, s.leftover(st, err))
 	}
-	return left, nil
+	if errors.Is(err, ErrOtherServer) {
+		err = nil
+	}
+	return left, err
 }
 
 // drop removes the slot, then the publications that are ours.
