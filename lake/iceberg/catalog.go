@@ -283,13 +283,15 @@ func (c *Catalog) RenameTable(ctx context.Context, from, to table.Identifier) (*
 	if err := icecat.ValidateTableIdentifier(to); err != nil {
 		return nil, err
 	}
-	if err := c.rename(from, to); err != nil {
+	if err := c.rename(from, to, 0); err != nil {
 		return nil, err
 	}
 	return c.LoadTable(ctx, to)
 }
 
-func (c *Catalog) rename(from, to table.Identifier) error {
+// rename moves the pointer and, unless owner is 0, notes the new name as that table's
+// own in the same write.
+func (c *Catalog) rename(from, to table.Identifier, owner change.TableID) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, location, err := c.current(from)
@@ -301,7 +303,11 @@ func (c *Catalog) rename(from, to table.Identifier) error {
 	}
 	b := c.store.NewBatch()
 	defer b.Close()
-	if err := errors.Join(b.Delete(tableKey(from)), b.Set(tableKey(to), []byte(location))); err != nil {
+	err = errors.Join(b.Delete(tableKey(from)), b.Set(tableKey(to), []byte(location)))
+	if owner != 0 {
+		err = errors.Join(err, b.Set(ownerKey(owner), tableKey(to)[1:]))
+	}
+	if err != nil {
 		return fmt.Errorf("rename table %v: %w", from, err)
 	}
 	return b.Commit(true)

@@ -41,6 +41,8 @@ func (t *tableHandle) writeDeletes(ctx context.Context, positions []lake.Positio
 		parquet.WithDataPageVersion(parquet.DataPageV2),
 		parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithMaxRowGroupLength(t.w.cfg.RowGroupRows),
+		parquet.WithDictionaryFor("pos", false),
+		parquet.WithEncodingFor("pos", parquet.Encodings.DeltaBinaryPacked), // in order within a file
 	)
 	f, err := t.createParquet(t.dataPath("-deletes"), as, props)
 	if err != nil {

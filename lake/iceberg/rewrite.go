@@ -205,11 +205,11 @@ func (t *tableHandle) copyRows(
 	if err != nil {
 		return nil, err
 	}
-	props, err := writerProperties(as, t.w.cfg)
+	lay, err := newLayout(as, t.w.cfg)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{t: t, schema: sc, arrow: as, props: props, kinds: boundKinds(sc)}
+	w := &writer{t: t, schema: sc, arrow: as, layout: lay, kinds: boundKinds(sc)}
 	for _, f := range files {
 		at, deleted := int64(0), gone[f.Path]
 		err := t.eachBatch(ctx, f.Path, func(rec arrow.RecordBatch) error {

@@ -122,7 +122,7 @@ func (w *Warehouse) table(ctx context.Context, spec lake.Spec) (*tableHandle, er
 	case err != nil:
 		return nil, err
 	case meta.Properties()[lake.KeyTableID] != tableID(spec.Table):
-		if err := w.setAside(ctx, ident, meta.Properties()[lake.KeyTableID]); err != nil {
+		if err := w.setAside(ident, meta.Properties()[lake.KeyTableID]); err != nil {
 			return nil, err
 		}
 		return w.renamedOrNew(ctx, spec)
@@ -143,7 +143,7 @@ func (w *Warehouse) renamedOrNew(ctx context.Context, spec lake.Spec) (*tableHan
 	if before == nil {
 		return w.create(ctx, spec)
 	}
-	meta, _, err := w.catalog.current(before)
+	meta, location, err := w.catalog.current(before)
 	if errors.Is(err, icecat.ErrNoSuchTable) || err == nil && meta.Properties()[lake.KeyTableID] != tableID(spec.Table) {
 		return w.create(ctx, spec)
 	}
@@ -154,37 +154,43 @@ func (w *Warehouse) renamedOrNew(ctx context.Context, spec lake.Spec) (*tableHan
 	if err := w.namespace(ctx, ident); err != nil {
 		return nil, err
 	}
-	t, err := w.catalog.RenameTable(ctx, before, ident)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.catalog.own(spec.Table, ident); err != nil {
+	if err := w.catalog.rename(before, ident, spec.Table); err != nil {
 		return nil, err
 	}
 	w.log.Info("lake table renamed", env.KeyTable, spec.Ident.String(), "before", strings.Join(before, "."))
-	return w.open(ctx, spec.Ident, t.Metadata(), t.MetadataLocation())
+	return w.open(ctx, spec.Ident, meta, location)
 }
 
 // setAside gives another name to a lake table that is in the way of a new one. Its data
 // stays: it was kept when its pipeline was dropped, or its own table was renamed and has
 // not said so here yet.
-func (w *Warehouse) setAside(ctx context.Context, ident table.Identifier, owner string) error {
+func (w *Warehouse) setAside(ident table.Identifier, owner string) error {
 	id := w.ids.UUID()
 	name := fmt.Sprintf("%s_kept_%x", icecat.TableNameFromIdent(ident), id[:6])
 	aside := append(slices.Clone(icecat.NamespaceFromIdent(ident)), name)
-	if _, err := w.catalog.RenameTable(ctx, ident, aside); err != nil {
+	follows, err := w.ownerOf(ident, owner)
+	if err != nil {
+		return err
+	}
+	if err := w.catalog.rename(ident, aside, follows); err != nil {
 		return err
 	}
 	w.log.Warn("lake table set aside", env.KeyTable, strings.Join(ident, "."), "kept_as", name)
-	n, err := strconv.ParseUint(owner, 10, 32)
+	return nil
+}
+
+// ownerOf is the catalog table that a lake table's property names, if that table's own
+// is this one; else 0: it is another engine's, or its owner has another by now.
+func (w *Warehouse) ownerOf(ident table.Identifier, property string) (change.TableID, error) {
+	n, err := strconv.ParseUint(property, 10, 32)
 	if err != nil || n == 0 {
-		return nil // another engine's
+		return 0, nil
 	}
-	before, err := w.catalog.owned(change.TableID(n))
-	if err != nil || !slices.Equal(before, ident) {
-		return err
+	have, err := w.catalog.owned(change.TableID(n))
+	if err != nil || !slices.Equal(have, ident) {
+		return 0, err
 	}
-	return w.catalog.own(change.TableID(n), aside)
+	return change.TableID(n), nil
 }
 
 // namespace makes the table's namespace if there is none.

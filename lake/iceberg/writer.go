@@ -9,7 +9,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	icebergo "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -27,7 +26,7 @@ type writer struct {
 	t        *tableHandle
 	schema   *icebergo.Schema
 	arrow    *arrow.Schema
-	props    *parquet.WriterProperties
+	layout   *layout
 	kinds    map[int]boundKind
 	open     *parquetFile
 	finished []lake.DataFile
@@ -48,31 +47,11 @@ func (t *tableHandle) newWriter(s *schema.Table) (*writer, error) {
 		return nil, err
 	}
 	as := parquetSchema(s)
-	props, err := writerProperties(as, t.w.cfg)
+	lay, err := newLayout(as, t.w.cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &writer{t: t, schema: sc, arrow: as, props: props, kinds: boundKinds(sc)}, nil
-}
-
-// writerProperties: decimals as integers as the Iceberg specification wants them, and
-// a dictionary per column only where it pays.
-func writerProperties(as *arrow.Schema, cfg Config) (*parquet.WriterProperties, error) {
-	props := []parquet.WriterProperty{
-		parquet.WithCompression(compress.Codecs.Zstd),
-		parquet.WithMaxRowGroupLength(cfg.RowGroupRows),
-		parquet.WithDataPageVersion(parquet.DataPageV2),
-		parquet.WithStoreDecimalAsInteger(true),
-		parquet.WithVersion(parquet.V2_LATEST),
-	}
-	ps, err := pqarrow.ToParquet(as, parquet.NewWriterProperties(props...), pqarrow.DefaultWriterProps())
-	if err != nil {
-		return nil, fmt.Errorf("map schema to Parquet: %w", err)
-	}
-	for i := range ps.NumColumns() {
-		props = append(props, parquet.WithDictionaryCostFallbackFor(ps.Column(i).Path(), true))
-	}
-	return parquet.NewWriterProperties(props...), nil
+	return &writer{t: t, schema: sc, arrow: as, layout: lay, kinds: boundKinds(sc)}, nil
 }
 
 // Write implements lake.Writer.
@@ -117,7 +96,7 @@ func (w *writer) write(ctx context.Context, rows arrow.RecordBatch) error {
 
 func (w *writer) chunk(rows arrow.RecordBatch) error {
 	if w.open == nil {
-		f, err := w.t.createParquet(w.t.dataPath(""), w.arrow, w.props)
+		f, err := w.t.createParquet(w.t.dataPath(""), w.arrow, w.layout.properties(rows))
 		if err != nil {
 			return err
 		}
