@@ -6,9 +6,9 @@ import "slices"
 var specials = []string{
 	"concat", "concat_ws", "current_schema", "current_schemas", "current_setting", "date_part", "extract", "format",
 	"like_escape", "mode",
-	"num_nonnulls", "num_nulls", "overlay", "percentile_cont", "percentile_disc", "pg_typeof", "set_config",
+	"num_nonnulls", "num_nulls", "overlay", "percentile_cont", "percentile_disc", "pg_typeof", "row_to_json", "set_config",
 	"similar_escape",
-	"similar_to_escape", "to_char",
+	"similar_to_escape", "to_char", "to_json", "to_jsonb",
 }
 
 // Callable reports whether statements may call a built-in function of this name.

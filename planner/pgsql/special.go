@@ -29,6 +29,11 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = a.toChar
 	case "current_schema", "current_schemas", "current_setting", "set_config", "current_catalog", "pg_typeof":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.sessionCall(name, args) }
+	case "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "to_json", "to_jsonb", "row_to_json":
+		fn = func(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) { return a.buildJSON(name, args) }
+	case "json_agg", "jsonb_agg":
+		e, err := a.aggregateJSON(name, n, s)
+		return e, true, err
 	case "percentile_cont", "percentile_disc", "mode":
 		return a.orderedSet(name, n, s)
 	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend":

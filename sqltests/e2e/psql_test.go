@@ -78,7 +78,7 @@ func TestPsql(t *testing.T) {
 	harness.Exec(t, s.DSN, "CREATE PIPELINE shop FROM POSTGRES "+quoted(source)+" FOR TABLES IN SCHEMA shop")
 	drain(t, s.DSN, "shop")
 	version := serverVersion(t, reference)
-	for _, c := range psqlEqual {
+	for _, c := range append(psqlEqual[:len(psqlEqual):len(psqlEqual)], clientStatements(t)...) {
 		t.Run(c, func(t *testing.T) {
 			if version != "15" && strings.HasPrefix(c, `\`) {
 				t.Skipf("SKIPPED: PostgreSQL %s has another catalog", version)
@@ -102,6 +102,22 @@ func TestPsql(t *testing.T) {
 			}
 		})
 	}
+}
+
+// clientStatements are statements that drivers and tools send to look around.
+func clientStatements(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/clients.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
+			out = append(out, line)
+		}
+	}
+	return out
 }
 
 // findPsql is the path of psql 15, whose statements fit the server that we are.

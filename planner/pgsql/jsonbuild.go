@@ -1,0 +1,195 @@
+package pgsql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// jsonPair is a member of a JSON object; key is its JSON text in the engine's dialect.
+type jsonPair struct {
+	name  string
+	fixed bool // name is the key
+	key   string
+	value string
+}
+
+// buildJSON analyses the functions that make JSON of values: json_build_object,
+// json_build_array, to_json, row_to_json and their jsonb twins.
+func (a *analyzer) buildJSON(name string, args []expr) (expr, error) {
+	binary := strings.Contains(name, "jsonb")
+	out := expr{typ: plain(OIDJSON), scale: -1}
+	if binary {
+		out.typ = plain(OIDJSONB)
+	}
+	var err error
+	switch {
+	case strings.HasSuffix(name, "_build_object"):
+		out.sql, err = a.jsonObject(args, binary)
+	case strings.HasSuffix(name, "_build_array"):
+		parts := make([]string, len(args))
+		for i, e := range args {
+			if parts[i], err = a.jsonValue(e, binary); err != nil {
+				return out, err
+			}
+		}
+		out.sql = "concat('[', " + strings.Join(append(intersperse(parts, "', '"), "']'"), ", ") + ")"
+	case len(args) == 1 && (name != "row_to_json" || args[0].row != nil):
+		out.sql, err = a.jsonValue(args[0], binary)
+		if args[0].row == nil { // a NULL stays one
+			out.sql = "CASE WHEN " + args[0].sql + " IS NOT NULL THEN " + out.sql + " END"
+		}
+	default:
+		return out, noFunction(name, args, false)
+	}
+	return out, err
+}
+
+func intersperse(parts []string, between string) []string {
+	var out []string
+	for i, p := range parts {
+		if i > 0 {
+			out = append(out, between)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (a *analyzer) jsonObject(args []expr, binary bool) (string, error) {
+	if len(args)%2 != 0 {
+		return "", pgerr.New(codes.InvalidParameterValue, "argument list must have even number of elements").
+			WithHint("The arguments of json_build_object() must consist of alternating keys and values.")
+	}
+	var pairs []jsonPair
+	for i := 0; i < len(args); i += 2 {
+		key, err := a.coerce(args[i], plain(OIDText), explicit)
+		if err != nil {
+			return "", err
+		}
+		p := jsonPair{key: "CAST(to_json(" + key.sql + ") AS VARCHAR)"}
+		if args[i].lit != nil {
+			p.name, p.fixed = *args[i].lit, true
+		}
+		if p.value, err = a.jsonValue(args[i+1], binary); err != nil {
+			return "", err
+		}
+		pairs = append(pairs, p)
+	}
+	colon := "' : '"
+	if binary {
+		colon, pairs = "': '", sortedPairs(pairs)
+	}
+	return joinPairs(pairs, colon, "', '"), nil
+}
+
+// sortedPairs puts members into the order of jsonb, by length and bytes, of equal
+// names the last, when all names are known.
+func sortedPairs(pairs []jsonPair) []jsonPair {
+	if slices.ContainsFunc(pairs, func(p jsonPair) bool { return !p.fixed }) {
+		return pairs
+	}
+	last := map[string]jsonPair{}
+	for _, p := range pairs {
+		last[p.name] = p
+	}
+	var out []jsonPair
+	for _, p := range last {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(x, y jsonPair) int {
+		if len(x.name) != len(y.name) {
+			return len(x.name) - len(y.name)
+		}
+		return strings.Compare(x.name, y.name)
+	})
+	return out
+}
+
+func joinPairs(pairs []jsonPair, colon, comma string) string {
+	members := make([]string, len(pairs))
+	for i, p := range pairs {
+		members[i] = p.key + ", " + colon + ", " + p.value
+	}
+	return "concat('{', " + strings.Join(append(intersperse(members, comma), "'}'"), ", ") + ")"
+}
+
+// jsonValue renders a value as JSON text; NULL is null.
+func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
+	if e.row != nil {
+		var pairs []jsonPair
+		for _, f := range e.row {
+			v, err := a.jsonValue(f, binary)
+			if err != nil {
+				return "", err
+			}
+			pairs = append(pairs, jsonPair{name: f.name, fixed: true, key: quote(`"` + f.name + `"`), value: v})
+		}
+		if binary {
+			return joinPairs(sortedPairs(pairs), "': '", "', '"), nil
+		}
+		return joinPairs(pairs, "':'", "','"), nil
+	}
+	text, err := a.coerce(e, plain(OIDText), explicit)
+	if err != nil {
+		return "", err
+	}
+	sql := "CAST(to_json(" + text.sql + ") AS VARCHAR)"
+	switch oid := e.typ.OID; {
+	case numericRank(oid) > 0, oid == OIDJSON, oid == OIDJSONB:
+		sql = text.sql
+	case oid == OIDBool:
+		sql = "CASE WHEN " + e.sql + " THEN 'true' WHEN NOT " + e.sql + " THEN 'false' END"
+	case oid == OIDTimestamp:
+		sql = `'"' || replace(` + text.sql + `, ' ', 'T') || '"'`
+	case oid == OIDTimestamptz:
+		sql = `'"' || regexp_replace(replace(` + text.sql + `, ' ', 'T'), '([+-]\d\d)$', '\1:00') || '"'`
+	case ElemOf(oid) != 0 && e.typ.isArray():
+		sql = "CAST(to_json(" + native(e) + ") AS VARCHAR)"
+	}
+	return "coalesce(" + sql + ", 'null')", nil
+}
+
+// aggregateJSON analyses json_agg and jsonb_agg.
+func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, error) {
+	out := expr{typ: plain(OIDJSON), scale: -1}
+	if name == "jsonb_agg" {
+		out.typ = plain(OIDJSONB)
+	}
+	switch {
+	case n.Over != nil || n.AggDistinct:
+		return out, unsupported("%s with DISTINCT or OVER is not supported", name)
+	case s.noAgg != "":
+		return out, pgerr.New(codes.Grouping, "aggregate functions are not allowed in %s", s.noAgg)
+	case s.aggDepth > 0:
+		return out, pgerr.New(codes.Grouping, "aggregate function calls cannot be nested")
+	}
+	s.hasAgg = true
+	s.aggDepth++
+	defer func() { s.aggDepth-- }()
+	args, err := a.exprList(n.Args, s)
+	if err != nil {
+		return out, err
+	}
+	if len(args) != 1 {
+		return out, noFunction(name, args, false)
+	}
+	value, err := a.jsonValue(args[0], name == "jsonb_agg")
+	if err != nil {
+		return out, err
+	}
+	d, err := a.decorate(n, s, &signature{kind: 'a', name: name})
+	if err != nil {
+		return out, err
+	}
+	comma := "', '"
+	if name == "json_agg" && (args[0].row != nil || args[0].typ.isArray()) {
+		comma = "', ' || chr(10) || ' '"
+	}
+	out.sql, err = a.expand("('[' || @string_agg($1, "+comma+") || ']')", []string{value}, d)
+	return out, err
+}
