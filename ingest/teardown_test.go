@@ -7,11 +7,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/generate"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // slotted is a source with something to tear down, which may be out of reach.
@@ -162,6 +165,12 @@ func (o *openLogs) add(n int) {
 	o.n += n
 }
 
+func (o *openLogs) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.n
+}
+
 type countedLog struct {
 	ingest.Log
 	open *openLogs
@@ -172,51 +181,65 @@ func (l *countedLog) Close() error {
 	return l.Log.Close()
 }
 
-// TestDropWhileStarted: statements that come while a pipeline is dropped do not open
-// its log again, which is removed.
-func TestDropWhileStarted(t *testing.T) {
-	for range 20 {
-		w := ready(t)
-		w.stop()
-		open := &openLogs{}
-		w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
-			l, err := w.disk.open(ctx, p, w.catalog)
-			if err == nil {
-				open.add(1)
-			}
-			return &countedLog{l, open}, err
+// hookStore tells of each commit before it happens.
+type hookStore struct {
+	kv.Store
+	before atomic.Pointer[func()]
+}
+
+func (s *hookStore) NewBatch() kv.Batch { return &hookBatch{s.Store.NewBatch(), s} }
+
+type hookBatch struct {
+	kv.Batch
+	s *hookStore
+}
+
+func (b *hookBatch) Commit(sync bool) error {
+	if f := b.s.before.Swap(nil); f != nil {
+		(*f)()
+	}
+	return b.Batch.Commit(sync)
+}
+
+// TestDropWhileStopped: a statement that comes while the rows of a dropped pipeline go
+// does not open its log again, which is then removed.
+func TestDropWhileStopped(t *testing.T) {
+	w := ready(t)
+	w.stop()
+	open := &openLogs{}
+	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
+		l, err := w.disk.open(ctx, p, w.catalog)
+		if err == nil {
+			open.add(1)
 		}
-		var late atomic.Int64
-		w.removeLog = func(change.PipelineID) error {
-			open.mu.Lock()
-			defer open.mu.Unlock()
-			late.Add(int64(open.n))
-			return nil
+		return &countedLog{l, open}, err
+	}
+	late := -1
+	w.removeLog = func(change.PipelineID) error {
+		late = open.count()
+		return nil
+	}
+	store := &hookStore{Store: w.store}
+	w.store = store
+	w.boot()
+	w.start()
+	between := func() {
+		if err := w.supervisor.Stop(context.Background(), "shop"); err != nil {
+			t.Error(err)
 		}
-		w.boot()
-		w.start()
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-						_ = w.supervisor.Stop(context.Background(), "shop") // refused once it is gone
-					}
-				}
-			})
+		clock, _ := env.System()
+		for i := 0; i < 100 && open.count() == 0; i++ { // a host opens its log beside the statement
+			_ = clock.Sleep(context.Background(), time.Millisecond) // not cancelled
 		}
-		if left, err := w.supervisor.Drop(context.Background(), "shop", false); err != nil || len(left) != 0 {
-			t.Fatalf("left %v, %v", left, err)
-		}
-		close(stop)
-		wg.Wait()
-		if late.Load() != 0 {
-			t.Fatalf("%d logs were open when they were removed", late.Load())
-		}
-		w.stop()
+	}
+	if err := w.supervisor.Stop(context.Background(), "shop"); err != nil { // nothing else commits then
+		t.Fatal(err)
+	}
+	store.before.Store(&between)
+	if left, err := w.supervisor.Drop(context.Background(), "shop", false); err != nil || len(left) != 0 {
+		t.Fatalf("left %v, %v", left, err)
+	}
+	if late != 0 {
+		t.Errorf("%d logs were open when the log was removed", late)
 	}
 }
