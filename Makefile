@@ -4,6 +4,8 @@ BIN   := bin/skipprd
 GO    ?= go
 TOOL  := $(GO) tool -modfile=.ci/tools/go.mod
 LABELS ?= postgres
+# The suites without pipeline words; those in sqltests/suites/pipeline need SOURCE too.
+PURE   := $(addprefix sqltests/suites/,select types errors session catalog)
 .PHONY: all build demo test setup lint unit race slt kill bench clean help
 
 all: build
@@ -11,7 +13,7 @@ all: build
 help:
 	@echo "make demo    build, run the server with a living shop, show live numbers"
 	@echo "make test    install what the tests need (PostgreSQL), lint, run all tests"
-	@echo "make slt ADDR=postgres://…   run the .slt suites against any Postgres address"
+	@echo "make slt ADDR=postgres://… [FILES=…] [SOURCE=…]   run .slt suites against any Postgres address"
 	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
 	@echo "make bench   run the benchmarks of docs/performance.md"
 
@@ -47,8 +49,8 @@ race:
 	$(GO) test -race -short -timeout 20m $$($(GO) list ./wal/... ./catalog/... ./ddl/... ./lake/merge/... ./pgwire/... ./ingest/...)
 
 slt:
-	@test -n "$(ADDR)" || { echo "usage: make slt ADDR=postgres://user@host:port/db [LABELS=postgres] [FILES=dir]"; exit 2; }
-	$(GO) run ./cmd/slt -addr "$(ADDR)" -labels "$(LABELS)" $(or $(FILES),sqltests/suites)
+	@test -n "$(ADDR)" || { echo "usage: make slt ADDR=postgres://user@host:port/db [LABELS=postgres] [FILES=dir] [SOURCE=postgres://…]"; exit 2; }
+	$(GO) run ./cmd/slt -addr "$(ADDR)" -labels "$(LABELS)" $(if $(SOURCE),-source "$(SOURCE)") $(or $(FILES),$(PURE))
 
 kill: build
 	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_KILL_ROUNDS=$(or $(ROUNDS),100) SKIPPRD_SEED=$(or $(SEED),1) \

@@ -21,6 +21,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	addr := flag.String("addr", "postgres://postgres@127.0.0.1:5432/lake", "server to test: URL or key=value string")
 	labels := flag.String("labels", "skipprd", "comma-separated names for skipif and onlyif (postgres, postgresql, skipprd)")
+	source := flag.String("source", "", "server of the connection named source, and the value of $SOURCE")
 	extended := flag.Bool("extended", false, "use the extended protocol")
 	system := flag.Bool("system", false, "allow 'system ok' records, which run shell commands")
 	verbose := flag.Bool("v", false, "name every file and every skipped record")
@@ -40,7 +41,10 @@ func run() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := slt.NewRunner(slt.Config{DSN: *addr, Labels: strings.Split(*labels, ","), Extended: *extended, System: *system})
+	r := slt.NewRunner(slt.Config{
+		DSN: *addr, Source: *source, Vars: map[string]string{"SOURCE": *source},
+		Labels: strings.Split(*labels, ","), Extended: *extended, System: *system,
+	})
 	passed, failed, skipped, records := 0, 0, 0, 0
 	for _, f := range files {
 		out := r.Run(ctx, f)
