@@ -181,16 +181,18 @@ func (l *countedLog) Close() error {
 	return l.Log.Close()
 }
 
-// hookStore tells of each commit before it happens.
+// hookStore calls a function before the next commit of facts.
 type hookStore struct {
 	kv.Store
 	before atomic.Pointer[func()]
 }
 
-func (s *hookStore) NewBatch() kv.Batch { return &hookBatch{s.Store.NewBatch(), s} }
+func (s *hookStore) NewIndexedBatch() kv.IndexedBatch {
+	return &hookBatch{s.Store.NewIndexedBatch(), s}
+}
 
 type hookBatch struct {
-	kv.Batch
+	kv.IndexedBatch
 	s *hookStore
 }
 
@@ -198,7 +200,7 @@ func (b *hookBatch) Commit(sync bool) error {
 	if f := b.s.before.Swap(nil); f != nil {
 		(*f)()
 	}
-	return b.Batch.Commit(sync)
+	return b.IndexedBatch.Commit(sync)
 }
 
 // TestDropWhileStopped: a statement that comes while the rows of a dropped pipeline go
