@@ -4,5 +4,6 @@
 // the catalog knows.
 //
 // Shapes and the rows that never change are read from data, which gen writes from a
-// running PostgreSQL. Reading order: Catalog, shape.go, fill.go, function.go.
+// running PostgreSQL. Rows that do not depend on the catalog are encoded once (fixed.go).
+// Reading order: Catalog, shape.go, fixed.go, fill_pg.go, function.go.
 package syscat

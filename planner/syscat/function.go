@@ -136,6 +136,8 @@ func server() []planner.SystemFunction {
 		fn("pg_column_is_updatable", oidBool, "false", oidRegclass, oidInt2, oidBool),
 		fn("pg_index_column_has_property", oidBool, "($3 IN ('asc', 'orderable', 'returnable', 'search_array', 'search_nulls', 'nulls_last'))",
 			oidRegclass, oidInt4, oidText),
+		fn("pg_indexam_has_property", oidBool, "($2 IN ('can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include'))", oidOID, oidText),
+		fn("pg_blocking_pids", 1007, "CAST([] AS INTEGER[])", oidInt4),
 		fn("pg_advisory_unlock_all", 2278, "CAST(NULL AS VARCHAR)"))
 	for _, arg := range []uint32{oidOID, oidName} {
 		out = append(out, fn("pg_tablespace_size", oidInt8,

@@ -18,7 +18,7 @@ import (
 )
 
 // filled is a catalog with one pipeline of two tables, and the session that looks.
-func filled(t *testing.T) (*Catalog, *planner.SystemEnv) {
+func filled(t testing.TB) (*Catalog, *planner.SystemEnv) {
 	t.Helper()
 	world := env.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 1)
 	cat, err := catalog.Open(t.Context(), memkv.New(), catalog.Deps{Clock: world, IDs: world, Key: make([]byte, 32)})
@@ -149,5 +149,65 @@ func TestFunctionsNameRelations(t *testing.T) {
 				t.Errorf("%s reads %s.%s, which does not exist", f.Name, m[1], m[2])
 			}
 		}
+	}
+}
+
+// TestProcsAreCallable: pg_proc lists what statements can call and what other rows
+// name, not all that PostgreSQL has.
+func TestProcsAreCallable(t *testing.T) {
+	c, e := filled(t)
+	rel, _ := c.Lookup("pg_catalog", "pg_proc")
+	rows, err := c.rows(t.Context(), rel, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := c.shapes["pg_catalog.pg_proc"].places()
+	have := map[string]bool{}
+	for _, r := range rows {
+		have[r[at["proname"]].(string)] = true
+	}
+	for name, want := range map[string]bool{
+		"lower": true, "count": true, "array_recv": true, "pg_table_is_visible": true, "to_char": true, "get_ddl": true,
+		"pg_notify": false, "lo_import": false, "brin_summarize_new_values": false,
+	} {
+		if have[name] != want {
+			t.Errorf("%s: listed is %v, want %v", name, have[name], want)
+		}
+	}
+}
+
+// TestRowsAreTheCallers: what a caller does to its bytes is not seen by the next.
+func TestRowsAreTheCallers(t *testing.T) {
+	c, e := filled(t)
+	for _, name := range []string{"pg_proc", "pg_class"} {
+		rel, _ := c.Lookup("pg_catalog", name)
+		first, err := c.Rows(t.Context(), rel, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := bytes.Clone(first)
+		clear(first)
+		second, err := c.Rows(t.Context(), rel, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(second, want) {
+			t.Errorf("%s: the second answer differs from the first", name)
+		}
+	}
+}
+
+// BenchmarkRows is the cost of one use of a relation.
+func BenchmarkRows(b *testing.B) {
+	c, e := filled(b)
+	for _, name := range []string{"pg_class", "pg_attribute", "pg_type", "pg_proc"} {
+		rel, _ := c.Lookup("pg_catalog", name)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := c.Rows(b.Context(), rel, e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
