@@ -50,8 +50,10 @@ func (t *tableHandle) expire(ctx context.Context, p lake.Retention) error {
 		return nil
 	}
 	var gone []int64
+	held := t.w.pins.of(t.meta.Location())
 	for _, s := range all[:len(all)-keep] {
-		if s.SnapshotID != t.head.ID && !slices.Contains(p.Protect, s.SnapshotID) {
+		if s.SnapshotID != t.head.ID && !slices.Contains(p.Protect, s.SnapshotID) &&
+			!slices.Contains(held, s.SnapshotID) {
 			gone = append(gone, s.SnapshotID)
 		}
 	}
@@ -138,7 +140,7 @@ func (t *tableHandle) namedFiles(ctx context.Context) (map[string]struct{}, erro
 }
 
 // Sweep removes, after the grace period, the directories of tables that were dropped,
-// by an earlier process too.
+// by an earlier process too, unless a snapshot in them is held.
 func (w *Warehouse) Sweep(_ context.Context, grace time.Duration) error {
 	w.creating.Lock()
 	defer w.creating.Unlock()
@@ -156,7 +158,10 @@ func (w *Warehouse) Sweep(_ context.Context, grace time.Duration) error {
 	}
 	now := w.clock.Now()
 	for _, d := range dirs {
-		if !live[d] {
+		switch held := len(w.pins.of(d)) > 0; {
+		case held && !live[d]:
+			w.graves.exhume(d)
+		case !live[d]:
 			w.graves.bury(now, d)
 		}
 	}
@@ -187,6 +192,13 @@ func (g *graveyard) bury(now time.Time, path string) {
 	if _, ok := g.since[path]; !ok {
 		g.since[path] = now
 	}
+}
+
+// exhume takes a path out: it is in use again, or still.
+func (g *graveyard) exhume(path string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.since, path)
 }
 
 // removeOlder removes the paths under prefix that were buried at or before limit.

@@ -40,6 +40,7 @@ type Warehouse struct {
 	log       *slog.Logger
 	snapshots snapshotCache
 	graves    graveyard
+	pins      pins
 	// creating is held while a table's directory is not yet named by a pointer, and by
 	// the sweep that removes directories without one.
 	creating sync.Mutex
