@@ -31,6 +31,7 @@ type pinned struct {
 		sorted []int64 // nil when there are too many
 		ok     bool
 		lo, hi int64
+		set    *driver.KeySet // nil when there is no memory for it
 	}
 	keyColumn []int
 	refs      atomic.Int64
@@ -151,6 +152,15 @@ func (v *pinned) release() {
 	for _, g := range v.groups {
 		g.source.Close()
 	}
+	if v.keys.set != nil {
+		v.keys.set.Close()
+	}
+}
+
+// keySet is the set of the winners' keys, nil when they are not single integers.
+func (v *pinned) keySet() *driver.KeySet {
+	v.keys.once.Do(v.collectKeys)
+	return v.keys.set
 }
 
 // mayHold reports whether a winner's key may lie in [lo, hi].
@@ -168,32 +178,27 @@ func (v *pinned) mayHold(lo, hi int64) bool {
 }
 
 func (v *pinned) collectKeys() {
-	k := &v.keys
-	if len(v.key) == 0 {
+	if len(v.key) == 0 || v.rows == 0 {
 		return
 	}
-	keep := v.rows <= sortedKeysMax
-	first := true
+	all := make([]int64, 0, v.rows)
 	for i, parts := range v.key {
 		for _, p := range parts {
-			value := integerColumn(p.Block.Record().Column(v.keyColumn[i]))
-			if value == nil {
+			column := p.Block.Record().Column(v.keyColumn[i])
+			value := integerColumn(column)
+			if value == nil || column.NullN() > 0 {
 				return
 			}
-			eachRow(p, func(row int) {
-				x := value(row)
-				if first {
-					k.lo, k.hi, first = x, x, false
-				}
-				k.lo, k.hi = min(k.lo, x), max(k.hi, x)
-				if keep {
-					k.sorted = append(k.sorted, x)
-				}
-			})
+			eachRow(p, func(row int) { all = append(all, value(row)) })
 		}
 	}
-	slices.Sort(k.sorted)
-	k.ok = !first
+	k := &v.keys
+	k.ok, k.lo, k.hi = true, slices.Min(all), slices.Max(all)
+	k.set, _ = driver.NewKeySet(all) // without it a join does
+	if v.rows <= sortedKeysMax {
+		slices.Sort(all)
+		k.sorted = all
+	}
 }
 
 func integerColumn(a arrow.Array) func(int) int64 {

@@ -9,8 +9,8 @@ import (
 )
 
 // antiBranches is the lake side when every live change is newer than every lake row:
-// rows whose key has a winner are out. Files that no winner's key can be in are read
-// without a join.
+// rows whose key has a winner are out, by a set for keys of one integer, else by a
+// join. Files that no winner's key can be in are read without either.
 func antiBranches(r *Relation, files []File, live *liveView) []string {
 	var free, hit []File
 	for _, f := range files {
@@ -29,6 +29,12 @@ func antiBranches(r *Relation, files []File, live *liveView) []string {
 		names[i] = "l." + quoteName(c.Name)
 	}
 	lake := strings.Join(lakeBranches(r, hit, lakeColumns(r)), " UNION ALL ")
+	if len(r.Key) == 1 {
+		if set := live.keySet(); set != nil {
+			return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l WHERE NOT %s",
+				strings.Join(names, ", "), lake, set.SQL("l."+quoteName(r.Key[0]))))
+		}
+	}
 	return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l ANTI JOIN (%s) w ON %s",
 		strings.Join(names, ", "), lake, winnerKeys(r, live), keysEqual(r, "l", "w")))
 }

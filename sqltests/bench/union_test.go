@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,28 +51,50 @@ func TestBenchUnion(t *testing.T) {
 			conn := harness.Connect(t, s.DSN)
 			ours := func() { drain(t, conn, fmt.Sprintf(q.sql, "p.t")) }
 			ours()
-			theirTime, ourTime := sideBySide(base, ours)
-			row(t, fmt.Sprintf("%s, %dM rows, %s live", q.name, rows/1e6, pending), "%.1f ms, engine alone %.1f ms: %.2f times", ourTime, theirTime, ourTime/theirTime)
+			theirs, our := sideBySide(
+				subject{base, ownCPU},
+				subject{ours, func() float64 { return cpu(t, s.PID()) }})
+			row(t, fmt.Sprintf("%s, %dM rows, %s live", q.name, rows/1e6, pending),
+				"%.1f ms, engine alone %.1f ms: %.2f times; CPU %.0f ms, %.0f ms: %.2f times",
+				our.wall, theirs.wall, our.wall/theirs.wall, our.cpu, theirs.cpu, our.cpu/theirs.cpu)
 		}
 		stop()
 	}
 	finish(t, s)
 }
 
-// sideBySide runs both in turn and returns the medians in milliseconds.
-func sideBySide(a, b func()) (float64, float64) {
-	var as, bs []float64
-	for began := time.Now(); len(as) < 7 || len(as) < 100 && time.Since(began) < 2*time.Second; {
-		for _, x := range []struct {
-			run  func()
-			into *[]float64
-		}{{a, &as}, {b, &bs}} {
-			at := time.Now()
+// subject is something to measure: what to run, and the CPU-seconds it has used.
+type subject struct {
+	run func()
+	cpu func() float64
+}
+
+// cost is in milliseconds: the median of the times, the mean of the CPU.
+type cost struct{ wall, cpu float64 }
+
+// sideBySide runs both in turn, since a shared machine drifts.
+func sideBySide(a, b subject) (cost, cost) {
+	both := [2]subject{a, b}
+	var walls [2][]float64
+	var used [2]float64
+	runs := 0
+	for began := time.Now(); runs < 9 || runs < 200 && time.Since(began) < 4*time.Second; runs++ {
+		for i, x := range both {
+			before, at := x.cpu(), time.Now()
 			x.run()
-			*x.into = append(*x.into, float64(time.Since(at).Microseconds())/1000)
+			walls[i] = append(walls[i], float64(time.Since(at).Microseconds())/1000)
+			used[i] += x.cpu() - before
 		}
 	}
-	return median(as), median(bs)
+	of := func(i int) cost { return cost{median(walls[i]), used[i] * 1000 / float64(runs)} }
+	return of(0), of(1)
+}
+
+// ownCPU is the CPU-seconds of this process alone.
+func ownCPU() float64 {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // of ourselves: it cannot fail
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds()
 }
 
 // lakeFiles is the table function over the files of the table's snapshot.

@@ -14,7 +14,7 @@ import (
 
 func register(c b.Connection) error {
 	if C.sk_register(C.duckdb_connection(unsafe.Pointer(c.Ptr))) != 0 {
-		return errors.New("register skippr_scan: refused")
+		return errors.New("register functions: refused")
 	}
 	return nil
 }

@@ -51,14 +51,14 @@ extern int duckdb_list_vector_reserve(duckdb_vector, idx_t);
 #define TYPE_DECIMAL 19
 #define TYPE_LIST 24
 
-// The registry: a small open table from id to source. Ids are never used twice, so a
-// stale or made-up id finds nothing.
+// The registry: a small open table from id to object. Ids are never used twice, so a
+// stale or made-up id finds nothing, and each is of one kind.
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct { uint64_t id; struct sk_source *source; } *registry;
+static struct { uint64_t id; enum sk_object kind; void *object; } *registry;
 static size_t registry_size;
 static uint64_t registry_last;
 
-uint64_t sk_publish(struct sk_source *source) {
+uint64_t sk_publish(enum sk_object kind, void *object) {
 	pthread_mutex_lock(&registry_mutex);
 	size_t at = 0;
 	while (at < registry_size && registry[at].id != 0) at++;
@@ -75,7 +75,8 @@ uint64_t sk_publish(struct sk_source *source) {
 	}
 	uint64_t id = ++registry_last;
 	registry[at].id = id;
-	registry[at].source = source;
+	registry[at].kind = kind;
+	registry[at].object = object;
 	pthread_mutex_unlock(&registry_mutex);
 	return id;
 }
@@ -88,11 +89,11 @@ void sk_withdraw(uint64_t id) {
 	pthread_mutex_unlock(&registry_mutex);
 }
 
-static struct sk_source *find_source(uint64_t id) {
-	struct sk_source *found = NULL;
+void *sk_find(enum sk_object kind, uint64_t id) {
+	void *found = NULL;
 	pthread_mutex_lock(&registry_mutex);
 	for (size_t i = 0; id != 0 && i < registry_size; i++) {
-		if (registry[i].id == id) found = registry[i].source;
+		if (registry[i].id == id && registry[i].kind == kind) found = registry[i].object;
 	}
 	pthread_mutex_unlock(&registry_mutex);
 	return found;
@@ -111,7 +112,7 @@ static void scan_bind(duckdb_bind_info info) {
 	duckdb_value v = duckdb_bind_get_parameter(info, 0);
 	uint64_t id = duckdb_get_uint64(v);
 	duckdb_destroy_value(&v);
-	struct sk_source *s = find_source(id);
+	struct sk_source *s = sk_find(SK_SOURCE, id);
 	if (!s) {
 		duckdb_bind_set_error(info, "skippr_scan: no such source");
 		return;
@@ -371,5 +372,5 @@ int sk_register(duckdb_connection connection) {
 	duckdb_table_function_supports_projection_pushdown(f, true);
 	int state = duckdb_register_table_function(connection, f);
 	duckdb_destroy_table_function(&f);
-	return state;
+	return state != 0 ? state : sk_register_keys(connection);
 }

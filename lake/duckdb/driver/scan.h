@@ -1,5 +1,5 @@
-// skippr_scan(id): Arrow batches as a DuckDB table function, in C so that no row and
-// no chunk crosses into Go.
+// skippr_scan(id), Arrow batches as a DuckDB table function, and skippr_key(id, key),
+// whether a set of keys holds one; in C so that no row and no chunk crosses into Go.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 typedef uint64_t idx_t;
 typedef struct _sk_handle *duckdb_connection;
 typedef struct _sk_handle *duckdb_table_function;
+typedef struct _sk_handle *duckdb_scalar_function;
 typedef struct _sk_handle *duckdb_bind_info;
 typedef struct _sk_handle *duckdb_init_info;
 typedef struct _sk_handle *duckdb_function_info;
@@ -64,9 +65,28 @@ struct sk_source {
 	int64_t row_count;
 };
 
-// sk_register registers the function in the connection's database; 0 is success.
+// sk_keys is a set of integers: bits says for most others that they are not in it,
+// slots holds its members by open addressing, SK_NO_KEY in those that are free.
+struct sk_keys {
+	uint64_t *bits;
+	int64_t *slots;
+	int bit_shift, slot_shift; // 64 less the logarithms of their sizes
+	bool has_no_key;           // SK_NO_KEY itself is a member
+};
+
+#define SK_NO_KEY INT64_MIN
+
+// sk_keys_make makes a set of n keys, NULL when memory is out; sk_keys_free frees it.
+struct sk_keys *sk_keys_make(const int64_t *keys, int64_t n);
+void sk_keys_free(struct sk_keys *set);
+
+enum sk_object { SK_SOURCE = 1, SK_KEYS = 2 };
+
+// sk_register registers the functions in the connection's database; 0 is success.
 int sk_register(duckdb_connection connection);
-// sk_publish gives a source an id that skippr_scan takes; 0 when memory is out. The
-// source must live until sk_withdraw(id) and the end of all queries that bound it.
-uint64_t sk_publish(struct sk_source *source);
+int sk_register_keys(duckdb_connection connection);
+// sk_publish gives an object an id that the functions take; 0 when memory is out. The
+// object must live until sk_withdraw(id) and the end of all queries that bound it.
+uint64_t sk_publish(enum sk_object kind, void *object);
 void sk_withdraw(uint64_t id);
+void *sk_find(enum sk_object kind, uint64_t id);

@@ -57,7 +57,7 @@ func NewSource(schema *arrow.Schema, parts []Part) (*Source, error) {
 	source.column_count, source.names, source.types = C.int64_t(n), unsafe.SliceData(names), unsafe.SliceData(types)
 	source.piece_count, source.pieces = C.int64_t(len(pieces)), unsafe.SliceData(pieces)
 	source.row_count = C.int64_t(s.rows)
-	s.id = uint64(C.sk_publish(source))
+	s.id = uint64(C.sk_publish(C.SK_SOURCE, unsafe.Pointer(source)))
 	if s.id == 0 {
 		s.memory.free()
 		return nil, fmt.Errorf("publish source: %w", ErrOutOfMemory)

@@ -1,0 +1,44 @@
+package driver
+
+/*
+#include "scan.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// KeySet is a set of integers that SQL can ask for members, at a fraction of a join's
+// cost. It may be used any number of times, also at once, until Close; Close only after
+// every stream whose SQL names it was closed.
+type KeySet struct {
+	id  uint64
+	set *C.struct_sk_keys
+}
+
+// NewKeySet publishes the set of keys, which it copies.
+func NewKeySet(keys []int64) (*KeySet, error) {
+	set := C.sk_keys_make((*C.int64_t)(unsafe.Pointer(unsafe.SliceData(keys))), C.int64_t(len(keys)))
+	if set == nil {
+		return nil, fmt.Errorf("make set of %d keys: %w", len(keys), ErrOutOfMemory)
+	}
+	s := &KeySet{set: set, id: uint64(C.sk_publish(C.SK_KEYS, unsafe.Pointer(set)))}
+	if s.id == 0 {
+		C.sk_keys_free(set)
+		return nil, fmt.Errorf("publish set of keys: %w", ErrOutOfMemory)
+	}
+	return s, nil
+}
+
+// SQL is true where value, an expression of an integer type, is a member.
+func (s *KeySet) SQL(value string) string {
+	return fmt.Sprintf("skippr_key(%d::UBIGINT, CAST(%s AS BIGINT))", s.id, value)
+}
+
+// Close withdraws the set and frees it.
+func (s *KeySet) Close() {
+	C.sk_withdraw(C.uint64_t(s.id))
+	C.sk_keys_free(s.set)
+}
