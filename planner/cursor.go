@@ -20,7 +20,7 @@ type cursor struct {
 	sql     string
 	hold    bool
 	at      time.Time
-	plan    *duckdb.Plan
+	plan    *planned
 	portal  *queryPortal
 	columns []pgwire.Column
 	formats []int16
@@ -35,10 +35,16 @@ const (
 func (s *session) closeCursors(held bool) {
 	for name, c := range s.cursors {
 		if held || !c.hold {
-			c.portal.Close()
+			c.close()
 			delete(s.cursors, name)
 		}
 	}
+}
+
+// close ends the cursor, run or not.
+func (c *cursor) close() {
+	c.portal.Close()
+	c.plan.holds.release()
 }
 
 func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []uint32) (pgwire.Statement, error) {
@@ -103,7 +109,7 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	s.tx.queried = true
 	snap, release := s.snapshot()
 	defer release()
-	plan, _, err := s.plan(ctx, snap, p.analysis, params, s.output(duckdb.OutputRows, p.columns, nil))
+	plan, err := s.plan(ctx, snap, p.analysis, params, s.output(duckdb.OutputRows, p.columns, nil))
 	if err != nil {
 		return clientError(ctx, err)
 	}
@@ -235,7 +241,7 @@ func (c *cursor) open(ctx context.Context, s *session, formats []int16, move boo
 		c.formats = formats
 	}
 	c.plan.Output = s.output(duckdb.OutputRows, c.columns, c.formats)
-	rows, frame, err := runPlan(ctx, s.engine.deps.Runner, c.plan)
+	rows, frame, err := s.run(ctx, c.plan)
 	if err != nil {
 		return err
 	}
@@ -279,7 +285,7 @@ func (s *session) prepareClose(n *pg.ClosePortalStmt) (pgwire.Statement, error) 
 		if err != nil {
 			return nil, err
 		}
-		c.portal.Close()
+		c.close()
 		delete(s.cursors, n.Portalname)
 		return &result{tag: "CLOSE CURSOR"}, nil
 	}}, nil

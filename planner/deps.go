@@ -17,11 +17,13 @@ import (
 type Deps struct {
 	Catalog   *catalog.Catalog
 	Warehouse Snapshots
-	Runner    Runner
-	DDL       DDL
-	System    SystemRelations
-	Clock     env.Clock
-	Log       *slog.Logger
+	// Pins keeps lake snapshots that statements read; nil: none needs that.
+	Pins   Pins
+	Runner Runner
+	DDL    DDL
+	System SystemRelations
+	Clock  env.Clock
+	Log    *slog.Logger
 	// LogDir is where the log of a pipeline lies.
 	LogDir func(change.PipelineID) string
 	// Sessions lists the client sessions, for pg_stat_activity; nil: none.
@@ -40,6 +42,14 @@ type Deps struct {
 // Implemented by lake.Warehouse.
 type Snapshots interface {
 	Snapshot(ctx context.Context, ident, metadata string, snapshot int64) (*lake.Snapshot, error)
+}
+
+// Pins keeps lake snapshots from expiry. Safe for concurrent use. Implemented by
+// iceberg.Warehouse.
+type Pins interface {
+	// Hold keeps the snapshot's files until release is called; calling it again does
+	// nothing.
+	Hold(metadata string, snapshot int64) (release func())
 }
 
 // Runner runs plans in the engine. Safe for concurrent use.

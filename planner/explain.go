@@ -163,12 +163,13 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 			TypMod: -1,
 		},
 	}}
-	plan, pins, err := s.plan(ctx, snap, a, params, out)
+	plan, err := s.plan(ctx, snap, a, params, out)
 	if err != nil {
 		return nil, err
 	}
+	defer plan.holds.release()
 	x := explanation{Pin: explainedPin{Repeatable: s.repeatable()}}
-	if err := s.explainPin(snap, pins, &x.Pin); err != nil {
+	if err := s.explainPin(snap, plan.pins, &x.Pin); err != nil {
 		return nil, err
 	}
 	if e.options.verbose {
@@ -180,7 +181,7 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 	}
 	plan.SQL = word + plan.SQL
 	started := s.engine.deps.Clock.Now()
-	if x.Plan, err = s.enginePlan(ctx, plan); err != nil {
+	if x.Plan, err = s.enginePlan(ctx, plan.Plan); err != nil {
 		return nil, err
 	}
 	if e.options.analyze {

@@ -33,10 +33,9 @@ type pinned struct {
 	newestLiveCommitted time.Time
 }
 
-// relation plans one use of a relation at the pin.
-func (e *Engine) relation(ctx context.Context, snap *catalog.Snapshot, u *pgsql.Use, env *SystemEnv) (duckdb.Relation,
-	pinned, error,
-) {
+// relation plans one use of a relation at the pin; h keeps what it reads.
+func (e *Engine) relation(ctx context.Context, snap *catalog.Snapshot, u *pgsql.Use, env *SystemEnv, h *holds,
+) (duckdb.Relation, pinned, error) {
 	if u.Relation.System {
 		return e.systemRelation(ctx, u, env)
 	}
@@ -65,6 +64,7 @@ func (e *Engine) relation(ctx context.Context, snap *catalog.Snapshot, u *pgsql.
 	if err := e.live(snap, t, &r, &p); err != nil {
 		return r, p, err
 	}
+	e.hold(h, snap.LakeState(t.ID))
 	return r, p, e.files(ctx, snap, t, u, &r, &p)
 }
 

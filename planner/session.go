@@ -181,7 +181,9 @@ type transaction struct {
 	open, implicit, aborted bool
 	startedAt               time.Time
 	// pin is the catalog moment that all queries of a REPEATABLE READ transaction see.
-	pin        *catalog.Snapshot
+	pin *catalog.Snapshot
+	// holds are of the pin.
+	holds      holds
 	queried    bool
 	savepoints []savepoint
 }
@@ -192,6 +194,7 @@ type savepoint struct {
 }
 
 func (t *transaction) unpin() {
+	t.holds.release()
 	if t.pin != nil {
 		t.pin.Close()
 		t.pin = nil
@@ -233,6 +236,7 @@ func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
 	if s.repeatable() {
 		if s.tx.pin == nil {
 			s.tx.pin = s.engine.deps.Catalog.Snapshot()
+			s.tx.holds = s.engine.holdAll(s.tx.pin)
 		}
 		return s.tx.pin, func() {}
 	}

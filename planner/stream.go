@@ -22,29 +22,36 @@ import (
 // nowLayout renders the transaction's time for the engine.
 const nowLayout = "2006-01-02 15:04:05.999999-07:00"
 
+// planned is a plan and what it reads. Whoever has it releases holds in the end.
+type planned struct {
+	*duckdb.Plan
+	pins  []pinned
+	holds holds
+}
+
 // plan makes the plan of an analysed query at a pin.
 func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Analysis, params []*string,
 	out duckdb.Output,
-) (*duckdb.Plan, []pinned, error) {
+) (*planned, error) {
 	now := "'" + s.tx.startedAt.UTC().Format(nowLayout) + "'"
-	plan := &duckdb.Plan{
+	plan := &planned{Plan: &duckdb.Plan{
 		SQL: strings.ReplaceAll(a.SQL, pgsql.NowMark, now), Params: params, Output: out,
 		Settings: map[string]string{"TimeZone": s.values.Value("TimeZone")},
-	}
+	}}
 	var env *SystemEnv // made for the first system relation: it is not for nothing
-	var pins []pinned
 	for _, u := range a.Uses {
 		if u.Relation.System && env == nil {
 			env = s.systemEnv(snap, s.engine.namesOf(snap))
 		}
-		r, p, err := s.engine.relation(ctx, snap, u, env)
+		r, p, err := s.engine.relation(ctx, snap, u, env, &plan.holds)
 		if err != nil {
-			return nil, nil, err
+			plan.holds.release()
+			return nil, err
 		}
 		plan.Relations = append(plan.Relations, r)
-		pins = append(pins, p)
+		plan.pins = append(plan.pins, p)
 	}
-	return plan, pins, nil
+	return plan, nil
 }
 
 // start pins, plans and runs a query to its first frame, taking new pins as the
@@ -71,12 +78,24 @@ func (s *session) attempt(ctx context.Context, a *pgsql.Analysis, params []*stri
 	*duckdb.Frame, error,
 ) {
 	snap, release := s.snapshot()
-	plan, _, err := s.plan(ctx, snap, a, params, out)
+	plan, err := s.plan(ctx, snap, a, params, out)
 	release()
 	if err != nil {
 		return nil, nil, err
 	}
-	return runPlan(ctx, s.engine.deps.Runner, plan)
+	return s.run(ctx, plan)
+}
+
+// run runs a plan to its first frame. What it holds goes with the rows.
+func (s *session) run(ctx context.Context, plan *planned) (Rows, *duckdb.Frame, error) {
+	rows, frame, err := runPlan(ctx, s.engine.deps.Runner, plan.Plan)
+	if err != nil {
+		plan.holds.release()
+		return nil, nil, err
+	}
+	held := plan.holds
+	plan.holds = nil
+	return &heldRows{rows, held}, frame, nil
 }
 
 // runPlan runs a plan to its first frame.

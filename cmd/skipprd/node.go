@@ -164,7 +164,7 @@ const postgresVersion = "15.8"
 
 func (n *node) openEngine() error {
 	n.engine = planner.New(planner.Deps{
-		Catalog: n.catalog, Warehouse: n.warehouse, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
+		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL:   &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock},
 		Clock: n.clock, Log: n.log, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
