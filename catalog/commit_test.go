@@ -141,8 +141,6 @@ func TestLiveSlicesOfOldSnapshots(t *testing.T) {
 		got := get[[]catalog.Slice](t)(m.snap.LiveSlices(1))
 		equal(t, fmt.Sprint("step ", step), refs(got), m.want)
 		_ = append(got, catalog.Slice{}) // must not reach anybody else
-		has := get[bool](t)(m.snap.HasLiveSlices(1))
-		equal(t, "has", has, len(m.want) > 0)
 	}
 	equal(t, "of no table", len(get[[]catalog.Slice](t)(moments[0].snap.LiveSlices(9))), 0)
 }

@@ -248,10 +248,13 @@ func TestDropAndResetFreeSegments(t *testing.T) {
 	}
 }
 
-func TestLiveNewerThanLake(t *testing.T) {
+func TestNewerThanLake(t *testing.T) {
 	c := open(t, memkv.New())
 	shop(t, c)
-	newer := func() bool { return snapshot(t, c).LiveNewerThanLake(1) }
+	newer := func() bool {
+		s := snapshot(t, c)
+		return s.NewerThanLake(1, get[[]catalog.Slice](t)(s.LiveSlices(1)))
+	}
 	equal(t, "empty", newer(), true)
 	publish(t, c, group(1, 0, 1)) // token 1000
 	equal(t, "no lake", newer(), true)

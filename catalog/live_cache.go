@@ -115,11 +115,3 @@ func (s *Snapshot) LiveSlices(table change.TableID) ([]Slice, error) {
 	}
 	return s.cache.extend(table, l, tail, at), nil
 }
-
-// LiveNewerThanLake says that each change in the table's live slices supersedes each lake
-// row of its key, so that a reader need not compare order tokens. It is true when there
-// are no live slices and false when they cannot be read.
-func (s *Snapshot) LiveNewerThanLake(table change.TableID) bool {
-	live, err := s.LiveSlices(table)
-	return err == nil && s.NewerThanLake(table, live)
-}

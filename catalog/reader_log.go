@@ -21,16 +21,6 @@ func (r *reader) LiveSlices(table change.TableID) ([]Slice, error) {
 	return out, err
 }
 
-// HasLiveSlices says whether a table has live slices, cheaper than LiveSlices.
-func (r *reader) HasLiveSlices(table change.TableID) (bool, error) {
-	found := false
-	err := r.eachLive(table, func(*Slice) error {
-		found = true
-		return kv.Stop
-	})
-	return found, err
-}
-
 func (r *reader) eachLive(table change.TableID, fn func(*Slice) error) error {
 	return r.eachLiveFrom(table, r.facts.lakes[table].LiveFrom, fn)
 }
@@ -139,8 +129,9 @@ func (r *reader) ReclaimableSegments(pipeline change.PipelineID, active segment.
 	return out, nil
 }
 
-// NewerThanLake is LiveNewerThanLake for the table's live slices, or some of them, already
-// read from the same snapshot.
+// NewerThanLake says that each change in live, which are the table's live slices or some
+// of them, supersedes each lake row of its key, so that a reader need not compare order
+// tokens. It is true when there are none.
 func (r *reader) NewerThanLake(table change.TableID, live []Slice) bool {
 	lake := r.facts.lakes[table]
 	if lake.Snapshot == 0 {

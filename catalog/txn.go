@@ -109,9 +109,6 @@ func (t *Txn) nextID(counter string, first uint64) uint64 {
 // NextOID gives out an object id for pg_catalog.
 func (t *Txn) NextOID() uint32 { return uint32(t.nextID(counterOID, firstOID)) }
 
-// NextID counts a counter of the caller's, by name, up from 1.
-func (t *Txn) NextID(name string) uint64 { return t.nextID("user/"+name, 1) }
-
 func (t *Txn) setJSON(key []byte, v any) error {
 	row, err := encodeJSON(v)
 	if err != nil {
@@ -156,9 +153,6 @@ func (t *Txn) PipelineByID(id change.PipelineID) (*Pipeline, error) {
 func (t *Txn) Tables(pipeline change.PipelineID) []*Table {
 	return cloneAll(t.reader.Tables(pipeline), (*Table).Clone)
 }
-
-// AllTables are copies of all tables, by schema and name.
-func (t *Txn) AllTables() []*Table { return cloneAll(t.reader.AllTables(), (*Table).Clone) }
 
 // TableByID is a copy of a table, or wraps ErrTableNotFound.
 func (t *Txn) TableByID(id change.TableID) (*Table, error) {
