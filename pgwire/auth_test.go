@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -23,21 +24,17 @@ func testTLS(t testing.TB) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := pgwire.TLSConfig(cert, key)
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config
+	return &tls.Config{Certificates: []tls.Certificate{pair}}
 }
 
 // withPassword gives roles a password.
 func withPassword(t testing.TB, toy *toyEngine, user, password string) {
 	t.Helper()
-	v, err := pgwire.ScramVerifier(password, []byte("0123456789abcdef"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	toy.roles[user] = v
+	toy.roles[user] = catalog.SCRAMVerifier(password, []byte("0123456789abcdef"), catalog.SCRAMIterations)
 }
 
 func connect(addr, options string) (*pgconn.PgConn, error) {

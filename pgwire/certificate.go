@@ -3,7 +3,6 @@ package pgwire
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -52,15 +51,6 @@ func SelfSigned(clock env.Clock, ids env.IDs, hosts []string) (certPEM, keyPEM [
 	}
 	certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return certPEM, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
-}
-
-// TLSConfig makes the server's TLS settings from a PEM certificate chain and key.
-func TLSConfig(certPEM, keyPEM []byte) (*tls.Config, error) {
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("read server certificate: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // idReader reads entropy from env.IDs.

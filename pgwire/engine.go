@@ -37,8 +37,6 @@ type Startup struct {
 	// RemoteAddr is the client's address, for pg_stat_activity.
 	RemoteAddr string
 	TLS        bool
-	// Cancel cancels the statement of the session that runs now.
-	Cancel context.CancelCauseFunc
 }
 
 // TxStatus is the transaction status byte of ReadyForQuery.
@@ -124,7 +122,6 @@ type Column struct {
 // socket; an error means that the client is gone and ends the session.
 type Sink interface {
 	// Rows takes n complete, encoded DataRow messages, and does not keep them.
-	// CutMessages splits a batch where a row limit falls into it.
 	Rows(messages []byte, n int) error
 	// Notice sends a NoticeResponse at once.
 	Notice(e *pgerr.Error) error

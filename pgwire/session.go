@@ -178,7 +178,6 @@ func (s *session) start() error {
 func (s *session) open(request Startup) error {
 	request.PID, request.TLS = s.pid, s.conn.tls() != nil
 	request.RemoteAddr = s.conn.tcp.RemoteAddr().String()
-	request.Cancel = s.cancel
 	now := s.server.deps.Clock.Now()
 	s.activity.update(func(i *SessionInfo) {
 		*i = SessionInfo{

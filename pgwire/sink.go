@@ -2,7 +2,6 @@ package pgwire
 
 import (
 	"context"
-	"encoding/binary"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -91,14 +90,4 @@ func (k *sink) CopyIn(format int16, columns int) (CopyReader, error) {
 	}
 	_ = c.tcp.SetReadDeadline(time.Time{}) // fails on a closed socket only
 	return &copyReader{session: k.session, ctx: k.ctx}, nil
-}
-
-// CutMessages splits complete messages after the first n, for a row limit that falls
-// into a batch.
-func CutMessages(messages []byte, n int) (head, tail []byte) {
-	at := 0
-	for ; n > 0 && at < len(messages); n-- {
-		at += 1 + int(binary.BigEndian.Uint32(messages[at+1:]))
-	}
-	return messages[:at], messages[at:]
 }

@@ -2,14 +2,10 @@ package pgwire
 
 import (
 	"crypto/hmac"
-	"crypto/pbkdf2"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"strconv"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -28,40 +24,6 @@ func mac(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(text)) // never fails
 	return h.Sum(nil)
-}
-
-// ScramVerifier makes the verifier of a password in rolpassword's form. salt should
-// be 16 random bytes.
-func ScramVerifier(password string, salt []byte) (string, error) {
-	salted, err := pbkdf2.Key(sha256.New, saslPrep(password), salt, scramIterations, sha256.Size)
-	if err != nil {
-		return "", fmt.Errorf("derive password key: %w", err)
-	}
-	stored := sha256.Sum256(mac(salted, "Client Key"))
-	b64 := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("%s%d:%s$%s:%s", verifierPrefix, scramIterations, b64(salt), b64(stored[:]),
-		b64(mac(salted, "Server Key"))), nil
-}
-
-// saslPrep normalises a password as RFC 4013 does, without its prohibitions:
-// PostgreSQL too takes passwords as they are where it cannot normalise them.
-func saslPrep(password string) string {
-	for i := range len(password) {
-		if password[i] >= 0x80 {
-			mapped := strings.Map(func(r rune) rune {
-				switch {
-				case r == 0xa0, r == 0x1680, r >= 0x2000 && r <= 0x200b, r == 0x202f, r == 0x205f, r == 0x3000:
-					return ' '
-				case r == 0xad, r == 0x34f, r >= 0x180b && r <= 0x180d, r == 0x200c, r == 0x200d, r == 0x2060,
-					r >= 0xfe00 && r <= 0xfe0f, r == 0xfeff:
-					return -1
-				}
-				return r
-			}, password)
-			return norm.NFKC.String(mapped)
-		}
-	}
-	return password
 }
 
 // parseVerifier reads rolpassword's form.
