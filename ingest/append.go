@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // appender takes groups from a batcher, makes them durable and acknowledges what is.
@@ -196,6 +197,9 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 		committed, err := w.log.Append(context.WithoutCancel(ctx), g)
 		if !errors.Is(err, wal.ErrFull) {
 			w.live.throttled(false)
+			if errors.Is(err, segment.ErrTooLarge) { // nothing was written
+				return committed, &TransactionError{Limit: transactionBytesMax}
+			}
 			if err != nil {
 				w.failed.Store(true)
 				return committed, &logError{err}

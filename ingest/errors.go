@@ -37,6 +37,19 @@ type TableError struct {
 // Error renders the reason.
 func (e *TableError) Error() string { return "table cannot go on: " + e.Reason }
 
+// TransactionError says that a transaction of the source is larger than the log takes.
+// Trying again does not help.
+type TransactionError struct {
+	Limit int64 // in bytes
+}
+
+// Error renders the limit and what helps.
+func (e *TransactionError) Error() string {
+	return fmt.Sprintf("a transaction of the source has more than %d MiB of changes, the most that can be made durable "+
+		"at once; ALTER PIPELINE … RESET copies the tables anew and begins after it; change rows in smaller "+
+		"transactions from then on", e.Limit>>20)
+}
+
 // sourceError marks err as coming from the external system.
 func sourceError(verb string, err error) error {
 	return fmt.Errorf("%s: %w: %w", verb, ErrSourceUnavailable, err)

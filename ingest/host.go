@@ -88,7 +88,11 @@ func (h *host) run(ctx context.Context) {
 			backoff = h.cfg.BackoffMin
 			continue
 		}
-		_ = awaitAny(ctx, h.deps.Clock, h.jitter(&backoff), h.kick) // likewise
+		wait := h.jitter(&backoff)
+		if large := (*TransactionError)(nil); errors.As(err, &large) {
+			wait = 0 // it would read as much in vain: until a statement acts
+		}
+		_ = awaitAny(ctx, h.deps.Clock, wait, h.kick) // likewise
 	}
 }
 

@@ -16,7 +16,7 @@ func (s *session) stream(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	from, tables := s.progress.from(), s.streamTables()
 	sink := newBatcher(ctx, batcherConfig{
-		clock: s.deps.Clock, limit: s.cfg.GroupBytes, freshness: s.freshness(),
+		clock: s.deps.Clock, limit: s.cfg.GroupBytes, most: s.cfg.TransactionBytes, freshness: s.freshness(),
 		interval: s.cfg.GroupInterval, compare: s.source.Compare, from: from, tables: tables,
 	})
 	s.live.attach(sink.pendingSince)
@@ -29,6 +29,10 @@ func (s *session) stream(ctx context.Context) error {
 		err := s.source.Stream(ctx, from, tables, sink)
 		if err == nil {
 			err = errors.New("stream ended")
+		}
+		var large *TransactionError
+		if errors.As(err, &large) {
+			return large
 		}
 		return sourceError("stream", err)
 	})

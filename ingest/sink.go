@@ -22,9 +22,11 @@ type batcher struct {
 	ctx       context.Context // of the stream: ends waits for room
 	clock     env.Clock
 	limit     int64
+	most      int64 // of one transaction
 	freshness time.Duration
 	interval  time.Duration // at least between two groups
 	compare   func(a, b change.Position) int
+	entries   int // of the open transaction
 	tables    map[change.TableID]*sinkTable
 	txn       uint64 // number of the open or last transaction
 	committed time.Time
@@ -85,6 +87,7 @@ var _ Sink = (*batcher)(nil)
 type batcherConfig struct {
 	clock     env.Clock
 	limit     int64
+	most      int64 // of one transaction; 0: any
 	freshness time.Duration
 	interval  time.Duration
 	compare   func(a, b change.Position) int // of the source
@@ -94,7 +97,7 @@ type batcherConfig struct {
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	b := &batcher{
-		ctx: ctx, clock: cfg.clock, limit: cfg.limit, freshness: cfg.freshness, interval: cfg.interval,
+		ctx: ctx, clock: cfg.clock, limit: cfg.limit, most: cfg.most, freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),
 		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -119,6 +122,7 @@ func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	}
 	b.mu.open = true
 	b.txn++
+	b.entries = 0
 	b.committed = committedAt
 	return nil
 }
@@ -150,12 +154,35 @@ func (b *batcher) enter(id change.TableID) (*sinkTable, error) {
 	if t.stopped {
 		return nil, errTable(ErrTableStopped, id)
 	}
+	if b.entries++; b.entries%measureEvery == 0 {
+		if err := b.measure(); err != nil {
+			return nil, err
+		}
+	}
 	t.enter(b.txn)
 	if !t.touched {
 		t.touched = true
 		b.mu.filling.touched = append(b.mu.filling.touched, t) // open: ours
 	}
 	return t, nil
+}
+
+// measureEvery is how many changes may come before the open transaction is measured
+// again: one is cheap, but not as cheap as a change.
+const measureEvery = 64
+
+// measure refuses the open transaction when it has grown too large.
+func (b *batcher) measure() error {
+	var bytes int64
+	for _, t := range b.mu.filling.touched { // open: ours
+		if t.txn == b.txn {
+			bytes += t.now() - t.bytes
+		}
+	}
+	if b.most > 0 && bytes > b.most {
+		return &TransactionError{Limit: b.most}
+	}
+	return nil
 }
 
 // Commit implements Sink. It waits while the group is full and the one before it is

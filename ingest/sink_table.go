@@ -25,8 +25,8 @@ type sinkTable struct {
 	// group when that transaction began.
 	txn   uint64
 	begin mark
-	// bytes is the table's part of the group's size.
-	bytes int64
+	// bytes is the table's part of the group's size, doneBytes that of done.
+	bytes, doneBytes int64
 }
 
 // mark is how much of the group was there at some moment.
@@ -56,6 +56,7 @@ func (t *sinkTable) enter(txn uint64) {
 // truncate closes the batch being built and begins one that truncates.
 func (t *sinkTable) truncate() {
 	if t.builder.Rows() > 0 || t.builder.Truncate {
+		t.doneBytes += t.size.bytes(t.builder.Rows())
 		t.done = append(t.done, t.builder.Batch())
 	}
 	t.builder.Truncate = true
@@ -79,9 +80,10 @@ func (t *sinkTable) discard(txn uint64) {
 	}
 	if t.begin.rows == 0 && !t.begin.truncate {
 		first.Release()
-		return
+	} else {
+		t.done = append(t.done, head(first, t.begin.rows))
 	}
-	t.done = append(t.done, head(first, t.begin.rows))
+	t.doneBytes = t.bytes // the table stops here, and gets nothing more
 }
 
 // head keeps the first rows of a batch and counts them anew.
@@ -117,21 +119,21 @@ func (t *sinkTable) seal(dst []*change.Batch) []*change.Batch {
 	if t.builder.Rows() > 0 || t.builder.Truncate {
 		dst = append(dst, t.builder.Batch())
 	}
-	t.done, t.touched, t.bytes = nil, false, 0
+	t.done, t.touched, t.bytes, t.doneBytes = nil, false, 0, 0
 	t.begin = mark{}
 	return dst
 }
 
 // grown is by how much the table's part of the group has grown since last asked.
 func (t *sinkTable) grown() int64 {
-	now := t.size.bytes(t.builder.Rows())
-	for _, b := range t.done {
-		now += b.Rows() * t.size.fixed
-	}
+	now := t.now()
 	delta := now - t.bytes
 	t.bytes = now
 	return delta
 }
+
+// now is the table's part of the group's size.
+func (t *sinkTable) now() int64 { return t.doneBytes + t.size.bytes(t.builder.Rows()) }
 
 // release frees everything.
 func (t *sinkTable) release() {

@@ -190,6 +190,7 @@ type world struct {
 	removeLog  func(change.PipelineID) error
 	interval   time.Duration
 	group      int64
+	most       int64 // bytes of a transaction
 
 	catalog    *catalog.Catalog
 	supervisor *ingest.Supervisor
@@ -288,6 +289,7 @@ func (w *world) boot() {
 	w.supervisor = ingest.NewSupervisor(ingest.Config{
 		DataDir: w.t.TempDir(), BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
 		IdleInterval: time.Millisecond, GroupBytes: w.group, GroupInterval: w.interval,
+		TransactionBytes: w.most,
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},
 		Clock: clock, IDs: ids, Log: log, Lake: w.lake,
