@@ -31,8 +31,8 @@ func antiBranches(r *Relation, files []File, live *liveView) []string {
 	lake := strings.Join(lakeBranches(r, hit, lakeColumns(r)), " UNION ALL ")
 	if len(r.Key) == 1 {
 		if set := live.keySet(); set != nil {
-			return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l WHERE NOT %s",
-				strings.Join(names, ", "), lake, set.SQL("l."+quoteName(r.Key[0]))))
+			return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l WHERE %s",
+				strings.Join(names, ", "), lake, set.Lacks("l."+quoteName(r.Key[0]))))
 		}
 	}
 	return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l ANTI JOIN (%s) w ON %s",

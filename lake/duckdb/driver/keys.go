@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// KeySet is a set of integers that SQL can ask for members, at a fraction of a join's
-// cost. It may be used any number of times, also at once, until Close; Close only after
+// KeySet is a set of integers that takes rows out of a query, at a fraction of an anti
+// join's cost. It may be used any number of times, also at once, until Close; Close only after
 // every stream whose SQL names it was closed.
 type KeySet struct {
 	id  uint64
@@ -32,9 +32,10 @@ func NewKeySet(keys []int64) (*KeySet, error) {
 	return s, nil
 }
 
-// SQL is true where value, an expression of an integer type, is a member.
-func (s *KeySet) SQL(value string) string {
-	return fmt.Sprintf("skippr_key(%d::UBIGINT, CAST(%s AS BIGINT))", s.id, value)
+// Lacks is SQL that is true where value, an expression of an integer type, is not a
+// member, and null where it is null.
+func (s *KeySet) Lacks(value string) string {
+	return fmt.Sprintf("skippr_stranger(%d::UBIGINT, CAST(%s AS BIGINT))", s.id, value)
 }
 
 // Close withdraws the set and frees it.

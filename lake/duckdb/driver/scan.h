@@ -1,5 +1,5 @@
-// skippr_scan(id), Arrow batches as a DuckDB table function, and skippr_key(id, key),
-// whether a set of keys holds one; in C so that no row and no chunk crosses into Go.
+// skippr_scan(id), Arrow batches as a DuckDB table function, and skippr_stranger(id,
+// key), whether a set lacks a key; in C so that no row and no chunk crosses into Go.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,9 +65,13 @@ struct sk_source {
 	int64_t row_count;
 };
 
-// sk_keys is a set of integers: bits says for most others that they are not in it,
-// slots holds its members by open addressing, SK_NO_KEY in those that are free.
+// sk_keys is a set of integers. If width is not 0, bits has a bit for each of the
+// width integers from least on. Else bits, by a hash, says of most strangers that they
+// are none of the set, and slots holds its members by open addressing, SK_NO_KEY in
+// those that are free.
 struct sk_keys {
+	int64_t least;
+	uint64_t width;
 	uint64_t *bits;
 	int64_t *slots;
 	int bit_shift, slot_shift; // 64 less the logarithms of their sizes
