@@ -135,6 +135,9 @@ func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
 		slices.Sort(unknown)
 		return nil, fmt.Errorf("unknown connection option %s", strings.Join(unknown, ", "))
 	}
+	if address == "" && settings["host"] == "" {
+		settings["host"] = "localhost" // not what this process's environment says
+	}
 	text, err := conninfo(address, settings)
 	if err != nil {
 		return nil, err

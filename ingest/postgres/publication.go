@@ -93,11 +93,13 @@ func (p publication) lacks(tables []ingest.SourceTable) []ingest.SourceTable {
 	return out
 }
 
-// list writes tables as SQL.
+// list writes tables as SQL. ONLY keeps tables that inherit out: they are published by
+// themselves, where they may lack the key of their parent, and with it updates of the
+// user's own would fail. A partitioned table brings its partitions all the same.
 func list(tables []ingest.SourceTable) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
-		names[i] = quoteIdent(t.Schema, t.Name)
+		names[i] = "ONLY " + quoteIdent(t.Schema, t.Name)
 	}
 	return strings.Join(names, ", ")
 }

@@ -84,7 +84,11 @@ func (s *Source) Validate(ctx context.Context) ([]ingest.Finding, error) {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		out = append(out, ingest.Finding{Check: "connect", Detail: err.Error()})
+		f := ingest.Finding{Check: "connect", Detail: err.Error()}
+		if e, ok := Explain(err); ok {
+			f.Detail, f.Fix = e.Message+": "+e.Detail, e.Hint
+		}
+		out = append(out, f)
 	}
 	return out, nil
 }
