@@ -55,7 +55,10 @@ type Discovered struct {
 	Policy        string
 	Unsupported   string // reason, "" when the table is taken in
 	Hint          string // what helps, for an unsupported table
-	TargetTable   string
+	Missing       bool   // named, but not there
+	// Notes are sentences on what will be left out of the table.
+	Notes       []string
+	TargetTable string
 }
 
 // Finding is one result of VALIDATE CONNECTION.

@@ -38,7 +38,7 @@ func (x *Executor) createPipeline(ctx context.Context, s *CreatePipeline, sessio
 	if err != nil {
 		return err
 	}
-	if err := x.warnUnsupported(tables, s, session); err != nil {
+	if err := x.tellTables(snap, p, tables, s, session); err != nil {
 		return err
 	}
 	if s.OrReplace {
@@ -144,21 +144,31 @@ func (x *Executor) pipelineConnection(snap *catalog.Snapshot, s *CreatePipeline)
 	return c, err
 }
 
-// warnUnsupported sends a WARNING for each table that will not be taken in. It fails
-// when the statement names such a table.
-func (x *Executor) warnUnsupported(tables []Discovered, s *CreatePipeline, session Session) error {
+// tellTables sends a WARNING for each table that will not be taken in and a NOTICE for
+// each part of one. It fails when the statement names such a table.
+func (x *Executor) tellTables(snap *catalog.Snapshot, p *catalog.Pipeline, tables []Discovered, s *CreatePipeline, session Session) error {
 	seen := map[string]bool{}
+	taken := takenNames(snap, s)
 	for _, d := range tables {
 		name := d.Schema + "." + d.Table
-		if d.Unsupported == "" || seen[name] {
+		if seen[name] {
 			continue
 		}
 		seen[name] = true
-		if len(s.Selection.Tables) > 0 {
-			return pgerr.New(codes.FeatureNotSupported, "table \"%s\" cannot be taken in", name).WithDetail("%s.", capital(d.Unsupported))
+		problem := tableProblem(p, d, name, taken)
+		if problem == nil {
+			for _, n := range d.Notes {
+				if err := session.Notice(pgerr.Notice("%s", n)); err != nil {
+					return err
+				}
+			}
+			continue
 		}
-		w := pgerr.Notice("table \"%s\" is left out: %s", name, d.Unsupported)
-		w.Severity, w.Code = "WARNING", codes.Warning
+		if len(s.Selection.Tables) > 0 {
+			return problem
+		}
+		w := pgerr.Notice("table \"%s\" is left out: %s", name, problem.Cause)
+		w.Severity, w.Code, w.Hint = "WARNING", codes.Warning, problem.Hint
 		if err := session.Notice(w); err != nil {
 			return err
 		}
@@ -167,6 +177,44 @@ func (x *Executor) warnUnsupported(tables []Discovered, s *CreatePipeline, sessi
 		return session.Notice(pgerr.Notice("the source has no table that the pipeline names yet"))
 	}
 	return nil
+}
+
+// tableProblem says why a table cannot be taken in; its Cause is the reason alone. It
+// notes the name that the table gets.
+func tableProblem(p *catalog.Pipeline, d Discovered, name string, taken map[string]bool) *pgerr.Error {
+	target := strings.ReplaceAll(p.TargetSchema, "%s", d.Schema) + "." + d.Table
+	var e *pgerr.Error
+	switch {
+	case d.Missing:
+		e = pgerr.New(codes.UndefinedTable, "table \"%s\" does not exist at the source", name).WithHint("%s", d.Hint)
+	case d.Unsupported != "":
+		e = pgerr.New(codes.FeatureNotSupported, "table \"%s\" cannot be taken in", name).
+			WithDetail("%s.", capital(d.Unsupported)).WithHint("%s", d.Hint)
+	case taken[target]:
+		d.Unsupported = fmt.Sprintf("table \"%s\" exists already", target)
+		e = pgerr.New(codes.DuplicateRelation, "table \"%s\" already exists", target).
+			WithDetail("Table %s of the source would have this name.", name).
+			WithHint("SCHEMA '%s_%%s' makes a schema for each schema of the source.", p.Name)
+	default:
+		taken[target] = true
+		return nil
+	}
+	e.Cause = errors.New(d.Unsupported)
+	return e
+}
+
+// takenNames are the names of all tables, without those of a pipeline to replace.
+func takenNames(snap *catalog.Snapshot, s *CreatePipeline) map[string]bool {
+	taken := map[string]bool{}
+	for _, p := range snap.Pipelines() {
+		if s.OrReplace && p.Name == s.Name {
+			continue
+		}
+		for _, t := range snap.Tables(p.ID) {
+			taken[t.Schema+"."+t.Name] = true
+		}
+	}
+	return taken
 }
 
 func (x *Executor) dropForReplace(ctx context.Context, snap *catalog.Snapshot, name string, session Session) error {
@@ -273,7 +321,19 @@ func (x *Executor) stop(ctx context.Context, p *catalog.Pipeline, a Action, sess
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name)
 	}
 	status, running := x.Controller.Status(p.Name)
-	err := x.mutate(ctx, p.Name, func(p *catalog.Pipeline) error {
+	if err := x.rest(ctx, p.Name, a); err != nil {
+		return err
+	}
+	if running && status.SlotState != "" {
+		return session.Notice(pgerr.Notice("the source keeps its log for pipeline \"%s\" until it goes on; %d MB are kept now",
+			p.Name, status.RetainedBytes>>20))
+	}
+	return nil
+}
+
+// rest ends the work of a pipeline: a is Pause or Disable.
+func (x *Executor) rest(ctx context.Context, name string, a Action) error {
+	err := x.mutate(ctx, name, func(p *catalog.Pipeline) error {
 		p.Enabled, p.Paused = a == Pause, a == Pause
 		p.State, p.Reason = catalog.PipelinePaused, "paused by the user"
 		if a == Disable {
@@ -284,14 +344,7 @@ func (x *Executor) stop(ctx context.Context, p *catalog.Pipeline, a Action, sess
 	if err != nil {
 		return err
 	}
-	if err := x.Controller.Stop(ctx, p.Name); err != nil {
-		return err
-	}
-	if running && status.SlotState != "" {
-		return session.Notice(pgerr.Notice("the source keeps its log for pipeline \"%s\" until it goes on; %d MB are kept now",
-			p.Name, status.RetainedBytes>>20))
-	}
-	return nil
+	return x.Controller.Stop(ctx, name)
 }
 
 func (x *Executor) addTables(ctx context.Context, s *AlterPipeline, session Session) error {
@@ -318,6 +371,9 @@ func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *Alter
 				WithPosition(o.Pos)
 		}
 		if s.Action == ResetOptions {
+			if err := knownOption(pipelineOptions, o, "pipeline"); err != nil {
+				return err
+			}
 			continue
 		}
 		v, err := checkOption(pipelineOptions, o, "pipeline")
@@ -424,8 +480,12 @@ func (x *Executor) dropPipeline(ctx context.Context, s *Drop, session Session) e
 }
 
 func dependents(object, name, kind string, users []string) error {
+	lines := make([]string, len(users))
+	for i, u := range users {
+		lines[i] = fmt.Sprintf("%s %s depends on %s %s", kind, u, object, name)
+	}
 	return pgerr.New(codes.DependentObjectsStillExist, "cannot drop %s %s because other objects depend on it", object, name).
-		WithDetail("%s %s depends on %s %s.", kind, strings.Join(users, ", "), object, name)
+		WithDetail("%s", strings.Join(lines, "\n"))
 }
 
 func secretUsers(t *catalog.Txn, secret string) []string {

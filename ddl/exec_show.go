@@ -63,8 +63,9 @@ var syncColumns = []Column{
 	{"table", oidText}, {"state", oidText}, {"rows", oidInt8}, {"bytes", oidInt8}, {"lag_seconds", oidFloat8},
 }
 
-// sync runs a pipeline until it has caught up, telling progress as NOTICEs.
-func (x *Executor) sync(ctx context.Context, s *Sync, session Session) (*Result, error) {
+// sync runs a pipeline until it has caught up, telling progress as NOTICEs. One that
+// was disabled or paused is so again afterwards.
+func (x *Executor) sync(ctx context.Context, s *Sync, session Session) (r *Result, err error) {
 	snap := x.Catalog.Snapshot()
 	p, err := snap.Pipeline(s.Name)
 	snap.Close()
@@ -75,18 +76,32 @@ func (x *Executor) sync(ctx context.Context, s *Sync, session Session) (*Result,
 		if err := x.start(ctx, p, Enable); err != nil {
 			return nil, err
 		}
+		defer func() { err = errors.Join(err, x.stopAgain(context.WithoutCancel(ctx), p)) }()
 	}
+	told := ""
 	synced, err := x.Controller.Sync(ctx, s.Name, s.For, func(line string) {
-		_ = session.Notice(pgerr.Notice("%s", line)) // a client that is gone ends ctx
+		if line != told { // what is in the way is said once
+			_ = session.Notice(pgerr.Notice("%s", line)) // a client that is gone ends ctx
+		}
+		told = line
 	})
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Columns: syncColumns}
+	r = &Result{Columns: syncColumns}
 	for _, t := range synced {
 		r.Rows = append(r.Rows, []any{t.Table, t.State, t.Rows, t.Bytes, t.LagSeconds})
 	}
 	return r, nil
+}
+
+// stopAgain puts a pipeline back to the rest it was in before a SYNC.
+func (x *Executor) stopAgain(ctx context.Context, p *catalog.Pipeline) error {
+	action := Disable
+	if p.Paused {
+		action = Pause
+	}
+	return x.rest(ctx, p.Name, action)
 }
 
 var showColumns = map[string][]Column{

@@ -125,6 +125,10 @@ func translate(ctx context.Context, err error) error {
 		return notFound(string(missing.Kind), missing.Name)
 	}
 	var exists *catalog.ExistsError
+	if errors.As(err, &exists) && exists.Kind == catalog.KindTable {
+		return pgerr.New(codes.DuplicateRelation, "table \"%s\" already exists", exists.Name).
+			WithHint("CREATE PIPELINE … SCHEMA 'name_%%s' makes a schema for each schema of the source.")
+	}
 	if errors.As(err, &exists) {
 		return duplicate(string(exists.Kind), exists.Name)
 	}

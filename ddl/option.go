@@ -198,15 +198,23 @@ func checkOption(docs []OptionDoc, o Option, what string) (string, error) {
 		}
 		return v, nil
 	}
+	return "", knownOption(docs, o, what)
+}
+
+// knownOption refuses an option that docs have not.
+func knownOption(docs []OptionDoc, o Option, what string) error {
 	names := make([]string, len(docs))
 	for i, d := range docs {
 		names[i] = d.Name
 	}
+	if slices.Contains(names, o.Name) {
+		return nil
+	}
 	e := pgerr.New(codes.InvalidParameterValue, "unrecognized %s option \"%s\"", what, o.Name).WithPosition(o.Pos)
 	if near := nearest(o.Name, names); near != "" {
-		return "", e.WithHint("Perhaps you meant the option \"%s\".", near)
+		return e.WithHint("Perhaps you meant the option \"%s\".", near)
 	}
-	return "", e.WithHint("The options are %s.", strings.Join(names, ", "))
+	return e.WithHint("The options are %s.", strings.Join(names, ", "))
 }
 
 func shownValue(o Option) string {

@@ -309,7 +309,8 @@ func (p *parser) alterPipeline(s *AlterPipeline) error {
 		return pgerr.New(codes.FeatureNotSupported, "ALTER PIPELINE … %s is not supported by this version", strings.ToUpper(t.text)).
 			WithPosition(t.pos)
 	}
-	return p.unexpected(t)
+	return p.unexpected(t).WithHint("The actions are ENABLE, DISABLE, PAUSE, RESUME, RESET, COMPACT, REFRESH, SET (…), RESET (…), RENAME TO, " +
+		"and ADD, DROP, RESYNC, RESUME TABLE.")
 }
 
 // sync parses SYNC PIPELINE name [UNTIL CAUGHT UP | FOR 'interval'].

@@ -48,12 +48,15 @@ func checkNamed(found []SourceTable, wanted []catalog.SelectedTable) error {
 				continue
 			}
 			there = true
+			if f.OID == 0 && f.Unsupported != "" {
+				return fmt.Errorf("table %s.%s does not exist at the source: %w", f.Schema, f.Name, catalog.ErrTableNotFound)
+			}
 			if f.Unsupported != "" {
 				return fmt.Errorf("table %s.%s: %w", f.Schema, f.Name, &TableError{Reason: f.Unsupported, Hint: f.Hint})
 			}
 		}
 		if !there {
-			return fmt.Errorf("table %s.%s at the source: %w", w.Schema, w.Name, catalog.ErrTableNotFound)
+			return fmt.Errorf("table %s.%s does not exist at the source: %w", w.Schema, w.Name, catalog.ErrTableNotFound)
 		}
 	}
 	return nil
@@ -69,6 +72,9 @@ func addTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, wante
 	if err != nil {
 		return nil, err
 	}
+	if err := checkTaken(txn, next, found, wanted); err != nil {
+		return nil, err
+	}
 	for _, t := range created {
 		added = append(added, t.SourceSchema+"."+t.SourceName)
 	}
@@ -76,6 +82,25 @@ func addTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, wante
 		next.Selection.Tables = append(next.Selection.Tables, wanted...)
 	}
 	return added, txn.PutPipeline(next)
+}
+
+// checkTaken refuses tables that were asked for by name and whose own name here another
+// table has.
+func checkTaken(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, wanted []catalog.SelectedTable) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	known := map[uint32]bool{}
+	for _, t := range txn.Tables(p.ID) {
+		known[t.SourceOID] = true
+	}
+	for _, f := range found {
+		if !known[f.OID] {
+			schemaName, name := targetName(p, f)
+			return &catalog.ExistsError{Kind: catalog.KindTable, Name: schemaName + "." + name}
+		}
+	}
+	return nil
 }
 
 // lowestToken is a token lower than that of every change of the pipeline's stream: the
