@@ -121,7 +121,10 @@ func (t *table) printText(w io.Writer) error {
 			}
 			switch {
 			case right != nil && right[i]:
-				b.WriteString(" " + pad + c + " ")
+				b.WriteString(" " + pad + c)
+				if i < len(cells)-1 {
+					b.WriteString(" ")
+				}
 			case i == len(cells)-1:
 				b.WriteString(" " + c)
 			default:
@@ -198,6 +201,9 @@ func runQuery(ctx context.Context, args []string) error {
 		return err
 	}
 	sql := strings.Join(fs.Args(), " ")
+	if err := checkFormat(*format); err != nil {
+		return err
+	}
 	if sql == "" {
 		return fmt.Errorf("%w: a statement is needed", errUsage)
 	}
@@ -215,7 +221,7 @@ func runQuery(ctx context.Context, args []string) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	tables, err := query(ctx, conn, sql)
 	for _, t := range tables {
-		if t.columns == nil && *format != "text" {
+		if t.columns == nil && (*format != "text" || t.tag == "") {
 			continue
 		}
 		if err := t.print(os.Stdout, *format); err != nil {
@@ -225,8 +231,18 @@ func runQuery(ctx context.Context, args []string) error {
 	return err
 }
 
+func checkFormat(format string) error {
+	if err := checkOneOf("text", "csv", "json")(format); err != nil {
+		return fmt.Errorf("%w: format: %w", errUsage, err)
+	}
+	return nil
+}
+
 func printNotice(n *pgconn.Notice) {
 	fmt.Fprintf(os.Stderr, "%s:  %s\n", n.Severity, n.Message)
+	if n.Detail != "" {
+		fmt.Fprintf(os.Stderr, "DETAIL:  %s\n", n.Detail)
+	}
 	if n.Hint != "" {
 		fmt.Fprintf(os.Stderr, "HINT:  %s\n", n.Hint)
 	}
@@ -253,7 +269,7 @@ func runSchema(ctx context.Context, args []string) error {
 	fs := newFlags("schema", "[flags] [SCHEMA.TABLE]", "Lists the tables of the lake, or the columns of one table.")
 	c.flags(fs)
 	format := fs.String("format", "text", "text, csv or json")
-	if err := parseFlags(fs, args); err != nil {
+	if err := errors.Join(parseFlags(fs, args), checkFormat(*format)); err != nil {
 		return err
 	}
 	conn, err := c.connect(ctx, nil)
@@ -299,12 +315,17 @@ func runDump(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, r := range tables[0].rows {
-		if r[0] != nil {
-			fmt.Println(*r[0])
+		statement := text(r[0])
+		if strings.Contains(statement, hiddenValue) {
+			statement = "-- Put in what is hidden, then run:\n-- " + statement
 		}
+		fmt.Println(statement)
 	}
 	return nil
 }
+
+// hiddenValue stands for a secret.
+const hiddenValue = "'********'"
 
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -195,7 +194,7 @@ func runDoctor(ctx context.Context, args []string) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var problems []problem
-	for _, check := range []func(context.Context, *pgx.Conn) ([]problem, error){checkPipelines, checkTables, checkEvents} {
+	for _, check := range []func(context.Context, *pgx.Conn) ([]problem, error){checkPipelines, checkTables} {
 		found, err := check(ctx, conn)
 		if err != nil {
 			return err
@@ -208,8 +207,11 @@ func runDoctor(ctx context.Context, args []string) error {
 			fmt.Println("   ", p.help)
 		}
 	}
+	if err := printEvents(ctx, conn); err != nil {
+		return err
+	}
 	if len(problems) > 0 {
-		return errors.New(strconv.Itoa(len(problems)) + " findings")
+		return fmt.Errorf("%d to mend", len(problems))
 	}
 	fmt.Println("✓ no problem found")
 	return nil
@@ -254,15 +256,15 @@ func checkTables(ctx context.Context, conn *pgx.Conn) ([]problem, error) {
 	return out, nil
 }
 
-func checkEvents(ctx context.Context, conn *pgx.Conn) ([]problem, error) {
-	tables, err := query(ctx, conn, `SELECT at, kind, coalesce(pipeline, ''), coalesce(detail, '') FROM skippr.events
-		WHERE level = 'error' AND at > now() - interval '1 hour' ORDER BY at DESC LIMIT 5`)
+// printEvents tells the latest errors, which may be mended by now.
+func printEvents(ctx context.Context, conn *pgx.Conn) error {
+	tables, err := query(ctx, conn, `SELECT to_char(at, 'HH24:MI:SS'), kind, coalesce(table_name, pipeline, ''), coalesce(detail, '')
+		FROM skippr.events WHERE level = 'error' AND at > now() - interval '1 hour' ORDER BY at DESC LIMIT 5`)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []problem
 	for _, r := range tables[0].rows {
-		out = append(out, problem{strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", text(r[0]), text(r[1]), text(r[2]), text(r[3]))), ""})
+		fmt.Printf("· at %s: %s %s: %.300s\n", text(r[0]), text(r[1]), text(r[2]), text(r[3]))
 	}
-	return out, nil
+	return nil
 }
