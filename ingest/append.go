@@ -170,7 +170,6 @@ func (a *appender) save(ctx context.Context) error {
 func (a *appender) acknowledge() {
 	if at, ok := a.progress.ack(); ok {
 		a.source.Ack(at)
-		a.live.acknowledged(at)
 	}
 }
 

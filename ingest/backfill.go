@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
@@ -85,10 +84,7 @@ func (s *session) recordHorizon(txn *catalog.Txn) (again []change.TableID, err e
 
 // copier makes the initial copies of a session. Its methods run on several
 // goroutines; it has no state of its own but what it began with.
-type copier struct {
-	session *session
-	started time.Time
-}
+type copier struct{ session *session }
 
 // chunk is one piece of a table to read.
 type chunk struct {

@@ -24,7 +24,6 @@ type live struct {
 		caughtUp     bool
 		full         bool
 		status       SourceStatus
-		acked        change.Position
 		rows, bytes  rate
 		pendingSince func() time.Time // of the session's batcher, nil without one
 	}
@@ -118,12 +117,6 @@ func (l *live) idle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.caughtUp = true
-}
-
-func (l *live) acknowledged(at change.Position) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mu.acked = at
 }
 
 // throttled notes whether the log is full; begins says that it was not before.

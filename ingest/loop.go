@@ -50,7 +50,7 @@ func (s *session) copyTables(ctx context.Context) error {
 	if s.backfill == nil {
 		return nil
 	}
-	c := &copier{session: s, started: s.deps.Clock.Now()}
+	c := &copier{session: s}
 	g, gctx := errgroup.WithContext(ctx)
 	chunks := make(chan chunk)
 	g.Go(func() error {

@@ -30,7 +30,6 @@ type session struct {
 
 	source   Source
 	progress *progress
-	created  bool
 	backfill Backfill // nil when nothing is to be copied
 	// advanced wakes the keeper: something became durable.
 	advanced chan struct{}
@@ -141,7 +140,6 @@ func (s *session) setup(ctx context.Context) error {
 	for _, w := range result.Warnings {
 		s.out.Warn("source warned", env.KeyReason, w)
 	}
-	s.created = result.Created
 	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		return s.recordSetup(txn, result, tables)
 	})

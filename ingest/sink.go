@@ -69,7 +69,6 @@ type group struct {
 	batches  []*change.Batch
 	position change.Position
 	txns     int64
-	bytes    int64
 	oldest   time.Time
 	newest   time.Time
 	stops    []tableStop
@@ -306,7 +305,7 @@ func (b *batcher) dueLocked() (wait time.Duration, due bool) {
 func (b *batcher) sealLocked() *group {
 	f := &b.mu.filling
 	g := &group{
-		position: b.mu.last, txns: f.txns, bytes: f.bytes,
+		position: b.mu.last, txns: f.txns,
 		oldest: f.oldest, newest: f.newest, stops: f.stops,
 	}
 	for _, t := range f.touched {

@@ -13,7 +13,6 @@ import (
 // sinkTable collects the changes of one table for the group being filled. Owned by
 // the batcher.
 type sinkTable struct {
-	id      change.TableID
 	after   change.Position // up to which the table has everything at the start
 	builder *change.Builder
 	size    sizer
@@ -37,7 +36,7 @@ type mark struct {
 
 func newSinkTable(mem memory.Allocator, t StreamTable) *sinkTable {
 	schema := t.Schema.Arrow()
-	st := &sinkTable{id: t.ID, after: t.After, builder: change.NewBuilder(mem, t.ID, t.Schema.Version, schema)}
+	st := &sinkTable{after: t.After, builder: change.NewBuilder(mem, t.ID, t.Schema.Version, schema)}
 	for i := range schema.NumFields() - change.SystemColumns {
 		st.size.add(st.builder.Column(i))
 	}

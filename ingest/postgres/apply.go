@@ -14,7 +14,6 @@ import (
 // applier turns the messages of one stream into calls of its sink. Owned by the
 // streaming goroutine.
 type applier struct {
-	source  *Source
 	sink    ingest.Sink
 	tables  map[uint32]*streamTable // by source OID
 	domains map[uint32]domain
@@ -35,7 +34,7 @@ func newApplier(s *Source, tables []ingest.StreamTable, domains map[uint32]domai
 	sink ingest.Sink,
 ) (*applier, error) {
 	a := &applier{
-		source: s, sink: sink, domains: domains, reached: start,
+		sink: sink, domains: domains, reached: start,
 		tables: make(map[uint32]*streamTable, len(tables)),
 	}
 	for _, t := range tables {

@@ -50,7 +50,6 @@ const (
 	codeUndefinedColumn   = "42703"
 	codeUndefinedTable    = "42P01"
 	codeUndefinedObject   = "42704"
-	codeDuplicateObject   = "42710"
 	codePrivilege         = "42501"
 	codeObjectInUse       = "55006"
 	codeNotInPrerequisite = "55000"

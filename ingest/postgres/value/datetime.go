@@ -6,8 +6,7 @@ const (
 	microsPerSecond = 1_000_000
 	microsPerDay    = 86_400 * microsPerSecond
 	// epochDays is the days from 1970-01-01 to 2000-01-01, where PostgreSQL counts from.
-	epochDays   = 10_957
-	epochMicros = epochDays * microsPerDay
+	epochDays = 10_957
 )
 
 // parseDate reads 2026-01-02, 10000-01-01, 0044-03-15 BC, infinity.
