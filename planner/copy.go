@@ -19,7 +19,6 @@ import (
 type copyOptions struct {
 	kind       duckdb.OutputKind
 	options    duckdb.CopyOptions
-	format     string
 	forceAll   bool
 	forceQuote []string
 }
@@ -78,7 +77,7 @@ func copySelect(n *pg.CopyStmt) *pg.SelectStmt {
 }
 
 func parseCopyOptions(list []*pg.Node) (*copyOptions, error) {
-	o := &copyOptions{kind: duckdb.OutputCopyText, format: "text"}
+	o := &copyOptions{kind: duckdb.OutputCopyText}
 	seen := map[string]string{}
 	for _, n := range list {
 		d := n.GetDefElem()
@@ -98,7 +97,6 @@ func parseCopyOptions(list []*pg.Node) (*copyOptions, error) {
 			default:
 				return nil, pgerr.New(codes.InvalidParameterValue, "COPY format \"%s\" not recognized", v)
 			}
-			o.format = v
 		case "header":
 			on, ok := defBool(v)
 			if !ok {

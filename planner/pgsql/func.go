@@ -332,22 +332,20 @@ func (a *analyzer) fact(name string) string {
 
 // Frame options of a window, as PostgreSQL's parser numbers them.
 const (
-	frameNonDefault       = 0x00001
-	frameRange            = 0x00002
-	frameRows             = 0x00004
-	frameGroups           = 0x00008
-	frameStartUnbounded   = 0x00020
-	frameEndUnbounded     = 0x00100
-	frameStartCurrent     = 0x00200
-	frameEndCurrent       = 0x00400
-	frameStartPreceding   = 0x00800
-	frameEndPreceding     = 0x01000
-	frameStartFollowing   = 0x02000
-	frameEndFollowing     = 0x04000
-	frameExcludeCurrent   = 0x08000
-	frameExcludeGroup     = 0x10000
-	frameExcludeTies      = 0x20000
-	frameEndUnboundedPrec = 0x00080
+	frameNonDefault     = 0x00001
+	frameRows           = 0x00004
+	frameGroups         = 0x00008
+	frameStartUnbounded = 0x00020
+	frameEndUnbounded   = 0x00100
+	frameStartCurrent   = 0x00200
+	frameEndCurrent     = 0x00400
+	frameStartPreceding = 0x00800
+	frameEndPreceding   = 0x01000
+	frameStartFollowing = 0x02000
+	frameEndFollowing   = 0x04000
+	frameExcludeCurrent = 0x08000
+	frameExcludeGroup   = 0x10000
+	frameExcludeTies    = 0x20000
 )
 
 // window prints the inside of OVER (…).

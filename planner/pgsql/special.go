@@ -368,27 +368,27 @@ func (a *analyzer) orderedSet(name string, n *pg.FuncCall, s *scope) (expr, bool
 	return out, true, nil
 }
 
-// charPatterns are the template patterns of to_char that the engine's strftime can
-// make, longest first.
-var charPatterns = []struct{ pattern, engine string }{
+// charPattern is a template pattern of to_char and what the engine's strftime writes
+// for it.
+type charPattern struct{ postgres, engine string }
+
+// charPatterns are the patterns that the engine can make, longest first: the first that
+// fits is meant.
+var charPatterns = []charPattern{
+	{"FMMonth", "%B"},
+	{"FMHH24", "%-H"},
+	{"FMDay", "%A"},
 	{"HH24", "%H"},
 	{"HH12", "%I"},
 	{"YYYY", "%Y"},
 	{"IYYY", "%G"},
 	{"FMMM", "%-m"},
 	{"FMDD", "%-d"},
-	{"FMHH24", "%-H"},
-	{"FMMonth", "%B"},
-	{"FMDay", "%A"},
 	{"DDD", "%j"},
 	{"Mon", "%b"},
-	{"MON", ""},
 	{"Dy", "%a"},
 	{"HH", "%I"},
-	{
-		"MI",
-		"%M",
-	},
+	{"MI", "%M"},
 	{"SS", "%S"},
 	{"MS", "%g"},
 	{"US", "%f"},
@@ -427,17 +427,12 @@ func (a *analyzer) toChar(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) {
 			f = f[1:]
 			continue
 		}
-		found := false
-		for _, p := range longestFirst() {
-			if strings.HasPrefix(f, p.pattern) && p.engine != "" {
-				b.WriteString(p.engine)
-				f, found = f[len(p.pattern):], true
-				break
-			}
-		}
-		if !found {
+		i := slices.IndexFunc(charPatterns, func(p charPattern) bool { return strings.HasPrefix(f, p.postgres) })
+		if i < 0 {
 			return out, unsupported("to_char format \"%s\" is not supported", *args[1].lit)
 		}
+		b.WriteString(charPatterns[i].engine)
+		f = f[len(charPatterns[i].postgres):]
 	}
 	e := args[0]
 	if e.typ.OID == OIDTimestamptz {
@@ -445,17 +440,4 @@ func (a *analyzer) toChar(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) {
 	}
 	out.sql = "strftime(" + e.sql + ", " + quote(b.String()) + ")"
 	return out, nil
-}
-
-// longestFirst is charPatterns in matching order.
-func longestFirst() []struct{ pattern, engine string } {
-	out := slices.Clone(charPatterns)
-	slices.SortStableFunc(out, func(x, y struct {
-		pattern,
-		engine string
-	},
-	) int {
-		return len(y.pattern) - len(x.pattern)
-	})
-	return out
 }

@@ -36,12 +36,9 @@ const (
 	OIDOidVector   = 30
 	OIDJSON        = 114
 	OIDXML         = 142
-	OIDNodeTree    = 194
 	OIDFloat4      = 700
 	OIDFloat8      = 701
 	OIDUnknown     = 705
-	OIDMoney       = 790
-	OIDInet        = 869
 	OIDBpchar      = 1042
 	OIDVarchar     = 1043
 	OIDDate        = 1082
@@ -59,7 +56,6 @@ const (
 	OIDVoid        = 2278
 	OIDAnyElement  = 2283
 	OIDUUID        = 2950
-	OIDLSN         = 3220
 	OIDJSONB       = 3802
 	OIDRegnsp      = 4089
 	OIDRegrole     = 4096

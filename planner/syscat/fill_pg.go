@@ -25,8 +25,6 @@ const (
 	oidGlobalSpace  uint32 = 1664
 	oidHeap         uint32 = 2
 	oidBtree        uint32 = 403
-	oidPgClass      uint32 = 1259
-	oidPgNamespace  uint32 = 2615
 	oidCollationC   uint32 = 950
 	oidDatabaseRole uint32 = 6171 // pg_database_owner
 )

@@ -16,7 +16,6 @@ var data embed.FS
 const (
 	oidBool        uint32 = 16
 	oidBytea       uint32 = 17
-	oidChar        uint32 = 18
 	oidName        uint32 = 19
 	oidInt8        uint32 = 20
 	oidInt2        uint32 = 21
@@ -29,7 +28,6 @@ const (
 	oidOIDVector   uint32 = 30
 	oidFloat4      uint32 = 700
 	oidFloat8      uint32 = 701
-	oidNameArray   uint32 = 1003
 	oidTimestampTZ uint32 = 1184
 	oidRegclass    uint32 = 2205
 	oidRegtype     uint32 = 2206
