@@ -32,7 +32,6 @@ const (
 // not be changed. Not safe for concurrent use, nor valid after its function returned.
 type Txn struct {
 	reader
-	c     *Catalog
 	batch kv.IndexedBatch
 	now   time.Time
 	dirty bool // something was written
@@ -63,7 +62,7 @@ func (c *Catalog) newTxnLocked() *Txn {
 	c.view.Unlock()
 	b := c.store.NewIndexedBatch()
 	return &Txn{
-		reader: reader{facts: base.share(), kv: b}, c: c, batch: b, now: c.deps.Clock.Now().UTC(),
+		reader: reader{facts: base.share(), kv: b}, batch: b, now: c.deps.Clock.Now().UTC(),
 		segments: map[segmentID]*Segment{}, cooled: map[change.PipelineID]struct{}{},
 		written: map[string]struct{}{},
 	}

@@ -12,12 +12,8 @@ const (
 	OIDText        uint32 = 25
 	OIDOid         uint32 = 26
 	OIDJSON        uint32 = 114
-	OIDXML         uint32 = 142
 	OIDFloat4      uint32 = 700
 	OIDFloat8      uint32 = 701
-	OIDUnknown     uint32 = 705
-	OIDMoney       uint32 = 790
-	OIDInet        uint32 = 869
 	OIDBpchar      uint32 = 1042
 	OIDVarchar     uint32 = 1043
 	OIDDate        uint32 = 1082

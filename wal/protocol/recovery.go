@@ -39,7 +39,6 @@ type Recovery struct {
 
 // recovering is the segment being looked at.
 type recovering struct {
-	seq    segment.Seq
 	marker segment.Marker
 	sealed bool
 }
@@ -167,7 +166,7 @@ func (r *Recovery) nextSegment() (Effect, error) {
 	}
 	seq := r.bodies[0]
 	r.bodies = r.bodies[1:]
-	r.now = recovering{seq: seq, sealed: r.markers[seq]}
+	r.now = recovering{sealed: r.markers[seq]}
 	if r.now.sealed {
 		return ReadMarker{Seq: seq}, nil
 	}
