@@ -19,21 +19,38 @@ func clientError(ctx context.Context, err error) error {
 	if _, ok := pgerr.As(err); ok || ctx.Err() != nil {
 		return err
 	}
+	if e := EngineError(err); e != nil {
+		return e
+	}
+	return err
+}
+
+// EngineError is what a client sees of an error of the query engine, nil when err is
+// none: for statements too that use the engine beside queries.
+func EngineError(err error) *pgerr.Error {
 	var e *duckdb.EngineError
 	switch {
+	case errors.Is(err, duckdb.ErrOutOfMemory):
+		return pgerr.New(codes.OutOfMemory, "out of memory").
+			WithDetail("The query needs more than the query engine may use.").
+			WithHint("Raise --engine-memory, or read less at once.").WithCause(err)
 	case errors.As(err, &e):
 		return engineError(e).WithCause(err)
 	case errors.Is(err, duckdb.ErrWorkerDied):
-		return pgerr.New(codes.OperatorIntervention, "the query engine stopped while it ran the query").
-			WithDetail("It was started again; no data is affected.").WithHint("Run the statement again.").WithCause(err)
+		return pgerr.New(codes.System, "the query engine was restarted while it ran the query").
+			WithDetail("No data is affected.").
+			WithHint("Run the statement again. If that ends the same way, it may need more memory than there is.").
+			WithCause(err)
 	case errors.Is(err, duckdb.ErrClosed):
 		return pgerr.New(codes.CannotConnectNow, "the database system is shutting down").WithCause(err)
 	case errors.Is(err, duckdb.ErrCorrupt):
 		return pgerr.New(codes.DataCorrupted, "the log is damaged where the query reads it").WithCause(err)
+	case errors.Is(err, duckdb.ErrPlan):
+		return pgerr.New(codes.Internal, "internal error").WithDetail("The server log has more.").WithCause(err)
 	case errors.Is(err, duckdb.ErrSliceLost), errors.Is(err, lake.ErrNoSnapshot):
 		return errTooOld.WithCause(err)
 	}
-	return err
+	return nil
 }
 
 // ownCode is how macros of planner/pgsql name their SQLSTATE: "22P02: message".
@@ -95,9 +112,6 @@ func byKind(e *duckdb.EngineError) *pgerr.Error {
 		return pgerr.New(codes.InvalidTextRepresentation, "%s", lowerFirst(e.Message))
 	case duckdb.KindInvalidInput:
 		return pgerr.New(codes.InvalidParameterValue, "%s", lowerFirst(e.Message))
-	case duckdb.KindOutOfMemory:
-		return pgerr.New(codes.ConfigurationLimitExceeded, "out of memory for the query").
-			WithHint("Give the engine more memory, or a directory to spill to.")
 	case duckdb.KindNotSupported, duckdb.KindBinder, duckdb.KindCatalog, duckdb.KindSyntax:
 		return pgerr.New(codes.FeatureNotSupported, "the engine cannot run this query").WithDetail("%s",
 			firstLine(e.Message))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -162,44 +161,4 @@ func (c *controller) Status(name string) (ddl.PipelineStatus, bool) {
 		})
 	}
 	return out, ok
-}
-
-// problemOf says which domain errors are for the user to mend.
-func problemOf(err error) error {
-	if err == nil {
-		return nil
-	}
-	var table *ingest.TableError
-	switch {
-	case errors.As(err, &table):
-		return &ddl.Problem{Kind: ddl.NotSupported, Message: table.Error(), Hint: table.Hint, Cause: err}
-	case errors.Is(err, ingest.ErrSourceUnavailable):
-		return &ddl.Problem{Kind: ddl.Unreachable, Message: "could not use the source", Detail: sentence(err), Cause: err}
-	case errors.Is(err, ingest.ErrBadSource):
-		return &ddl.Problem{Kind: ddl.NotPrepared, Message: "connection cannot be used", Detail: sentence(err), Cause: err}
-	case errors.Is(err, ingest.ErrUnknownTable), errors.Is(err, catalog.ErrTableNotFound):
-		return &ddl.Problem{Kind: ddl.NoSuchTable, Message: err.Error(), Cause: err}
-	case errors.Is(err, ingest.ErrNotRunning):
-		return &ddl.Problem{Kind: ddl.WrongState, Message: err.Error(), Hint: "ALTER PIPELINE … ENABLE; starts a pipeline.", Cause: err}
-	}
-	return err
-}
-
-// sentence makes an error's text a detail sentence.
-func sentence(err error) string {
-	s := err.Error()
-	if s == "" {
-		return s
-	}
-	if last := s[len(s)-1]; last != '.' {
-		s += "."
-	}
-	return string(append([]byte{}, upper(s[0]))) + s[1:]
-}
-
-func upper(c byte) byte {
-	if c >= 'a' && c <= 'z' {
-		return c - 'a' + 'A'
-	}
-	return c
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres"
+	"github.com/skipprd/skipprd/planner"
+)
+
+// problems are the sentinels of sources and pipelines that a user can act on. The first
+// row that matches counts: what is more specific comes first.
+var problems = []struct {
+	is      error
+	kind    ddl.ProblemKind
+	message string // "": the error's own
+	hint    string
+}{
+	{
+		postgres.ErrSlotLost, ddl.WrongState, "replication slot is lost",
+		"ALTER PIPELINE … RESET; makes a new one and copies the tables anew.",
+	},
+	{
+		postgres.ErrSlotInUse, ddl.Busy, "replication slot is in use",
+		"End its reader at the source with pg_terminate_backend, or give the pipeline its own slot_name.",
+	},
+	{
+		postgres.ErrOtherServer, ddl.WrongState, "connection leads to another server",
+		"ALTER CONNECTION … SET (…); leads it back to where the pipeline began; " +
+			"ALTER PIPELINE … RESET; begins anew on this server.",
+	},
+	{
+		postgres.ErrNotSetUp, ddl.WrongState, "source is not set up yet",
+		"ALTER PIPELINE … ENABLE; starts a pipeline.",
+	},
+	{
+		ingest.ErrSourceUnavailable, ddl.Unreachable, "could not use the source",
+		"VALIDATE CONNECTION … says what is missing.",
+	},
+	{ingest.ErrBadSource, ddl.NotPrepared, "connection cannot be used", ""},
+	{ingest.ErrUnknownTable, ddl.NoSuchTable, "", ""},
+	{catalog.ErrTableNotFound, ddl.NoSuchTable, "", ""},
+	{
+		ingest.ErrTableStopped, ddl.WrongState, "",
+		"ALTER PIPELINE … RESUME TABLE …; lets it go on; skippr.tables says why it stopped.",
+	},
+	{ingest.ErrNotRunning, ddl.WrongState, "", "ALTER PIPELINE … ENABLE; starts a pipeline."},
+}
+
+// problemOf says which domain errors are for the user to mend, and what mends them.
+// Errors of the query engine, which compaction uses, are what queries say of them.
+func problemOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	var table *ingest.TableError
+	var large *ingest.TransactionError
+	var setup *postgres.SetupError
+	switch {
+	case errors.As(err, &table):
+		return &ddl.Problem{Kind: ddl.NotSupported, Message: table.Error(), Hint: table.Hint, Cause: err}
+	case errors.As(err, &large):
+		return &ddl.Problem{
+			Kind: ddl.WrongState, Message: "a transaction of the source is too large", Detail: sentence(large),
+			Hint: "ALTER PIPELINE … RESET; copies the tables anew and begins after it.", Cause: err,
+		}
+	case errors.As(err, &setup):
+		return &ddl.Problem{
+			Kind: ddl.NotPrepared, Message: "the source is not ready for replication", Detail: fixes(setup),
+			Hint: "Mend this at the source, then run the statement again. VALIDATE CONNECTION … looks again.", Cause: err,
+		}
+	}
+	for _, p := range problems {
+		if !errors.Is(err, p.is) {
+			continue
+		}
+		out := &ddl.Problem{Kind: p.kind, Message: p.message, Detail: sentence(err), Hint: p.hint, Cause: err}
+		if p.message == "" {
+			out.Message, out.Detail = err.Error(), ""
+		}
+		return out
+	}
+	if e := planner.EngineError(err); e != nil {
+		return e
+	}
+	return err
+}
+
+// fixes lists what is in the way at a source, one a line, with what helps.
+func fixes(e *postgres.SetupError) string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.What
+		if p.Fix != "" {
+			lines[i] += ": " + p.Fix
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sentence makes an error's text a detail sentence.
+func sentence(err error) string {
+	s := err.Error()
+	if s == "" {
+		return s
+	}
+	if last := s[len(s)-1]; last != '.' {
+		s += "."
+	}
+	return string(append([]byte{}, upper(s[0]))) + s[1:]
+}
+
+func upper(c byte) byte {
+	if c >= 'a' && c <= 'z' {
+		return c - 'a' + 'A'
+	}
+	return c
+}
