@@ -12,12 +12,13 @@ import (
 // Pool runs plans in a worker process that it supervises. Safe for concurrent use.
 //
 // At most PoolConfig.MaxQueries run at once, others wait their turn; a query holds its
-// place from Query to Stream.Close. When the worker dies its queries end with
-// ErrWorkerDied, and the next ones wait for the new worker.
+// place from Query to Stream.Close, but loses it to one that waits while its reader
+// asks for nothing, and then waits in Next for another. When the worker dies its
+// queries end with ErrWorkerDied, and the next ones wait for the new worker.
 type Pool struct {
 	cfg        PoolConfig
 	deps       Deps
-	slots      chan struct{} // one token a running query
+	places     *places
 	supervisor *supervisor
 	described  describeCache
 	closed     atomic.Bool
@@ -51,7 +52,7 @@ type Stats struct {
 // ServeWorker.
 func NewPool(cfg PoolConfig, deps Deps) (*Pool, error) {
 	cfg = cfg.withDefaults()
-	p := &Pool{cfg: cfg, deps: deps, slots: make(chan struct{}, cfg.MaxQueries)}
+	p := &Pool{cfg: cfg, deps: deps, places: newPlaces(cfg.MaxQueries, deps.Clock)}
 	p.described.init()
 	s, err := startSupervisor(cfg, deps, p.dropIdle)
 	if err != nil {
@@ -65,16 +66,18 @@ func NewPool(cfg PoolConfig, deps Deps) (*Pool, error) {
 // slices come here or, after rows, from Stream.Next. The caller closes the stream.
 // When ctx ends the error is its cause.
 func (p *Pool) Query(ctx context.Context, plan *Plan) (*Stream, error) {
-	if err := p.admit(ctx); err != nil {
+	s := &Stream{pool: p}
+	if err := p.admit(ctx, &s.place); err != nil {
 		return nil, err
 	}
 	p.count.queries.Add(1)
+	p.count.active.Add(1)
 	w, err := p.wire(ctx)
 	if err != nil {
-		p.leave(err)
+		p.leave(&s.place, err)
 		return nil, err
 	}
-	s := &Stream{pool: p, wire: w}
+	s.wire = w
 	if err := s.begin(ctx, plan); err != nil {
 		s.Close()
 		return nil, err
@@ -130,27 +133,21 @@ func (p *Pool) Close() {
 	p.dropIdle()
 }
 
-func (p *Pool) admit(ctx context.Context) error {
+func (p *Pool) admit(ctx context.Context, at *seat) error {
 	if p.closed.Load() {
 		return ErrClosed
 	}
 	p.count.waiting.Add(1)
 	defer p.count.waiting.Add(-1)
-	select {
-	case p.slots <- struct{}{}:
-		p.count.active.Add(1)
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for an engine slot: %w", context.Cause(ctx))
-	}
+	return p.places.enter(ctx, at)
 }
 
-func (p *Pool) leave(err error) {
+func (p *Pool) leave(at *seat, err error) {
 	if err != nil {
 		p.count.failures.Add(1)
 	}
 	p.count.active.Add(-1)
-	<-p.slots
+	p.places.leave(at)
 }
 
 // wire takes a connection to the worker that is up.

@@ -17,8 +17,9 @@ type Frame struct {
 // Stream is the answer to a query. Used by one goroutine. The worker computes at most
 // a few frames ahead of the reader.
 type Stream struct {
-	pool *Pool
-	wire *wire
+	pool  *Pool
+	wire  *wire
+	place seat
 	// first is a frame that came with begin; over says that no more will come.
 	first  *Frame
 	over   bool
@@ -28,6 +29,7 @@ type Stream struct {
 
 // begin sends the plan and waits for the first frame.
 func (s *Stream) begin(ctx context.Context, p *Plan) error {
+	defer s.pool.places.idle(&s.place)
 	kind, rows, err := s.wire.request(ctx, frameQuery, p)
 	f, err := s.take(ctx, kind, rows, err)
 	if err == io.EOF {
@@ -53,6 +55,10 @@ func (s *Stream) Next(ctx context.Context) (Frame, error) {
 		}
 		return Frame{}, s.err
 	}
+	if err := s.pool.places.enter(ctx, &s.place); err != nil {
+		return Frame{}, err
+	}
+	defer s.pool.places.idle(&s.place)
 	kind, rows, err := s.wire.receive(ctx)
 	return s.take(ctx, kind, rows, err)
 }
@@ -69,7 +75,7 @@ func (s *Stream) Close() {
 		_, _, _ = s.wire.receive(canceled) // cancels, and drops rows until the last word
 	}
 	s.pool.giveBack(s.wire, nil)
-	s.pool.leave(s.err)
+	s.pool.leave(&s.place, s.err)
 }
 
 // take turns a frame of the worker into the answer.
