@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/skipprd/skipprd/sqltests/harness"
 )
 
@@ -109,7 +111,7 @@ func latencies(t *testing.T, s *harness.Server, dsn string, rate int, d time.Dur
 	var wg sync.WaitGroup
 	wg.Go(func() { writeAtRate(ctx, t, dsn, rate) })
 	wg.Go(func() {
-		conn := harness.Connect(t, dsn)
+		conn := synchronous(t, dsn)
 		for id := int64(1); ctx.Err() == nil; id++ {
 			if _, err := conn.Exec(ctx, "INSERT INTO mark VALUES ($1)", id); err != nil {
 				return
@@ -147,8 +149,19 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-func writeAtRate(ctx context.Context, t *testing.T, dsn string, rate int) {
+// synchronous connects to the source with commits as production has them: those that
+// pgtest's server makes wait up to 200 ms before replication may see them.
+func synchronous(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
 	conn := harness.Connect(t, dsn)
+	if _, err := conn.Exec(t.Context(), "SET synchronous_commit = on"); err != nil {
+		t.Error(err)
+	}
+	return conn
+}
+
+func writeAtRate(ctx context.Context, t *testing.T, dsn string, rate int) {
+	conn := synchronous(t, dsn)
 	const perTx = 10
 	began := time.Now()
 	for i := 0; ctx.Err() == nil; i++ {
