@@ -29,7 +29,10 @@ func (c *controller) Discover(ctx context.Context, conn *catalog.Connection, sel
 	}
 	var out []ddl.Discovered
 	for _, t := range tables {
-		d := ddl.Discovered{Schema: t.Schema, Table: t.Name, EstimatedRows: t.EstimatedRows, Unsupported: t.Unsupported, Hint: t.Hint}
+		d := ddl.Discovered{
+			Schema: t.Schema, Table: t.Name, EstimatedRows: t.EstimatedRows,
+			Unsupported: t.Unsupported, Hint: t.Hint, Missing: t.OID == 0 && t.Unsupported != "", Notes: t.Notes,
+		}
 		if len(t.Columns) == 0 {
 			out = append(out, d)
 			continue

@@ -37,12 +37,15 @@ var problems = []struct {
 		"ALTER PIPELINE … ENABLE; starts a pipeline.",
 	},
 	{
+		catalog.ErrSecretUnavailable, ddl.NotPrepared, "secret cannot be read",
+		"It is looked up where the server runs. ALTER SECRET … AS '…'; changes it.",
+	},
+	{
 		ingest.ErrSourceUnavailable, ddl.Unreachable, "could not use the source",
 		"VALIDATE CONNECTION … says what is missing.",
 	},
 	{ingest.ErrBadSource, ddl.NotPrepared, "connection cannot be used", ""},
 	{ingest.ErrUnknownTable, ddl.NoSuchTable, "", ""},
-	{catalog.ErrTableNotFound, ddl.NoSuchTable, "", ""},
 	{
 		ingest.ErrTableStopped, ddl.WrongState, "",
 		"ALTER PIPELINE … RESUME TABLE …; lets it go on; skippr.tables says why it stopped.",
@@ -61,7 +64,8 @@ func problemOf(err error) error {
 	var setup *postgres.SetupError
 	switch {
 	case errors.As(err, &table):
-		return &ddl.Problem{Kind: ddl.NotSupported, Message: table.Error(), Hint: table.Hint, Cause: err}
+		message := strings.Replace(err.Error(), table.Error(), table.Reason, 1)
+		return &ddl.Problem{Kind: ddl.NotSupported, Message: message, Hint: table.Hint, Cause: err}
 	case errors.As(err, &large):
 		return &ddl.Problem{
 			Kind: ddl.WrongState, Message: "a transaction of the source is too large", Detail: sentence(large),
@@ -72,6 +76,11 @@ func problemOf(err error) error {
 			Kind: ddl.NotPrepared, Message: "the source is not ready for replication", Detail: fixes(setup),
 			Hint: "Mend this at the source, then run the statement again. VALIDATE CONNECTION … looks again.", Cause: err,
 		}
+	case errors.Is(err, catalog.ErrTableNotFound):
+		return missingTable(err)
+	}
+	if e, ok := postgres.Explain(err); ok {
+		return &ddl.Problem{Kind: ddl.Unreachable, Message: e.Message, Detail: sentence(errors.New(e.Detail)), Hint: e.Hint, Cause: err}
 	}
 	for _, p := range problems {
 		if !errors.Is(err, p.is) {
@@ -87,6 +96,15 @@ func problemOf(err error) error {
 		return e
 	}
 	return err
+}
+
+// missingTable says of a table whether the source or the pipeline has not got it.
+func missingTable(err error) error {
+	message, found := strings.CutSuffix(err.Error(), ": "+catalog.ErrTableNotFound.Error())
+	if found && !strings.Contains(message, "does not exist") {
+		message += " is not part of the pipeline"
+	}
+	return &ddl.Problem{Kind: ddl.NoSuchTable, Message: message, Cause: err}
 }
 
 // fixes lists what is in the way at a source, one a line, with what helps.
