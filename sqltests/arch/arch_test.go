@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -27,8 +28,19 @@ type source struct {
 	text *token.FileSet
 }
 
+// load gives all files of the module, parsed once.
 func load(t *testing.T) []source {
 	t.Helper()
+	out, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+var parsed = sync.OnceValues(parseAll)
+
+func parseAll() ([]source, error) {
 	root := filepath.Join("..", "..")
 	var out []source
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -50,13 +62,10 @@ func load(t *testing.T) []source {
 		out = append(out, source{path: rel, dir: filepath.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), file: f, text: set})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err == nil && len(out) < 100 {
+		err = fmt.Errorf("only %d files found: the rules look at nothing", len(out))
 	}
-	if len(out) < 100 {
-		t.Fatalf("only %d files found: the rules look at nothing", len(out))
-	}
-	return out
+	return out, err
 }
 
 func (s source) imports() []string {

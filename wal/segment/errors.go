@@ -12,6 +12,7 @@ type CorruptError struct {
 	Cause  error
 }
 
+// Error implements error.
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("segment %s corrupt at byte %d: %v", e.Seq.ID(), e.Offset, e.Cause)
 }

@@ -38,6 +38,7 @@ type Error struct {
 	Fatal bool
 }
 
+// Error implements error.
 func (e *Error) Error() string { return "engine: " + e.Message }
 
 // Unwrap lets errors.Is find ErrOutOfMemory.
