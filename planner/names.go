@@ -84,12 +84,8 @@ func relationOf(t *catalog.Table) *pgsql.Relation {
 		if attNum == 0 {
 			attNum = int16(i + 1)
 		}
-		typ := pgsql.Type{OID: f.OID, Mod: f.TypMod}
-		if !pgsql.KnownType(f.OID) || f.OID == 0 {
-			typ = pgsql.Type{OID: pgsql.OIDText, Mod: -1}
-		}
 		r.Columns = append(r.Columns, pgsql.RelationColumn{
-			Name: f.Name, Type: typ, Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
+			Name: f.Name, Type: AnnouncedType(f), Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
 		})
 	}
 	for _, id := range t.Current.Key {
@@ -100,6 +96,15 @@ func relationOf(t *catalog.Table) *pgsql.Relation {
 		}
 	}
 	return r
+}
+
+// AnnouncedType is the type that clients see for a field: the source's, or text when it
+// is none of PostgreSQL's own.
+func AnnouncedType(f schema.Field) pgsql.Type {
+	if !pgsql.KnownType(f.OID) {
+		return pgsql.Type{OID: pgsql.OIDText, Mod: -1}
+	}
+	return pgsql.Type{OID: f.OID, Mod: f.TypMod}
 }
 
 // searchPath resolves the setting: schemas that exist, the user's own for "$user",

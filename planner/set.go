@@ -101,25 +101,12 @@ func setValue(n *pg.VariableSetStmt) (string, error) {
 		case *pg.A_Const_Sval:
 			s := v.Sval.Sval
 			if n.Name == "search_path" {
-				s = quoteIdent(s)
+				s = pgsql.QuoteIdent(s)
 			}
 			parts = append(parts, s)
 		}
 	}
 	return strings.Join(parts, ", "), nil
-}
-
-// quoteIdent quotes an identifier where PostgreSQL would.
-func quoteIdent(s string) string {
-	plain := s != "" && (s[0] == '_' || s[0] >= 'a' && s[0] <= 'z')
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		plain = plain && (c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9')
-	}
-	if plain {
-		return s
-	}
-	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
 // prepareShow prepares SHOW.

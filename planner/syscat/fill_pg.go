@@ -143,17 +143,11 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 	return c.build("pg_catalog.pg_class", rows)
 }
 
-// announced is the type that the wire announces for a field: a type of the source's
-// own is announced as text.
+// announced is planner.AnnouncedType, in parts.
 func announced(f schema.Field) (oid uint32, typmod int32) {
-	if f.OID >= firstUserOID {
-		return oidText, -1
-	}
-	return f.OID, f.TypMod
+	t := planner.AnnouncedType(f)
+	return t.OID, t.Mod
 }
-
-// firstUserOID is PostgreSQL's FirstNormalObjectId.
-const firstUserOID = 16384
 
 func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
