@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -184,6 +185,7 @@ func startProcess(cfg PoolConfig, deps Deps) (*process, error) {
 	worker.Socket = filepath.Join(dir, "engine.sock")
 	cmd := exec.Command(executable, "engine-worker")
 	cmd.Stderr = deps.Stderr
+	cmd.Env = workerEnviron(os.Environ())
 	tieToParent(cmd)
 	stdin, errIn := cmd.StdinPipe()
 	stdout, errOut := cmd.StdoutPipe()
@@ -215,6 +217,24 @@ func startProcess(cfg PoolConfig, deps Deps) (*process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// workerEnviron keeps of the environment what a process needs to run, and none of the
+// server's secrets.
+func workerEnviron(environ []string) []string {
+	kept := []string{} // not nil: that would be all of it
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		switch name {
+		case "PATH", "HOME", "TMPDIR", "TZ", "LANG", "LD_LIBRARY_PATH":
+			kept = append(kept, v)
+		default:
+			if strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "MALLOC_") {
+				kept = append(kept, v)
+			}
+		}
+	}
+	return kept
 }
 
 // greet hands the worker its configuration and waits until it is ready.
