@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -47,7 +48,7 @@ func (a *activity) read() SessionInfo {
 
 func (a *activity) running(now time.Time, query string) {
 	if len(query) > queryTextMax {
-		query = query[:queryTextMax]
+		query = strings.ToValidUTF8(query[:queryTextMax], "") // not half a character at the end
 	}
 	a.update(func(i *SessionInfo) {
 		i.State, i.Query, i.QueryStart, i.StateChange = "active", query, now, now
