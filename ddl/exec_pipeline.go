@@ -219,7 +219,7 @@ func takenNames(snap *catalog.Snapshot, s *CreatePipeline) map[string]bool {
 
 func (x *Executor) dropForReplace(ctx context.Context, snap *catalog.Snapshot, name string, session Session) error {
 	if _, err := snap.Pipeline(name); err != nil {
-		return nil //nolint:nilerr // nothing to replace
+		return nil // nothing to replace
 	}
 	left, err := x.Controller.Drop(ctx, name, false)
 	if err != nil {

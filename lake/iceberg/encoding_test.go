@@ -31,7 +31,7 @@ func TestEncodings(t *testing.T) {
 	defer b.Release()
 	for i := range rows {
 		b.Field(0).(*array.Int64Builder).Append(int64(i) * 7)
-		b.Field(1).(*array.Int32Builder).Append(int32(uint32(i) * 2654435761)) //nolint:gosec // wraps on purpose
+		b.Field(1).(*array.Int32Builder).Append(int32(uint32(i) * 2654435761)) // wraps on purpose
 		if i%3 == 0 {
 			b.Field(2).AppendNull()
 		} else {

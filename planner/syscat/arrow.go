@@ -92,7 +92,7 @@ func appendValue(b array.Builder, v any) error {
 		}
 	case *array.Int32Builder:
 		n, err := integer(v)
-		b.Append(int32(n)) //nolint:gosec // catalog values fit their columns
+		b.Append(int32(n)) // catalog values fit their columns
 		return err
 	case *array.Int64Builder:
 		n, err := integer(v)

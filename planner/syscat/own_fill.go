@@ -102,7 +102,7 @@ func fillSegments(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 			return nil, err
 		}
 		for _, s := range segments {
-			rows = append(rows, row{"pipeline": p.Name, "seq": int64(s.Seq), "bytes": s.End, "slices": s.Slices, "live_slices": s.Live}) //nolint:gosec // a count
+			rows = append(rows, row{"pipeline": p.Name, "seq": int64(s.Seq), "bytes": s.End, "slices": s.Slices, "live_slices": s.Live})
 		}
 	}
 	return c.build("skippr.segments", rows)
@@ -117,7 +117,7 @@ func fillSlices(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 		}
 		for _, s := range all {
 			r := row{
-				"pipeline": p.Name, "seq": int64(s.Ref.Seq), "start": s.Ref.Start, "bytes": s.Length, "rows": s.Rows, //nolint:gosec // a count
+				"pipeline": p.Name, "seq": int64(s.Ref.Seq), "start": s.Ref.Start, "bytes": s.Length, "rows": s.Rows,
 				"inserts": s.Counts.Inserts, "updates": s.Counts.Updates, "deletes": s.Counts.Deletes, "truncate": s.Truncate,
 				"backfill": s.Backfill, "min_token": s.Counts.MinToken, "max_token": s.Counts.MaxToken, "compaction": orNull(s.Compacted),
 				"committed_at": s.CommittedAt, "published_at": s.PublishedAt,
@@ -156,7 +156,7 @@ func fillOffsets(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 			return nil, err
 		}
 		rows = append(rows, row{
-			"pipeline": p.Name, "position": orNull(string(o.Position)), "seq": int64(o.Seq), "end": o.End, //nolint:gosec // a count
+			"pipeline": p.Name, "position": orNull(string(o.Position)), "seq": int64(o.Seq), "end": o.End,
 			"committed_at": o.CommittedAt, "published_at": o.PublishedAt,
 		})
 	}
