@@ -3,6 +3,7 @@ package arch
 import (
 	"go/ast"
 	"go/token"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -114,6 +115,19 @@ func TestDocs(t *testing.T) {
 			case *ast.GenDecl:
 				s.checkSpecs(t, d)
 			}
+		}
+	}
+}
+
+// TestArchitectureNamesPackages: the map shows every package.
+func TestArchitectureNamesPackages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range load(t) {
+		if !strings.Contains(string(text), "`"+filepath.ToSlash(s.dir)+"`") {
+			t.Errorf("ARCHITECTURE.md does not name %s", s.dir)
 		}
 	}
 }
