@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrTableStopped means that a builder was asked for a table that has stopped in
@@ -53,4 +54,10 @@ func (e *TransactionError) Error() string {
 // sourceError marks err as coming from the external system.
 func sourceError(verb string, err error) error {
 	return fmt.Errorf("%s: %w: %w", verb, ErrSourceUnavailable, err)
+}
+
+// reasonOf is err as a pipeline shows it: that its source is unavailable, which is said
+// by every layer, is left off.
+func reasonOf(err error) string {
+	return strings.ReplaceAll(err.Error(), ErrSourceUnavailable.Error()+": ", "")
 }

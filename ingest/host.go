@@ -174,9 +174,9 @@ func (h *host) failed(ctx context.Context, err error) bool {
 	h.live.sourceError()
 	h.out.Warn("pipeline session ended", env.KeyError, err)
 	h.mu.Lock()
-	h.mu.reason = err.Error()
+	h.mu.reason = reasonOf(err)
 	h.mu.Unlock()
-	if stateErr := h.putState(ctx, catalog.PipelineError, err.Error()); stateErr != nil {
+	if stateErr := h.putState(ctx, catalog.PipelineError, reasonOf(err)); stateErr != nil {
 		h.out.Error("pipeline state not recorded", env.KeyError, stateErr)
 	}
 	h.tell(err)
