@@ -27,7 +27,6 @@ type Drop struct {
 	Object   string // SECRET, CONNECTION, PIPELINE
 	Name     string
 	IfExists bool
-	Cascade  bool
 	KeepData bool
 }
 

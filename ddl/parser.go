@@ -250,9 +250,7 @@ func (p *parser) drop() (Statement, error) {
 	}
 	for {
 		switch {
-		case p.word("cascade"):
-			s.Cascade = true
-		case p.word("restrict"):
+		case p.word("cascade"), p.word("restrict"): // a pipeline's tables always go with it; what it uses never does
 		case object.text == "pipeline" && p.word("keep", "data"):
 			s.KeepData = true
 		default:

@@ -31,7 +31,7 @@ func TestParseAccepts(t *testing.T) {
 		{"ALTER PIPELINE p RESET", "ALTER PIPELINE", `"Action":"RESET"`},
 		{"ALTER PIPELINE p RESET (freshness)", "ALTER PIPELINE", `"Action":"RESET OPTIONS"`},
 		{"ALTER PIPELINE p RENAME TO q", "ALTER PIPELINE", `"NewName":"q"`},
-		{"DROP PIPELINE IF EXISTS p CASCADE KEEP DATA", "DROP PIPELINE", `"Cascade":true,"KeepData":true`},
+		{"DROP PIPELINE IF EXISTS p CASCADE KEEP DATA", "DROP PIPELINE", `"KeepData":true`},
 		{"SYNC PIPELINE p UNTIL CAUGHT UP", "SYNC", `"For":0`},
 		{"SYNC PIPELINE p FOR '1 min'", "SYNC", `"For":60000000000`},
 		{"DISCOVER PIPELINE p", "DISCOVER", `"Object":"PIPELINE"`},

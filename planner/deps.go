@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -23,7 +22,6 @@ type Deps struct {
 	DDL    DDL
 	System SystemRelations
 	Clock  env.Clock
-	Log    *slog.Logger
 	// LogDir is where the log of a pipeline lies.
 	LogDir func(change.PipelineID) string
 	// Sessions lists the client sessions, for pg_stat_activity; nil: none.

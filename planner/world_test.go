@@ -169,7 +169,7 @@ func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 	w.runner = &countingRunner{PoolRunner: planner.PoolRunner{Pool: pool}}
 	engine := planner.New(planner.Deps{
 		Catalog: w.cat, Warehouse: wh, Runner: w.runner, DDL: noDDL{}, System: system, Clock: clock,
-		Log: slog.New(slog.DiscardHandler), LogDir: logDir, Version: "15.8", Database: "lake",
+		LogDir: logDir, Version: "15.8", Database: "lake",
 	})
 	server, err := pgwire.New(pgwire.Config{}, pgwire.Deps{
 		Engine: engine, Clock: clock, IDs: ids,

@@ -110,14 +110,14 @@ func (d *demo) show(ctx context.Context) error {
 	for round := 0; ; round++ {
 		lines, err := d.lines(ctx, conn)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of the demo
+			return nil // the end of the demo
 		}
 		if err != nil {
 			return err
 		}
 		d.draw(lines, terminal, round)
 		if err := d.node.clock.Sleep(ctx, time.Second); err != nil {
-			return nil //nolint:nilerr // the end of the demo
+			return nil // the end of the demo
 		}
 	}
 }

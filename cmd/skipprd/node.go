@@ -119,7 +119,7 @@ func (n *node) engineMemory() int64 {
 	if err := unix.Sysinfo(&info); err != nil {
 		return 1 << 30
 	}
-	return max(512<<20, int64(info.Totalram)*int64(info.Unit)/engineMemoryShare) //nolint:gosec // memory fits
+	return max(512<<20, int64(info.Totalram)*int64(info.Unit)/engineMemoryShare) // memory fits
 }
 
 func (n *node) openLake() error {
@@ -133,7 +133,7 @@ func (n *node) openLake() error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(abs, "tmp")
+	temp := filepath.Join(abs, "engine-tmp") // emptied: must be a name that nobody else uses
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
 		return fmt.Errorf("make temporary directory: %w", err)
 	}
@@ -166,7 +166,7 @@ func (n *node) openEngine() error {
 	n.engine = planner.New(planner.Deps{
 		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL:   &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock},
-		Clock: n.clock, Log: n.log, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
+		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
 	})
 	return nil
@@ -188,7 +188,7 @@ func (n *node) files(ctx context.Context, table change.TableID, metadata string,
 }
 
 func (n *node) logDir(p change.PipelineID) string {
-	return ingest.Config{DataDir: n.cfg.get("data-dir")}.LogDir(p)
+	return wal.PipelineDir(n.cfg.get("data-dir"), p)
 }
 
 func (n *node) openPipelines(failpoints env.Failpoints) error {

@@ -200,7 +200,7 @@ func selfSigned(c *config) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	if err := errors.Join(os.WriteFile(keyPath, keyPEM, 0o600), os.WriteFile(certPath, certPEM, 0o644)); err != nil { //nolint:gosec // a certificate is public
+	if err := errors.Join(os.WriteFile(keyPath, keyPEM, 0o600), os.WriteFile(certPath, certPEM, 0o644)); err != nil { // a certificate is public
 		return tls.Certificate{}, fmt.Errorf("write certificate: %w", err)
 	}
 	return tls.X509KeyPair(certPEM, keyPEM)
