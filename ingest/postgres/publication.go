@@ -131,7 +131,7 @@ func ensurePublications(ctx context.Context, conn *pgx.Conn, name string, tables
 	if names := have.given(w); names != nil {
 		return names, nil, nil
 	}
-	if problems := have.foreign(w); len(problems) > 0 {
+	if problems := have.foreign(w, v.version); len(problems) > 0 {
 		return nil, nil, joined(problems)
 	}
 	for _, p := range []struct {
@@ -177,25 +177,40 @@ func (p publications) given(w wanted) []string {
 }
 
 // foreign says what is wrong with publications of our names that are not ours.
-func (p publications) foreign(w wanted) []Problem {
+func (p publications) foreign(w wanted, version int) []Problem {
 	var out []Problem
 	for _, c := range []struct {
-		have   publication
-		tables []ingest.SourceTable
-	}{{p.main, w.changes}, {p.inserts, w.inserts}} {
+		have    publication
+		publish string
+		tables  []ingest.SourceTable
+	}{{p.main, publishChanges, w.changes}, {p.inserts, publishInserts, w.inserts}} {
 		if !c.have.exists || c.have.ours() {
 			continue
 		}
-		fix := "choose another name with the option publication"
-		if lacking := c.have.lacks(c.tables); len(lacking) > 0 {
-			fix = fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s; or %s", quoteIdent(c.have.name), list(lacking), fix)
-		}
 		out = append(out, Problem{
 			What: fmt.Sprintf("publication %s was not made by us and has not all tables, or rows, or operations", c.have.name),
-			Fix:  fix,
+			Fix:  p.complete(c.have, c.publish, c.tables, w, version) + "or choose another name with the option publication",
 		})
 	}
 	return out
+}
+
+// complete is the SQL that makes a publication of somebody else's one that will do, ""
+// or with a trailing "or".
+func (p publications) complete(have publication, publish string, tables []ingest.SourceTable, w wanted, version int) string {
+	quoted := quoteIdent(have.name)
+	sql := ""
+	switch lacking := have.lacks(tables); {
+	case version >= versionRoot && !have.root, publish == publishChanges && !have.updates:
+		sql = fmt.Sprintf("ALTER PUBLICATION %s SET (%s);", quoted, publicationOptions(publish, version))
+	case len(lacking) > 0:
+		sql = fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s;", quoted, list(lacking))
+	case publish == publishChanges && len(w.inserts) > 0 && !p.inserts.exists:
+		sql = withoutComment(makePublication(p.inserts.name, publishInserts, w.inserts, version))
+	default:
+		return ""
+	}
+	return sql + " "
 }
 
 // makePublication makes a publication anew, marked as ours.
