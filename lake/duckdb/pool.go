@@ -188,7 +188,7 @@ func (p *Pool) takeIdle(w *process) *wire {
 	return nil
 }
 
-// deathNotice is how long a worker that refuses connections may take to be seen dead.
+// deathNotice is how long a worker that does not answer may take to be seen dead.
 const deathNotice = time.Second
 
 func (p *Pool) seenDead(w *process) bool {
@@ -203,10 +203,17 @@ func (p *Pool) seenDead(w *process) bool {
 }
 
 // giveBack keeps a connection for the next query, unless err or its state says that
-// it is of no more use.
+// it is of no more use. When the worker has died it returns when that is known here, so
+// that whoever is told, and runs the query again, gets another worker.
 func (p *Pool) giveBack(w *wire, err error) {
-	if w.broken || errors.Is(err, ErrWorkerDied) {
+	died := errors.Is(err, ErrWorkerDied)
+	if w.broken || died {
 		_ = w.conn.Close() // nothing more is said on it
+	}
+	if died {
+		p.seenDead(w.owner)
+	}
+	if w.broken || died {
 		return
 	}
 	p.mu.Lock()

@@ -74,7 +74,7 @@ func (s *Stream) Close() {
 		cancel()
 		_, _, _ = s.wire.receive(canceled) // cancels, and drops rows until the last word
 	}
-	s.pool.giveBack(s.wire, nil)
+	s.pool.giveBack(s.wire, s.err)
 	s.pool.leave(&s.place, s.err)
 }
 
