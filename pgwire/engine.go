@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"context"
+	"time"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
@@ -106,6 +107,13 @@ type Portal interface {
 	Execute(ctx context.Context, sink Sink, maxRows int) (tag string, done bool, err error)
 	// Close releases the portal; safe to call twice.
 	Close()
+}
+
+// IdleLimiter is a Session that says itself how long its client may idle.
+type IdleLimiter interface {
+	// IdleTimeout is the limit in the transaction status as it is now; zero: the
+	// server's.
+	IdleTimeout() time.Duration
 }
 
 // Column describes a result column (RowDescription).

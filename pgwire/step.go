@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -55,6 +56,9 @@ func (s *session) await() (kind byte, n int, err error) {
 	timeout := s.server.config.IdleTimeout
 	if s.sql.Status() != Idle {
 		timeout = s.server.config.IdleTxTimeout
+	}
+	if l, ok := s.sql.(IdleLimiter); ok {
+		timeout = cmp.Or(l.IdleTimeout(), timeout)
 	}
 	deadline := time.Time{}
 	if timeout > 0 {

@@ -24,7 +24,10 @@ type Engine struct {
 	names     atomic.Pointer[names] // of the catalog version seen last
 }
 
-var _ pgwire.Engine = (*Engine)(nil)
+var (
+	_ pgwire.Engine      = (*Engine)(nil)
+	_ pgwire.IdleLimiter = (*session)(nil)
+)
 
 // New makes an engine.
 func New(deps Deps) *Engine {

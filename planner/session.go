@@ -79,6 +79,14 @@ func (s *session) Status() pgwire.TxStatus {
 	return pgwire.Idle
 }
 
+// IdleTimeout implements pgwire.IdleLimiter.
+func (s *session) IdleTimeout() time.Duration {
+	if s.tx.open {
+		return setting.Duration(s.values.Value("idle_in_transaction_session_timeout"))
+	}
+	return setting.Duration(s.values.Value("idle_session_timeout"))
+}
+
 // Fail implements pgwire.Session.
 func (s *session) Fail() {
 	if s.tx.open {

@@ -2,8 +2,10 @@ package planner_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -196,6 +198,24 @@ func TestStatementTimeout(t *testing.T) {
 	w.runner.slow = nil
 	if got := simple(t, c, "SELECT 1"); got != "1; SELECT 1" {
 		t.Fatalf("after: %s", got)
+	}
+}
+
+func TestIdleTimeouts(t *testing.T) {
+	w := newWorld(t)
+	for sql, code := range map[string]string{
+		"SET idle_session_timeout = '20ms'":                       "57P05",
+		"SET idle_in_transaction_session_timeout = '20ms'; BEGIN": "25P03",
+	} {
+		c := w.connect()
+		simple(t, c, sql)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := c.PgConn().WaitForNotification(ctx) // none ever comes
+		cancel()
+		var e *pgconn.PgError
+		if !errors.As(err, &e) || e.Code != code {
+			t.Errorf("%s: %v, want %s", sql, err, code)
+		}
 	}
 }
 
