@@ -57,7 +57,7 @@ func TestResetAndDropUnreachable(t *testing.T) {
 	}
 
 	harness.Exec(t, s.DSN, port(1))
-	refused(t, s.DSN, "ALTER PIPELINE mend RESET", "08001", "VALIDATE CONNECTION")
+	refused(t, s.DSN, "ALTER PIPELINE mend RESET", "08001", "HOST")
 	expect(source, slots, slot)
 	expect(s.DSN, "SELECT count(*) FROM mend.n", "100")
 
