@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/planner"
@@ -64,7 +65,7 @@ func (n *node) sessions() []planner.SessionInfo {
 	for _, s := range n.server.Sessions() {
 		out = append(out, planner.SessionInfo{
 			PID: s.PID, User: s.User, Database: s.Database, Application: s.ApplicationName, RemoteAddr: s.RemoteAddr,
-			StartedAt: s.BackendStart, QueryStartedAt: s.QueryStart, ChangedAt: s.StateChange, State: s.State, Query: s.Query,
+			StartedAt: s.BackendStart, QueryStartedAt: s.QueryStart, ChangedAt: s.StateChange, State: s.State, Query: ddl.Redact(s.Query),
 		})
 	}
 	return out

@@ -1,0 +1,20 @@
+package ddl
+
+import "testing"
+
+func TestRedact(t *testing.T) {
+	for sql, want := range map[string]string{
+		"SELECT 'a' FROM t":         "SELECT 'a' FROM t",
+		"SELECT 'a":                 "SELECT 'a",
+		"CREATE SECRET s AS 'pw'":   "CREATE SECRET s AS '…'",
+		"create secret s as 'cut o": "create secret s as …",
+		"create secret s as E'cut ": "create secret s as …",
+		"create secret s as $a$cut": "create secret s as …",
+		"CREATE /* x */ PIPELINE p FROM POSTGRES $$postgres://u:pw@h$$ FOR ALL TABLES": "CREATE /* x */ PIPELINE p FROM POSTGRES '…' FOR ALL TABLES",
+		"SELECT 'a'; ALTER SECRET s AS E'p\\'w'; SELECT 'b'":                           "SELECT 'a'; ALTER SECRET s AS '…'; SELECT 'b'",
+	} {
+		if got := Redact(sql); got != want {
+			t.Errorf("%s: got %s, want %s", sql, got, want)
+		}
+	}
+}
