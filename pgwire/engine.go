@@ -38,6 +38,9 @@ type Startup struct {
 	// RemoteAddr is the client's address, for pg_stat_activity.
 	RemoteAddr string
 	TLS        bool
+	// Statements are the session's prepared statements, which PREPARE, DEALLOCATE and
+	// DISCARD change; nil where nothing but the session prepares any.
+	Statements *Statements
 }
 
 // TxStatus is the transaction status byte of ReadyForQuery.

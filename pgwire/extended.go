@@ -35,7 +35,7 @@ func (s *session) extended(kind byte, body []byte) error {
 		}
 		text := ""
 		if p := s.portals[m.Portal]; p != nil {
-			text = p.statement.text
+			text = p.statement.Text
 		}
 		ctx, err = s.within(text, func(ctx context.Context) error { return s.execute(ctx, &m) })
 	case 'D':
@@ -69,8 +69,8 @@ func (s *session) within(text string, f func(context.Context) error) (context.Co
 }
 
 func (s *session) textOf(name string) string {
-	if st := s.statements[name]; st != nil {
-		return st.text
+	if st := s.statements.Get(name); st != nil {
+		return st.Text
 	}
 	return ""
 }
@@ -86,23 +86,23 @@ func (s *session) parse(ctx context.Context, m *pgproto3.Parse) error {
 	if err := validText(m.Query); err != nil {
 		return err
 	}
-	if m.Name != "" && s.statements[m.Name] != nil {
-		return pgerr.New(codes.DuplicatePreparedStatement, "prepared statement \"%s\" already exists", m.Name)
-	}
 	if m.Name == "" {
-		delete(s.statements, "")
+		s.statements.Drop("")
 	}
 	st, err := s.prepare(ctx, m.Query, m.ParameterOIDs)
 	if err != nil {
 		return err
 	}
-	s.statements[m.Name] = &prepared{Statement: st, text: m.Query}
+	if m.Name != "" && s.statements.Get(m.Name) != nil {
+		return pgerr.New(codes.DuplicatePreparedStatement, "prepared statement \"%s\" already exists", m.Name)
+	}
+	s.statements.Put(m.Name, &Prepared{Statement: st, Text: m.Query, At: s.server.deps.Clock.Now()})
 	s.conn.out = append(s.conn.out, '1', 0, 0, 0, 4)
 	return nil
 }
 
-func (s *session) statement(name string) (*prepared, error) {
-	if st := s.statements[name]; st != nil {
+func (s *session) statement(name string) (*Prepared, error) {
+	if st := s.statements.Get(name); st != nil {
 		return st, nil
 	}
 	if name == "" {
@@ -271,7 +271,7 @@ func emptyTag(tag string) string {
 func (s *session) close(m *pgproto3.Close) error {
 	switch m.ObjectType {
 	case 'S':
-		delete(s.statements, m.Name)
+		s.statements.Drop(m.Name)
 	case 'P':
 		if p := s.portals[m.Name]; p != nil {
 			p.close()

@@ -30,7 +30,7 @@ type session struct {
 	version    uint32
 	pid        uint32
 	key        []byte
-	statements map[string]*prepared
+	statements Statements
 	portals    map[string]*portal
 	// skipping drops messages until Sync, after an error in the extended protocol.
 	skipping bool
@@ -48,16 +48,10 @@ type session struct {
 	}
 }
 
-// prepared is a prepared statement with its text, for the activity record.
-type prepared struct {
-	Statement
-	text string
-}
-
 // portal is a bound statement. Portal is nil for an empty one.
 type portal struct {
 	Portal
-	statement *prepared
+	statement *Prepared
 	formats   []int16
 	// done says that it ran to its end, with tag doneTag.
 	done    bool
@@ -67,7 +61,7 @@ type portal struct {
 func newSession(s *Server, tcp net.Conn) *session {
 	ss := &session{
 		server: s, conn: newConn(tcp, &s.metrics.bytes),
-		statements: map[string]*prepared{}, portals: map[string]*portal{},
+		portals: map[string]*portal{},
 	}
 	ss.sink.session = ss
 	return ss
@@ -176,7 +170,7 @@ func (s *session) start() error {
 
 // open starts the SQL session and greets the client.
 func (s *session) open(request Startup) error {
-	request.PID, request.TLS = s.pid, s.conn.tls() != nil
+	request.PID, request.TLS, request.Statements = s.pid, s.conn.tls() != nil, &s.statements
 	request.RemoteAddr = s.conn.tcp.RemoteAddr().String()
 	now := s.server.deps.Clock.Now()
 	s.activity.update(func(i *SessionInfo) {

@@ -41,7 +41,7 @@ func (s *session) finishQuery(ctx context.Context, err error) error {
 
 // dropUnnamed forgets the unnamed statement and portal, as a simple query does.
 func (s *session) dropUnnamed() {
-	delete(s.statements, "")
+	s.statements.Drop("")
 	if p := s.portals[""]; p != nil {
 		p.close()
 		delete(s.portals, "")

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -11,13 +10,6 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
-
-// preparedStatement is a statement of PREPARE.
-type preparedStatement struct {
-	sql       string
-	statement pgwire.Statement
-	at        time.Time
-}
 
 func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statement, error) {
 	var types []uint32
@@ -33,14 +25,14 @@ func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statemen
 		return nil, refuse(n.Query)
 	}
 	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
-		if s.prepared[n.Name] != nil {
+		if s.prepared.Get(n.Name) != nil {
 			return nil, pgerr.New(codes.DuplicatePreparedStatement, "prepared statement \"%s\" already exists", n.Name)
 		}
 		st, err := s.prepareQuery(sql, sel, types)
 		if err != nil {
 			return nil, err
 		}
-		s.prepared[n.Name] = &preparedStatement{sql: sql, statement: st, at: s.engine.deps.Clock.Now()}
+		s.prepared.Put(n.Name, &pgwire.Prepared{Statement: st, Text: sql, At: s.engine.deps.Clock.Now(), FromSQL: true})
 		return &result{tag: "PREPARE"}, nil
 	}}, nil
 }
@@ -60,17 +52,17 @@ func (e *executeStatement) Bind(ctx context.Context, _ [][]byte, _, resultFormat
 }
 
 func (s *session) prepareExecute(_ context.Context, sql string, n *pg.ExecuteStmt) (pgwire.Statement, error) {
-	p := s.prepared[n.Name]
+	p := s.prepared.Get(n.Name)
 	if p == nil {
 		return nil, pgerr.New(codes.InvalidSQLStatementName, "prepared statement \"%s\" does not exist", n.Name)
 	}
-	if want := len(p.statement.Params()); want != len(n.Params) {
+	if want := len(p.Params()); want != len(n.Params) {
 		return nil, pgerr.New(codes.Syntax, "wrong number of parameters for prepared statement \"%s\"", n.Name).
 			WithDetail("Expected %d parameters but got %d.", want, len(n.Params))
 	}
-	e := &executeStatement{Statement: p.statement}
+	e := &executeStatement{Statement: p.Statement}
 	for i, node := range n.Params {
-		v, err := pgsql.ConstantText(sql, node, p.statement.Params()[i])
+		v, err := pgsql.ConstantText(sql, node, p.Params()[i])
 		if err != nil {
 			return nil, err
 		}
@@ -82,13 +74,13 @@ func (s *session) prepareExecute(_ context.Context, sql string, n *pg.ExecuteStm
 func (s *session) prepareDeallocate(n *pg.DeallocateStmt) (pgwire.Statement, error) {
 	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
 		if n.Name == "" {
-			clear(s.prepared)
+			s.prepared.DropNamed()
 			return &result{tag: "DEALLOCATE ALL"}, nil
 		}
-		if s.prepared[n.Name] == nil {
+		if s.prepared.Get(n.Name) == nil {
 			return nil, pgerr.New(codes.InvalidSQLStatementName, "prepared statement \"%s\" does not exist", n.Name)
 		}
-		delete(s.prepared, n.Name)
+		s.prepared.Drop(n.Name)
 		return &result{tag: "DEALLOCATE"}, nil
 	}}, nil
 }

@@ -25,7 +25,7 @@ type session struct {
 	startup  pgwire.Startup
 	values   *setting.Values
 	tx       transaction
-	prepared map[string]*preparedStatement
+	prepared *pgwire.Statements
 	cursors  map[string]*cursor
 	// pieces are where the statements of the last simple query started in it, for
 	// error positions.
@@ -33,10 +33,10 @@ type session struct {
 }
 
 func newSession(e *Engine, st pgwire.Startup, values *setting.Values) *session {
-	return &session{
-		engine: e, startup: st, values: values,
-		prepared: map[string]*preparedStatement{}, cursors: map[string]*cursor{},
+	if st.Statements == nil {
+		st.Statements = &pgwire.Statements{}
 	}
+	return &session{engine: e, startup: st, values: values, prepared: st.Statements, cursors: map[string]*cursor{}}
 }
 
 // Parameters implements pgwire.Session.
@@ -134,13 +134,12 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 	if env.Sessions == nil {
 		env.Sessions = func() []SessionInfo { return nil }
 	}
-	for name, p := range s.prepared {
+	for _, name := range s.prepared.Names() {
+		p := s.prepared.Get(name)
 		env.Prepared = append(env.Prepared, PreparedInfo{
-			Name: name, SQL: p.sql, At: p.at, Params: p.statement.Params(),
-			FromSQL: true,
+			Name: name, SQL: p.Text, At: p.At, Params: p.Params(), FromSQL: p.FromSQL,
 		})
 	}
-	slices.SortFunc(env.Prepared, func(a, b PreparedInfo) int { return strings.Compare(a.Name, b.Name) })
 	for name, c := range s.cursors {
 		env.Cursors = append(env.Cursors, CursorInfo{Name: name, SQL: c.sql, Hold: c.hold, At: c.at})
 	}

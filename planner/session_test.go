@@ -350,3 +350,36 @@ func TestSleepIsInterrupted(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// Statements of Parse and of PREPARE are one kind: DISCARD ALL and DEALLOCATE forget
+// both, EXECUTE runs both, and both can be bound. Poolers and drivers rely on it.
+func TestStatementsAreOfOneKind(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	prepare := func(want string) {
+		t.Helper()
+		_, err := c.PgConn().Prepare(t.Context(), "p", "SELECT $1::int + 1", nil)
+		var e *pgconn.PgError
+		if got := ""; errors.As(err, &e) {
+			if got = e.Code; got != want {
+				t.Errorf("Parse: %v, want %q", err, want)
+			}
+		} else if want != "" || err != nil {
+			t.Errorf("Parse: %v, want %q", err, want)
+		}
+	}
+	prepare("")
+	prepare("42P05")
+	for _, forget := range []string{"DEALLOCATE p", "DEALLOCATE ALL", "DISCARD ALL"} {
+		simple(t, c, forget)
+		prepare("")
+	}
+	if got := simple(t, c, "EXECUTE p(41)"); got != "42; SELECT 1" {
+		t.Errorf("EXECUTE of a statement of Parse: %s", got)
+	}
+	simple(t, c, "PREPARE q(int) AS SELECT $1 + 2")
+	r := c.PgConn().ExecPrepared(t.Context(), "q", [][]byte{[]byte("40")}, nil, nil).Read()
+	if r.Err != nil || string(r.Rows[0][0]) != "42" {
+		t.Errorf("Bind of a statement of PREPARE: %v", r.Err)
+	}
+}

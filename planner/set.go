@@ -152,7 +152,7 @@ func (s *session) prepareDiscard(n *pg.DiscardStmt) (pgwire.Statement, error) {
 			}
 			s.values.ResetAll()
 			s.closeCursors(true)
-			clear(s.prepared)
+			s.prepared.DropNamed()
 		}
 		return &result{tag: fmt.Sprintf("DISCARD %s", word)}, nil
 	}}, nil

@@ -130,6 +130,8 @@ func TestParameterTypes(t *testing.T) {
 		{"SELECT upper($1), coalesce($2, n) FROM t", nil, "[25 1700]"},
 		{"SELECT 1 FROM t WHERE id IN ($1, $2)", nil, "[23 23]"},
 		{"VALUES ($1, 1), (2, $2)", nil, "[23 23]"},
+		{"SELECT 1 FROM t WHERE id BETWEEN $1 AND $1 + $2", nil, "[23 23]"},
+		{"SELECT 1 WHERE $1 BETWEEN 1 AND 10::int8", nil, "[23]"},
 	} {
 		a, err := analyze(t, c.sql, c.declared...)
 		if err != nil {

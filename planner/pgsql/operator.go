@@ -390,17 +390,23 @@ func (a *analyzer) between(n *pg.A_Expr, s *scope) (expr, error) {
 	if err != nil {
 		return e, err
 	}
-	bounds, err := a.exprList(n.Rexpr.GetList().GetItems(), s)
-	if err != nil {
-		return e, err
-	}
-	one := func(lo, hi expr) (string, error) {
-		ge, err := a.compare(">=", e, lo, n.Location)
-		if err != nil {
-			return "", err
+	// Each bound is analysed where it is compared, so that the second one knows a
+	// parameter of the first.
+	bounds := n.Rexpr.GetList().GetItems()
+	one := func(lo, hi *pg.Node) (string, error) {
+		var sql [2]string
+		for i, bound := range []*pg.Node{lo, hi} {
+			b, err := a.expr(bound, s)
+			if err != nil {
+				return "", err
+			}
+			c, err := a.compare([]string{">=", "<="}[i], e, b, n.Location)
+			if err != nil {
+				return "", err
+			}
+			sql[i] = c.sql
 		}
-		le, err := a.compare("<=", e, hi, n.Location)
-		return "(" + ge.sql + " AND " + le.sql + ")", err
+		return "(" + sql[0] + " AND " + sql[1] + ")", nil
 	}
 	sql, err := one(bounds[0], bounds[1])
 	if err != nil {
