@@ -263,6 +263,15 @@ func TestErrorsAreClassified(t *testing.T) {
 	}
 }
 
+// A result that failed before it was read tells why in its second line.
+func TestErrorOfAClosedResultIsItsCause(t *testing.T) {
+	e := classify("Invalid Input Error: Attempting to execute an unsuccessful or closed pending query result\n" +
+		"Error: Out of Memory Error: failed to allocate data of size 1 MiB")
+	if !errors.Is(e, ErrOutOfMemory) || e.Message != "failed to allocate data of size 1 MiB" {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestInterruptLeavesConnectionUsable(t *testing.T) {
 	_, c := open(t)
 	for range 20 {

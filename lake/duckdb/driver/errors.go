@@ -72,8 +72,17 @@ var prefixes = []struct {
 	{"TransactionContext Error: ", Internal},
 }
 
+// closedResult begins the message of a result that failed before it was read; the
+// message that tells why follows after "Error: ".
+const closedResult = "Invalid Input Error: Attempting to "
+
 // classify makes an Error from the engine's message.
 func classify(message string) *Error {
+	if strings.HasPrefix(message, closedResult) {
+		if _, cause, ok := strings.Cut(message, "\nError: "); ok {
+			message = cause
+		}
+	}
 	e := &Error{Kind: Other, Message: message}
 	for _, p := range prefixes {
 		if rest, ok := strings.CutPrefix(message, p.text); ok {
