@@ -207,7 +207,7 @@ func (x *Executor) tableRows(snap *catalog.Snapshot, name string) ([][]any, erro
 		}
 		for _, ts := range status.Tables {
 			if ts.Schema == t.Schema && ts.Name == t.Name {
-				row[5] = ts.BackfillPercent
+				row[2], row[3], row[5] = orNull(ts.Reason), orNull(ts.Hint), ts.BackfillPercent
 			}
 		}
 		out = append(out, row)

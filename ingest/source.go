@@ -157,4 +157,13 @@ type SourceStatus struct {
 	// LagBytes from Confirmed to Current; RetainedBytes the source keeps for us.
 	LagBytes, RetainedBytes int64
 	SlotState               string // wal_status of the slot
+	// Notes are of tables, by their number at the source, that go on but should be
+	// looked at.
+	Notes map[uint32]TableNote
+}
+
+// TableNote says what is not right with a table that goes on.
+type TableNote struct {
+	Reason string // a clause
+	Hint   string // a sentence naming what helps
 }

@@ -98,6 +98,9 @@ func (l *live) table(t *catalog.Table, now time.Time) TableStatus {
 		State: string(t.State), Reason: t.Reason, Hint: t.Hint, BackfillRows: t.Backfill.RowsDone,
 	}
 	l.mu.Lock()
+	if note, ok := l.mu.status.Notes[t.SourceOID]; ok && st.Reason == "" {
+		st.Reason, st.Hint = note.Reason, note.Hint
+	}
 	if tl := l.mu.tables[t.ID]; tl != nil {
 		st.Metrics, st.LastCommitAt, st.BackfillRowsPerSecond = tl.metrics, tl.lastCommit, tl.copied.perS
 	}

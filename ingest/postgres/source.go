@@ -30,6 +30,7 @@ type Source struct {
 
 	// control lends the one connection for questions: its holder has taken it out.
 	control chan *pgx.Conn
+	unseen  unseen
 
 	mu struct {
 		sync.Mutex

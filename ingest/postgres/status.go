@@ -35,7 +35,8 @@ func (s *Source) Status(ctx context.Context) (ingest.SourceStatus, error) {
 		if sl.current > sl.confirmed {
 			out.LagBytes = int64(sl.current - sl.confirmed)
 		}
-		return nil
+		out.Notes, err = s.unseen.notes(ctx, conn)
+		return err
 	})
 	if err != nil {
 		return ingest.SourceStatus{}, fmt.Errorf("status: %w", err)

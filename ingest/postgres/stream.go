@@ -58,6 +58,7 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 	if err != nil {
 		return err
 	}
+	s.unseen.watch(tables)
 	domains, err := s.checkSlot(ctx, st, start)
 	if err != nil {
 		return err

@@ -307,6 +307,7 @@ func fillStatPipelineTable(_ context.Context, c *Catalog, env *planner.SystemEnv
 				if s.Schema != t.Schema || s.Name != t.Name {
 					continue
 				}
+				r["reason"], r["hint"] = orNull(s.Reason), orNull(s.Hint)
 				r["backfill_percent"], r["backfill_rows"] = s.BackfillPercent, s.BackfillRows
 				r["backfill_rows_per_second"], r["backfill_seconds_left"] = s.BackfillRowsPerSecond, s.BackfillSecondsLeft
 				r["inserts"], r["updates"], r["deletes"], r["last_commit_at"] = s.Inserts, s.Updates, s.Deletes, s.LastCommitAt
