@@ -10,6 +10,7 @@ func Redact(sql string) string {
 	var out strings.Builder
 	making, hidden, at, start := false, false, 0, 0
 	for {
+		start = l.off
 		if l.skipBlank() != nil {
 			break
 		}

@@ -4,12 +4,13 @@ import "testing"
 
 func TestRedact(t *testing.T) {
 	for sql, want := range map[string]string{
-		"SELECT 'a' FROM t":         "SELECT 'a' FROM t",
-		"SELECT 'a":                 "SELECT 'a",
-		"CREATE SECRET s AS 'pw'":   "CREATE SECRET s AS '…'",
-		"create secret s as 'cut o": "create secret s as …",
-		"create secret s as E'cut ": "create secret s as …",
-		"create secret s as $a$cut": "create secret s as …",
+		"SELECT 'a' FROM t":          "SELECT 'a' FROM t",
+		"SELECT 'a":                  "SELECT 'a",
+		"CREATE SECRET s AS 'pw'":    "CREATE SECRET s AS '…'",
+		"create secret s as 'cut o":  "create secret s as …",
+		"create secret s as E'cut ":  "create secret s as …",
+		"create secret s as $a$cut":  "create secret s as …",
+		"create secret s as 'x'/* c": "create secret s as '…'…",
 		"CREATE /* x */ PIPELINE p FROM POSTGRES $$postgres://u:pw@h$$ FOR ALL TABLES": "CREATE /* x */ PIPELINE p FROM POSTGRES '…' FOR ALL TABLES",
 		"SELECT 'a'; ALTER SECRET s AS E'p\\'w'; SELECT 'b'":                           "SELECT 'a'; ALTER SECRET s AS '…'; SELECT 'b'",
 	} {
@@ -17,4 +18,9 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", sql, got, want)
 		}
 	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("CREATE SECRET s AS 'pw' /* 'x' */; SELECT $1, $a$b$a$, E'\\'")
+	f.Fuzz(func(_ *testing.T, sql string) { Redact(sql) })
 }
