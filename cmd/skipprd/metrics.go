@@ -33,15 +33,20 @@ var (
 var (
 	descSessions      = prometheus.NewDesc("skippr_sessions", "Client sessions now.", nil, nil)
 	descConnections   = prometheus.NewDesc("skippr_connections_total", "Client connections accepted.", nil, nil)
+	descRejected      = prometheus.NewDesc("skippr_connections_rejected_total", "Client connections that did not become a session.", nil, nil)
 	descQueries       = prometheus.NewDesc("skippr_queries_total", "Statements executed.", nil, nil)
 	descQueryRows     = prometheus.NewDesc("skippr_query_rows_total", "Rows sent to clients.", nil, nil)
 	descQueryBytes    = prometheus.NewDesc("skippr_query_bytes_total", "Bytes sent to clients.", nil, nil)
 	descErrors        = prometheus.NewDesc("skippr_errors_total", "Errors sent to clients, by SQLSTATE class.", []string{"class"}, nil)
 	descEngineQueries = prometheus.NewDesc("skippr_engine_queries_total", "Plans run by the engine.", nil, nil)
+	descEngineFailed  = prometheus.NewDesc("skippr_engine_failures_total", "Plans that ended in an error.", nil, nil)
+	descEngineActive  = prometheus.NewDesc("skippr_engine_active", "Plans that run now.", nil, nil)
+	descEngineWaiting = prometheus.NewDesc("skippr_engine_waiting", "Plans that wait for their turn.", nil, nil)
 	descEngineDeaths  = prometheus.NewDesc("skippr_engine_restarts_total", "Times the engine's worker was started again.", nil, nil)
 	descChanges       = prometheus.NewDesc("skippr_changes_total", "Changes taken in from the stream.", opLabels, nil)
 	descCopied        = prometheus.NewDesc("skippr_copied_rows_total", "Rows taken in by initial copies.", pipelineLabel, nil)
 	descLogBytes      = prometheus.NewDesc("skippr_log_bytes_total", "Bytes of changes written to the log.", pipelineLabel, nil)
+	descLogFull       = prometheus.NewDesc("skippr_log_full", "1 while the log has no room and the source waits.", pipelineLabel, nil)
 	descSourceErrors  = prometheus.NewDesc("skippr_source_errors_total", "Sessions with the source that ended in an error.", pipelineLabel, nil)
 	descSourceLag     = prometheus.NewDesc("skippr_source_lag_bytes", "Bytes from the acknowledged position to the source's newest.", pipelineLabel, nil)
 	descSourceLagTime = prometheus.NewDesc("skippr_source_lag_seconds", "Age of the oldest committed change that is not durable here.", pipelineLabel, nil)
@@ -77,6 +82,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		s := m.server.Stats()
 		gauge(descSessions, float64(s.Sessions))
 		count(descConnections, s.Connections)
+		count(descRejected, s.Rejected)
 		count(descQueries, s.Queries)
 		count(descQueryRows, s.Rows)
 		count(descQueryBytes, s.Bytes)
@@ -87,6 +93,9 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	if m.pool != nil {
 		s := m.pool.Stats()
 		count(descEngineQueries, s.Queries)
+		count(descEngineFailed, s.Failures)
+		gauge(descEngineActive, float64(s.Active))
+		gauge(descEngineWaiting, float64(s.Waiting))
 		count(descEngineDeaths, s.Restarts)
 	}
 	if m.catalog != nil && m.supervisor != nil {
@@ -110,11 +119,9 @@ func (m *metrics) collectPipelines(
 			gauge(descSourceLag, float64(st.LagBytes), p.Name)
 			gauge(descSourceLagTime, st.LagSeconds, p.Name)
 			gauge(descRetained, float64(st.RetainedBytes), p.Name)
-			up := 0.0
-			if st.State == string(catalog.PipelineRunning) || st.State == string(catalog.PipelineBackfill) {
-				up = 1
-			}
-			gauge(descUp, up, p.Name)
+			gauge(descLogFull, flag01(st.Throttled), p.Name)
+			running := st.State == string(catalog.PipelineRunning) || st.State == string(catalog.PipelineBackfill)
+			gauge(descUp, flag01(running), p.Name)
 		}
 		stopped := 0
 		for _, t := range snap.Tables(p.ID) {
@@ -125,6 +132,13 @@ func (m *metrics) collectPipelines(
 		}
 		gauge(descStopped, float64(stopped), p.Name)
 	}
+}
+
+func flag01(v bool) float64 {
+	if v {
+		return 1
+	}
+	return 0
 }
 
 func (m *metrics) collectTable(snap *catalog.Snapshot, pipeline string, t *catalog.Table, gauge func(*prometheus.Desc, float64, ...string)) {
