@@ -206,8 +206,8 @@ func TypeOf(t vector.Type) (oid uint32, typmod int32) {
 	return oidText, -1
 }
 
-// TypeSize is the type's length as RowDescription and pg_type.typlen give it.
-func TypeSize(oid uint32) int16 {
+// typeSize is pg_type.typlen of the types whose binary form is read here, -1 of others.
+func typeSize(oid uint32) int16 {
 	switch oid {
 	case oidBool, oidChar:
 		return 1

@@ -67,7 +67,7 @@ func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 
 // decodeBinaryFixed reads the types of a fixed length.
 func decodeBinaryFixed(oid uint32, b []byte) (string, *pgerr.Error) {
-	size := int(TypeSize(oid))
+	size := int(typeSize(oid))
 	if size > 0 && len(b) != size {
 		return "", errBinary()
 	}
