@@ -24,8 +24,8 @@ const tokenMin = "-9223372036854775808"
 const deleteFilterMax = 32
 
 // subquery is the text that stands for relation r. live is the log's side, nil for
-// none. It names every column of r, in order.
-func subquery(r *Relation, live *liveView) (string, error) {
+// none; gone are the positions deleted in its files, nil to join them. It names every column of r, in order.
+func subquery(r *Relation, live *liveView, gone deleted) (string, error) {
 	if len(r.Columns) == 0 {
 		return "", fmt.Errorf("relation %q without columns: %w", r.Name, ErrPlan)
 	}
@@ -39,11 +39,11 @@ func subquery(r *Relation, live *liveView) (string, error) {
 	var branches []string
 	switch {
 	case live == nil || live.rows == 0 || len(r.Key) == 0:
-		branches = lakeBranches(r, files, lakeColumns(r))
+		branches = lakeBranches(r, files, gone, lakeColumns(r))
 	case r.Live.CompareTokens:
-		branches = comparedBranches(r, files, live)
+		branches = comparedBranches(r, files, gone, live)
 	default:
-		branches = antiBranches(r, files, live)
+		branches = antiBranches(r, files, gone, live)
 	}
 	if live != nil && live.rows > 0 && (len(r.Key) == 0 || !r.Live.CompareTokens || len(files) == 0) {
 		for _, g := range live.groups {
@@ -86,10 +86,10 @@ func fieldName(id int32) string { return fmt.Sprintf("f%d", id) }
 
 // lakeBranches reads files: those without deletes plainly, the others without their
 // deleted positions. columns is a select list over l.
-func lakeBranches(r *Relation, files []File, columns string) []string {
+func lakeBranches(r *Relation, files []File, gone deleted, columns string) []string {
 	var clean, dirty []File
 	for _, f := range files {
-		if f.HasDeletes && len(r.PositionDeletes) > 0 {
+		if f.HasDeletes && len(r.PositionDeletes) > 0 && (gone == nil || gone[f.Path] != nil) {
 			dirty = append(dirty, f)
 		} else {
 			clean = append(clean, f)
@@ -98,6 +98,13 @@ func lakeBranches(r *Relation, files []File, columns string) []string {
 	var branches []string
 	if len(clean) > 0 {
 		branches = append(branches, "SELECT "+columns+" FROM "+scanFiles(r, clean)+" l")
+	}
+	if gone != nil {
+		for _, f := range dirty {
+			branches = append(branches, "SELECT "+columns+" FROM "+scanFiles(r, []File{f})+" l WHERE "+
+				gone[f.Path].Lacks("l.file_row_number"))
+		}
+		return branches
 	}
 	if len(dirty) > 0 {
 		branches = append(branches, "SELECT "+columns+" FROM "+scanFiles(r, dirty)+" l ANTI JOIN "+

@@ -11,7 +11,7 @@ import (
 // antiBranches is the lake side when every live change is newer than every lake row:
 // rows whose key has a winner are out, by a set for keys of one integer, else by a
 // join. Files that no winner's key can be in are read without either.
-func antiBranches(r *Relation, files []File, live *liveView) []string {
+func antiBranches(r *Relation, files []File, gone deleted, live *liveView) []string {
 	var free, hit []File
 	for _, f := range files {
 		if len(r.Key) == 1 && f.KeyBounds && !live.mayHold(f.KeyMin, f.KeyMax) {
@@ -20,7 +20,7 @@ func antiBranches(r *Relation, files []File, live *liveView) []string {
 			hit = append(hit, f)
 		}
 	}
-	branches := lakeBranches(r, free, lakeColumns(r))
+	branches := lakeBranches(r, free, gone, lakeColumns(r))
 	if len(hit) == 0 {
 		return branches
 	}
@@ -28,7 +28,7 @@ func antiBranches(r *Relation, files []File, live *liveView) []string {
 	for i, c := range r.Columns {
 		names[i] = "l." + quoteName(c.Name)
 	}
-	lake := strings.Join(lakeBranches(r, hit, lakeColumns(r)), " UNION ALL ")
+	lake := strings.Join(lakeBranches(r, hit, gone, lakeColumns(r)), " UNION ALL ")
 	if len(r.Key) == 1 {
 		if set := live.keySet(); set != nil {
 			return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l WHERE %s",
@@ -41,7 +41,7 @@ func antiBranches(r *Relation, files []File, live *liveView) []string {
 
 // comparedBranches compares tokens both ways (M2): a lake row stays unless a winner of
 // its key is at least as new, and a winner counts unless the lake has a newer row.
-func comparedBranches(r *Relation, files []File, live *liveView) []string {
+func comparedBranches(r *Relation, files []File, gone deleted, live *liveView) []string {
 	if len(files) == 0 {
 		return nil
 	}
@@ -51,7 +51,7 @@ func comparedBranches(r *Relation, files []File, live *liveView) []string {
 	}
 	prefixed := func(of string) string { return of + strings.Join(names, ", "+of) }
 	token := fmt.Sprintf(", coalesce(l.%s, %s) AS %s", fieldName(schema.TokenFieldID), tokenMin, tokenName)
-	lake := strings.Join(lakeBranches(r, files, lakeColumns(r)+token), " UNION ALL ")
+	lake := strings.Join(lakeBranches(r, files, gone, lakeColumns(r)+token), " UNION ALL ")
 	winners := make([]string, len(live.groups))
 	for i, g := range live.groups {
 		winners[i] = fmt.Sprintf("SELECT %s, %s AS %s, %s AS _skippr_op FROM %s",

@@ -58,7 +58,7 @@ func (w *worker) answer(ctx context.Context, conn net.Conn) (fatal error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // unblocks reads and writes
 	defer stop()
 	m := newMessages(conn, conn)
-	s, err := newSession(w.db, w.live, w.encoder)
+	s, err := newSession(w)
 	if err != nil {
 		_ = m.send(frameFailed, failureOf(err)) // the pool sees the close otherwise
 		return fatalOf(err)

@@ -30,6 +30,7 @@ var errCanceled = errors.New("canceled")
 type session struct {
 	conn    *driver.Conn
 	live    *liveCache
+	deleted *deletedCache
 	encoder EncoderFactory
 	// settings are those in force on conn, beyond sessionDefaults.
 	settings map[string]string
@@ -39,12 +40,12 @@ type session struct {
 // sessionDefaults make the engine answer as Postgres would, on every connection.
 var sessionDefaults = map[string]string{"TimeZone": "UTC", "integer_division": "true"}
 
-func newSession(db *driver.DB, live *liveCache, encoder EncoderFactory) (*session, error) {
-	conn, err := db.Connect()
+func newSession(w *worker) (*session, error) {
+	conn, err := w.db.Connect()
 	if err != nil {
 		return nil, err
 	}
-	s := &session{conn: conn, live: live, encoder: encoder, settings: map[string]string{}}
+	s := &session{conn: conn, live: w.live, deleted: w.deleted, encoder: w.encoder, settings: map[string]string{}}
 	if err := s.apply(sessionDefaults); err != nil {
 		conn.Close()
 		return nil, err
@@ -178,7 +179,12 @@ func (s *session) relations(ctx context.Context, p *Plan) (texts map[string]stri
 			}
 			releases = append(releases, view.release)
 		}
-		if texts[r.Name], err = subquery(r, view); err != nil {
+		gone, leave, err := s.deleted.of(ctx, s.conn, r)
+		releases = append(releases, leave)
+		if err != nil {
+			return nil, release, err
+		}
+		if texts[r.Name], err = subquery(r, view, gone); err != nil {
 			return nil, release, err
 		}
 	}

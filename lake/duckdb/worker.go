@@ -43,6 +43,7 @@ const readyLine = "ready\n"
 type worker struct {
 	db      *driver.DB
 	live    *liveCache
+	deleted *deletedCache
 	encoder EncoderFactory
 	// fatal takes the error after which the engine is of no more use: the worker
 	// ends, and the pool starts another.
@@ -60,7 +61,7 @@ func openWorker(c WorkerConfig, encoder EncoderFactory) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{db: db, live: newLiveCache(c.Slices, c.CacheBytes), encoder: encoder, fatal: make(chan error, 1)}
+	w := &worker{db: db, live: newLiveCache(c.Slices, c.CacheBytes), deleted: newDeletedCache(), encoder: encoder, fatal: make(chan error, 1)}
 	if err := w.prepare(c); err != nil {
 		w.close()
 		return nil, err
@@ -70,6 +71,7 @@ func openWorker(c WorkerConfig, encoder EncoderFactory) (*worker, error) {
 
 func (w *worker) close() {
 	w.live.close()
+	w.deleted.close()
 	w.db.Close()
 }
 

@@ -109,3 +109,6 @@ func (v *Vector) Bytes(i int) []byte {
 	}
 	return unsafe.Slice(*(**byte)(unsafe.Add(p, 8)), n)
 }
+
+// Int64 returns row i of a vector whose values have eight bytes.
+func (v *Vector) Int64(i int) int64 { return *(*int64)(unsafe.Add(v.Data, i*8)) }

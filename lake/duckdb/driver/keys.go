@@ -38,6 +38,14 @@ func (s *KeySet) Lacks(value string) string {
 	return fmt.Sprintf("skippr_stranger(%d::UBIGINT, CAST(%s AS BIGINT))", s.id, value)
 }
 
+// Bytes is the memory of the set.
+func (s *KeySet) Bytes() int64 {
+	if s.set.width != 0 {
+		return int64(s.set.width/64+1) * 8
+	}
+	return int64(1)<<(64-s.set.bit_shift)/8 + int64(8)<<(64-s.set.slot_shift)
+}
+
 // Close withdraws the set and frees it.
 func (s *KeySet) Close() {
 	C.sk_withdraw(C.uint64_t(s.id))
