@@ -86,6 +86,15 @@ func (b *backfill) Plan(ctx context.Context, t ingest.SourceTable) ([]string, er
 	select {
 	case conn := <-b.holder:
 		defer func() { b.holder <- conn }()
+		here, _, err := present(ctx, conn, []ingest.SourceTable{t})
+		if err != nil {
+			return nil, err
+		}
+		if len(here) == 0 {
+			return nil, fmt.Errorf("plan %s.%s: %w", t.Schema, t.Name, &ingest.TableError{
+				Reason: "the table was dropped at the source", Hint: dropTable,
+			})
+		}
 		rows, err := conn.Query(ctx, leavesQuery, t.OID)
 		if err != nil {
 			return nil, unavailable("plan "+t.Schema+"."+t.Name, err)

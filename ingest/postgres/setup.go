@@ -23,12 +23,16 @@ func (s *Source) Setup(ctx context.Context, prior []byte, tables []ingest.Source
 		if err != nil {
 			return err
 		}
+		tables, gone, err := present(ctx, conn, tables)
+		if err != nil {
+			return err
+		}
 		if len(prior) > 0 {
 			out, err = s.resume(ctx, conn, v, prior, tables)
 		} else {
 			out, err = s.create(ctx, conn, v, tables)
 		}
-		out.Warnings = append(v.warnings(), notes(tables)...)
+		out.Warnings = append(append(v.warnings(), notes(tables)...), gone...)
 		return err
 	})
 	if err != nil {

@@ -112,6 +112,36 @@ func TestSetupAddsTable(t *testing.T) {
 	k.expect("b insert 3", "a insert 1")
 }
 
+// A table that is dropped or renamed at the source keeps no other from being streamed,
+// by the slot that there is or by a new one.
+func TestSetupWithoutDroppedTable(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)", "CREATE TABLE c (id int PRIMARY KEY)")
+	r.begin()
+	_ = r.backfill().Close()
+	r.exec("DROP TABLE b", "ALTER TABLE c RENAME TO d")
+	for _, prior := range [][]byte{r.setup.State, nil} {
+		r.reopen()
+		var err error
+		if r.setup, err = r.src.Setup(t.Context(), prior, r.tables); err != nil {
+			t.Fatalf("with %d bytes of state: %v", len(prior), err)
+		}
+		if !slices.ContainsFunc(r.setup.Warnings, func(w string) bool { return strings.Contains(w, "public.b was dropped") }) {
+			t.Errorf("warnings %q", r.setup.Warnings)
+		}
+		if n := r.ask("SELECT count(*)::text FROM pg_publication_tables WHERE pubname = 'skippr_" + r.name + "'"); n != "2" {
+			t.Errorf("%s tables are published", n)
+		}
+	}
+	b := r.backfill()
+	for _, table := range r.tables {
+		_, err := b.Plan(t.Context(), table)
+		var stopped *ingest.TableError
+		if gone := table.Name == "b"; errors.As(err, &stopped) != gone || !gone && err != nil {
+			t.Errorf("plan %s: %v", table.Name, err)
+		}
+	}
+}
+
 // Publishing must not break the user's own statements on a table without a key.
 func TestPublicationSparesTablesWithoutKey(t *testing.T) {
 	r := newRig(t, "CREATE TABLE a (id int)", "CREATE TABLE b (id int PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)")
