@@ -15,7 +15,7 @@ func DiskFS() FS { return diskFS{} }
 
 type diskFS struct{}
 
-var _ FS = diskFS{}
+var _ SpaceFS = diskFS{}
 
 func (d diskFS) MkdirAll(dir string) error {
 	dir = filepath.Clean(dir)
@@ -96,6 +96,14 @@ func (diskFS) SyncDir(dir string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+func (diskFS) FreeBytes(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, os.NewSyscallError("statfs", err)
+	}
+	return int64(s.Bavail) * s.Bsize, nil
 }
 
 type diskFile struct{ *os.File }

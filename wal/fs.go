@@ -24,6 +24,13 @@ type FS interface {
 	SyncDir(dir string) error
 }
 
+// SpaceFS is an FS that knows how much space there is.
+type SpaceFS interface {
+	FS
+	// FreeBytes is what may still be written in a directory's file system.
+	FreeBytes(dir string) (int64, error)
+}
+
 // File is an open file. Reads may run beside anything, the rest one at a time.
 type File interface {
 	io.ReaderAt

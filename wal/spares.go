@@ -108,7 +108,29 @@ func (s *spares) take(n int64) (name string, f File, size int64, err error) {
 	return file.name, f, n, nil
 }
 
-// reserve takes n bytes of the quota.
+// laterSegments bounds what keepFree keeps, in segments.
+const laterSegments = 64
+
+// keepFree refuses n bytes that would leave less space on the disk than moving the log
+// to the lake may take: a disk that the log has filled could never be emptied again.
+// The lake's files of a log are rarely longer than the log.
+func (s *spares) keepFree(n, used int64) error {
+	space, ok := s.d.fs.(SpaceFS)
+	if !ok {
+		return nil
+	}
+	free, err := space.FreeBytes(s.d.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("look for free space: %w", err)
+	}
+	if keep := min(used+n, laterSegments*s.d.cfg.SegmentBytes); free-n < keep {
+		return fmt.Errorf("%w: %d bytes needed of %d free on the disk, where %d are kept for the lake",
+			ErrFull, n, free, keep)
+	}
+	return nil
+}
+
+// reserve takes n bytes of the quota and of the disk.
 func (s *spares) reserve(n int64) error {
 	quota := s.d.cfg.QuotaBytes
 	s.mu.Lock()
@@ -116,6 +138,9 @@ func (s *spares) reserve(n int64) error {
 	if quota > 0 && s.mu.used+n > quota {
 		return fmt.Errorf("%w: %d bytes used and %d needed of a quota of %d",
 			ErrFull, s.mu.used, n, quota)
+	}
+	if err := s.keepFree(n, s.mu.used); err != nil {
+		return err
 	}
 	s.mu.used += n
 	return nil
