@@ -55,7 +55,7 @@ func (d *disk) open(e protocol.Open) protocol.Opened {
 	}
 	f, size, err := d.openBody(h, e.Bytes)
 	if err != nil {
-		if isNoSpace(err) {
+		if isNoSpace(err) && !errors.Is(err, ErrFull) {
 			err = fmt.Errorf("%w: %w", ErrFull, err)
 		}
 		return protocol.Opened{Err: fmt.Errorf("open segment %s: %w", e.Seq.ID(), err)}
