@@ -209,12 +209,22 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 	n.metrics.supervisor = n.supervisor
 	readers := &logReaders{open: func(p change.PipelineID) *wal.Reader { return wal.OpenReader(n.logDir(p)) }}
 	var err error
-	n.compactor, err = compact.New(compact.Config{CommitInterval: n.cfg.duration("commit-interval")}, compact.Deps{
+	n.compactor, err = compact.New(compact.Config{
+		CommitInterval: n.cfg.duration("commit-interval"), WantBytes: compactAt(n.cfg.bytes("wal-quota-bytes")),
+	}, compact.Deps{
 		Catalog: n.catalog, Warehouse: n.warehouse, Searcher: compact.EngineSearcher{Pool: n.pool}, Reader: readers.of,
 		Log: n.openLog, Clock: n.clock, Logger: n.log, Failpoints: failpoints,
 	})
 	lakeAdmin.service = n.compactor
 	return err
+}
+
+// compactAt is how much log a table may have before it goes to the lake, whatever the
+// commit interval: a part of the quota, so that a small log does not stand full until
+// the interval is over. 0 is the compactor's own default.
+func compactAt(quota int64) int64 {
+	const quotaPart, most = 4, 64 << 20
+	return min(quota/quotaPart, most)
 }
 
 // openLog gives the compactor the reclaiming side of a pipeline's log.
