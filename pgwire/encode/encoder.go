@@ -17,6 +17,7 @@ type Encoder struct {
 	state
 	spec        Spec
 	cells       []appendFunc
+	fast        []fastCell   // rows and COPY BINARY
 	escapeTable *escapeTable // COPY text, made at the first use
 	// safe marks columns whose text never needs escapes or quotes in a COPY.
 	safe []bool
@@ -32,7 +33,7 @@ func New(spec Spec, types []vector.Type) (*Encoder, error) {
 	if len(types) > 65535>>1 {
 		return nil, fmt.Errorf("encode %d columns: too many", len(types))
 	}
-	e := &Encoder{spec: spec, cells: make([]appendFunc, len(types))}
+	e := &Encoder{spec: spec, cells: make([]appendFunc, len(types)), fast: make([]fastCell, len(types))}
 	switch spec.Kind {
 	case Rows, CopyBinary:
 	case CopyText, CopyCSV:
@@ -51,6 +52,11 @@ func New(spec Spec, types []vector.Type) (*Encoder, error) {
 			return nil, err
 		}
 		e.cells[i] = f
+		op := e.chooseOperation(types[i], c.TypeOID, binaryForm)
+		if op >= opDateText && e.days == nil {
+			e.days = new(dayCache)
+		}
+		e.fast[i] = fastCell{op: op, width: types[i].Width, scale: types[i].Scale}
 	}
 	return e, nil
 }
@@ -72,12 +78,14 @@ func (e *Encoder) Chunk(dst []byte, c *vector.Chunk) ([]byte, error) {
 	if len(c.Columns) != len(e.cells) {
 		return dst, fmt.Errorf("encode chunk: %d columns, want %d", len(c.Columns), len(e.cells))
 	}
-	for i := 0; i < c.Rows; i++ {
+	switch e.spec.Kind {
+	case Rows:
+		return e.rows(dst, 'D', c)
+	case CopyBinary:
+		return e.rows(dst, 'd', c)
+	}
+	for i := range c.Rows {
 		switch e.spec.Kind {
-		case Rows:
-			dst = e.row(dst, 'D', c, i)
-		case CopyBinary:
-			dst = e.row(dst, 'd', c, i)
 		case CopyCSV:
 			dst = e.csvRow(dst, c, i)
 		default:
@@ -96,25 +104,6 @@ func (e *Encoder) Trailer(dst []byte) []byte {
 		return append(dst, 'd', 0, 0, 0, 6, 0xff, 0xff)
 	}
 	return dst
-}
-
-// row appends a DataRow, or a CopyData with a row of COPY BINARY: their bodies are
-// the same.
-func (e *Encoder) row(dst []byte, kind byte, c *vector.Chunk, i int) []byte {
-	start := len(dst)
-	n := len(e.cells)
-	dst = append(dst, kind, 0, 0, 0, 0, byte(n>>8), byte(n))
-	for j, f := range e.cells {
-		v := &c.Columns[j]
-		if f == nil || !v.Valid(i) {
-			dst = append(dst, 0xff, 0xff, 0xff, 0xff)
-			continue
-		}
-		at := len(dst)
-		dst = f(&e.state, append(dst, 0, 0, 0, 0), v, i)
-		binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
-	}
-	return e.closeMessage(dst, start)
 }
 
 // closeMessage writes the length of the message that starts at start.

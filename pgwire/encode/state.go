@@ -39,6 +39,7 @@ type state struct {
 	// floatDigits is extra_float_digits; shortest output when positive.
 	floatDigits int
 	zone        zoneCache
+	days        *dayCache // made by New, for the columns that use it
 	scratch     []byte
 	err         error
 }
