@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Between server and worker travel frames: u32 length of what follows, u8 kind, body;
@@ -28,6 +29,8 @@ const (
 	// frameBytesMax bounds a frame: a plan with all its inline relations, or one chunk
 	// of very long rows.
 	frameBytesMax = 1 << 30
+	// rowsKept is the buffer of rows that a connection keeps: a usual frame fits.
+	rowsKept = frameRowsBytes + frameRowsBytes/2
 )
 
 // failure is an error that crosses the socket.
@@ -168,16 +171,30 @@ func (m *messages) receive() (kind byte, rows []byte, err error) {
 		if n < 4 {
 			return 0, nil, fmt.Errorf("rows frame of %d bytes", n)
 		}
-		if cap(m.rows) < n {
-			m.rows = make([]byte, n, max(n, frameRowsBytes+frameRowsBytes/4))
-		}
-		m.rows = m.rows[:n]
-		_, err = io.ReadFull(m.in, m.rows)
+		err = m.readRows(n)
 		return kind, m.rows, err
 	}
 	m.inBody.Reset()
 	_, err = io.CopyN(&m.inBody, m.in, int64(n))
 	return kind, nil, err
+}
+
+// readRows reads n bytes into rows, which grows by what has come: the length is only
+// what the other end says.
+func (m *messages) readRows(n int) error {
+	if cap(m.rows) > rowsKept && n <= rowsKept {
+		m.rows = nil
+	}
+	m.rows = m.rows[:0]
+	for len(m.rows) < n {
+		at := len(m.rows)
+		step := min(n-at, max(at, rowsKept))
+		m.rows = slices.Grow(m.rows, step)[:at+step]
+		if _, err := io.ReadFull(m.in, m.rows[at:]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // decode reads the body of the frame received last.

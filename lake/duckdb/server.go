@@ -48,6 +48,10 @@ func (w *worker) serve(ctx context.Context, listener net.Listener, parent io.Rea
 	}
 }
 
+// socketBytes is what a connection holds of rows that were not read yet: a frame, so
+// that the session goes on with the next one.
+const socketBytes = 2 * frameRowsBytes
+
 // answer serves one connection until its other end closes it. Requests come one at a
 // time; while one is answered only a cancel may come. The error is one that makes the
 // engine of no more use.
@@ -57,6 +61,9 @@ func (w *worker) answer(ctx context.Context, conn net.Conn) (fatal error) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // unblocks reads and writes
 	defer stop()
+	if c, ok := conn.(*net.UnixConn); ok {
+		_ = c.SetWriteBuffer(socketBytes) // the system may give less
+	}
 	m := newMessages(conn, conn)
 	s, err := newSession(w)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // Rows are sent in frames of about this many bytes; the first one sooner, for a quick
 // first row.
 const (
-	frameRowsBytes      = 256 << 10
+	frameRowsBytes      = 1 << 20
 	frameRowsBytesFirst = 16 << 10
 )
 
@@ -269,7 +269,7 @@ func (s *session) send(stream *driver.Stream, o Output, m *messages) error {
 			return err
 		}
 	}
-	if cap(s.out) > 4*frameRowsBytes {
+	if cap(s.out) > 2*frameRowsBytes {
 		s.out = nil
 	}
 	return nil
