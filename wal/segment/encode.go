@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type Encoded struct {
 
 	slices []encodedSlice
 	buffer []byte
+	// scratch is used while a batch is encoded, and empty otherwise.
+	scratch []messageBuffer
 }
 
 // encodedSlice is a slice of an Encoded.
@@ -42,10 +45,14 @@ type Encoder struct {
 	}
 }
 
+// encodedSchema is what is known of a table version. Its parts are immutable.
 type encodedSchema struct {
 	version uint32
 	schema  *arrow.Schema
 	message []byte
+	columns []columnLayout // nil when a template is impossible
+	// template renders its batches; nil until Arrow has rendered one.
+	template *messageTemplate
 }
 
 // pooledBytesMax is the largest buffer kept for reuse: larger groups are rare, and
@@ -87,7 +94,7 @@ func (e *Encoder) Release(x *Encoded) {
 		return
 	}
 	clear(x.slices)
-	*x = Encoded{slices: x.slices[:0], buffer: x.buffer[:0]}
+	*x = Encoded{slices: x.slices[:0], buffer: x.buffer[:0], scratch: x.scratch}
 	e.pool.Put(x)
 }
 
@@ -106,26 +113,19 @@ func (e *Encoder) encodeBatch(out *Encoded, b *change.Batch) error {
 		Table: b.Table, SchemaVersion: b.SchemaVersion, Rows: uint32(b.Rows()),
 		Counts: b.Counts, Truncate: b.Truncate, Backfill: b.Backfill,
 	}
-	w := (*appender)(&out.buffer)
-	w.grow(recordHeaderBytes + sliceHeaderBytes)
+	out.buffer = appendZeros(out.buffer, recordHeaderBytes+sliceHeaderBytes)
 	if b.Rows() > 0 {
-		message, err := e.schemaMessage(b)
+		known, err := e.schemaOf(b)
 		if err != nil {
 			return err
 		}
-		s.schema = message
-		p, err := ipc.GetRecordBatchPayload(b.Record)
-		if err != nil {
-			return err
-		}
-		_, err = p.WritePayload(w)
-		p.Release()
-		if err != nil {
+		s.schema = known.message
+		if err := e.encodeRecord(out, b, known); err != nil {
 			return err
 		}
 	}
 	n := len(out.buffer) - s.from - recordHeaderBytes
-	w.grow(recordBytes(n) - recordHeaderBytes - n)
+	out.buffer = appendZeros(out.buffer, recordBytes(n)-recordHeaderBytes-n)
 	s.to = len(out.buffer)
 	if len(out.buffer) > BodyBytesMax/2 {
 		return fmt.Errorf("more than %d bytes: %w", BodyBytesMax/2, ErrTooLarge)
@@ -134,28 +134,72 @@ func (e *Encoder) encodeBatch(out *Encoded, b *change.Batch) error {
 	return nil
 }
 
-// schemaMessage renders the Arrow schema of b, once per version of its table.
-func (e *Encoder) schemaMessage(b *change.Batch) ([]byte, error) {
+// encodeRecord appends the message of b's rows.
+func (e *Encoder) encodeRecord(out *Encoded, b *change.Batch, known encodedSchema) error {
+	if t := known.template; t != nil {
+		buffers, ok := t.split(out.scratch[:0], b.Record)
+		if ok {
+			out.buffer = t.render(out.buffer, b.Record, buffers)
+		}
+		clear(buffers) // they are the batch's
+		out.scratch = buffers[:0]
+		if ok {
+			return nil
+		}
+	}
+	from := len(out.buffer)
+	p, err := ipc.GetRecordBatchPayload(b.Record)
+	if err != nil {
+		return err
+	}
+	_, err = p.WritePayload((*appender)(&out.buffer))
+	p.Release()
+	if err != nil {
+		return err
+	}
+	if known.template == nil && known.columns != nil {
+		e.learn(b.Table, known, newTemplate(known.columns, b.Record, out.buffer[from:]))
+	}
+	return nil
+}
+
+// learn remembers a template unless the table has changed meanwhile.
+func (e *Encoder) learn(table change.TableID, known encodedSchema, t *messageTemplate) {
+	if t == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := e.mu.schemas[table]; now.version == known.version && now.schema == known.schema {
+		now.template = t
+		e.mu.schemas[table] = now
+	}
+}
+
+// schemaOf is what is known of b's schema; it is rendered once per version of its
+// table.
+func (e *Encoder) schemaOf(b *change.Batch) (encodedSchema, error) {
 	schema := b.Record.Schema()
 	e.mu.Lock()
 	have, ok := e.mu.schemas[b.Table]
 	e.mu.Unlock()
 	if ok && have.version == b.SchemaVersion {
 		if have.schema != schema && !have.schema.Equal(schema) {
-			return nil, fmt.Errorf("version %d with two schemas", b.SchemaVersion)
+			return encodedSchema{}, fmt.Errorf("version %d with two schemas", b.SchemaVersion)
 		}
-		return have.message, nil
+		return have, nil
 	}
 	p := ipc.GetSchemaPayload(schema, memory.DefaultAllocator)
 	defer p.Release()
-	var message []byte
-	if _, err := p.WritePayload((*appender)(&message)); err != nil {
-		return nil, err
+	have = encodedSchema{version: b.SchemaVersion, schema: schema}
+	if _, err := p.WritePayload((*appender)(&have.message)); err != nil {
+		return encodedSchema{}, err
 	}
+	have.columns, _ = layoutOf(schema)
 	e.mu.Lock()
-	e.mu.schemas[b.Table] = encodedSchema{version: b.SchemaVersion, schema: schema, message: message}
+	e.mu.schemas[b.Table] = have
 	e.mu.Unlock()
-	return message, nil
+	return have, nil
 }
 
 // appender is an io.Writer at the end of a slice.
@@ -166,8 +210,9 @@ func (a *appender) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (a *appender) grow(n int) {
-	for range n {
-		*a = append(*a, 0)
-	}
+// appendZeros appends n zeros.
+func appendZeros(dst []byte, n int) []byte {
+	dst = slices.Grow(dst, n)
+	clear(dst[len(dst) : len(dst)+n])
+	return dst[:len(dst)+n]
 }
