@@ -30,7 +30,16 @@ func digitCount(v uint64) int {
 // putDigits writes the last n digits of v, leading zeros included.
 func putDigits(b []byte, v uint64, n int) {
 	b = b[:n]
-	for n >= 2 {
+	for n >= 4 {
+		q := v / 10000
+		four := v - q*10000
+		high := four / 100
+		w := b[n-4 : n]
+		putTwo(w, high)
+		putTwo(w[2:], four-high*100)
+		v, n = q, n-4
+	}
+	if n >= 2 {
 		q := v / 100
 		putTwo(b[n-2:], v-q*100)
 		v, n = q, n-2
@@ -38,6 +47,27 @@ func putDigits(b []byte, v uint64, n int) {
 	if n == 1 {
 		b[0] = byte('0' + v%10)
 	}
+}
+
+// cut splits u into u / 10^scale and the rest; a division by a constant costs little.
+func cut(u uint64, scale int) (whole, rest uint64) {
+	switch scale {
+	case 0:
+		return u, 0
+	case 1:
+		whole = u / 10
+	case 2:
+		whole = u / 100
+	case 3:
+		whole = u / 1000
+	case 4:
+		whole = u / 10000
+	case 6:
+		whole = u / 1e6
+	default:
+		whole = u / pow10[scale]
+	}
+	return whole, u - whole*pow10[scale]
 }
 
 // putSign writes the minus of a negative number, and returns how many bytes that were
@@ -60,18 +90,15 @@ func putInt(b []byte, v int64) int {
 // putDecimal writes v · 10^-scale, scale ≤ 18.
 func putDecimal(b []byte, v int64, scale int) int {
 	p, u := putSign(b, v)
-	if scale == 0 {
-		n := digitCount(u)
-		putDigits(b[p:], u, n)
-		return p + n
-	}
-	unit := pow10[scale]
-	whole := u / unit
+	whole, rest := cut(u, scale)
 	n := digitCount(whole)
 	putDigits(b[p:], whole, n)
 	p += n
+	if scale == 0 {
+		return p
+	}
 	b[p] = '.'
-	putDigits(b[p+1:], u-whole*unit, scale)
+	putDigits(b[p+1:], rest, scale)
 	return p + 1 + scale
 }
 
@@ -108,9 +135,9 @@ func putNumeric(b []byte, v int64, scale int) int {
 	var digits [6]uint16 // least significant first
 	n := 0
 	if first := scale & 3; first != 0 { // the last group is filled up with zeros
-		q := u / pow10[first]
-		digits[0] = uint16((u - q*pow10[first]) * pow10[4-first])
-		u, n = q, 1
+		whole, rest := cut(u, first)
+		digits[0] = uint16(rest * pow10[4-first])
+		u, n = whole, 1
 	}
 	for u != 0 {
 		q := u / 10000
