@@ -106,10 +106,15 @@ func benchmarkAppend(b *testing.B, rows, producers int) {
 	l := mustOpen(b, cfg, deps(nil, pub))
 	pub.log.Store(l)
 	g := mustAppend(b, l, &change.Group{Batches: []*change.Batch{benchBatch(1, rows)}})
-	for l.Stats().Spares < cfg.Spares {
-		time.Sleep(10 * time.Millisecond) // a benchmark may wait for real disks
+	fill := func() {
+		for l.Stats().Spares < cfg.Spares {
+			time.Sleep(10 * time.Millisecond) // a benchmark may wait for real disks
+		}
 	}
+	fill()
 	must(b, l.SealActive(b.Context())) // go on in a pre-written file
+	mustAppend(b, l, &change.Group{Batches: []*change.Batch{benchBatch(1, 1)}})
+	fill() // neither the log nor the raw stream shares the disk with that
 	n := int(g.Slices[0].Length)
 	before := rawLimit(b, n, 300*time.Millisecond)
 	commits := l.Stats().Commits

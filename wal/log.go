@@ -28,6 +28,7 @@ type Log struct {
 	// three of the second are under way (a seal, a cut, a reclaim).
 	commits, background *executor
 
+	answers    sync.Pool     // of chan reply, for Append
 	reclaiming chan struct{} // held by the Reclaim under way
 	stop       context.CancelCauseFunc
 	group      *errgroup.Group
@@ -144,11 +145,15 @@ func (l *Log) Append(ctx context.Context, g *change.Group) (CommittedGroup, erro
 	if err != nil {
 		return CommittedGroup{}, fmt.Errorf("append: %w", err)
 	}
-	r := request{group: x, reply: make(chan reply, 1)}
-	if err := l.enqueue(ctx, r); err != nil {
+	answer, _ := l.answers.Get().(chan reply)
+	if answer == nil {
+		answer = make(chan reply, 1)
+	}
+	if err := l.enqueue(ctx, request{group: x, reply: answer}); err != nil {
 		return CommittedGroup{}, fmt.Errorf("append: %w", err)
 	}
-	out := <-r.reply
+	out := <-answer
+	l.answers.Put(answer) // empty: a request is answered once
 	l.dequeued(x)
 	if out.err != nil {
 		return CommittedGroup{}, fmt.Errorf("append: %w", out.err)

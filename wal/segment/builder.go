@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"encoding/binary"
 	"hash/crc32"
 	"time"
 
@@ -122,10 +121,8 @@ type placing struct {
 // frame seals the last n+header bytes of dst as a record.
 func (p *placing) frame(from int, r record, n int) {
 	r.group = p.group
-	crc := sealRecord(p.dst[from:], p.b.seed, p.b.end, r, n)
-	var sum [4]byte
-	binary.LittleEndian.PutUint32(sum[:], crc)
-	p.crc = crc32.Update(p.crc, castagnoli, sum[:])
+	sealRecord(p.dst[from:], p.b.seed, p.b.end, r, n)
+	p.crc = crc32.Update(p.crc, castagnoli, p.dst[from+recordAtCRC:][:4])
 	p.records++
 	p.b.end += uint32(len(p.dst) - from)
 }
@@ -135,7 +132,7 @@ func (p *placing) schema(s *encodedSlice) {
 		return
 	}
 	from := len(p.dst)
-	p.dst = append(p.dst, make([]byte, recordBytes(len(s.schema)))...)
+	p.dst = appendZeros(p.dst, recordBytes(len(s.schema)))
 	copy(p.dst[from+recordHeaderBytes:], s.schema)
 	p.b.schemas[keyOf(s)] = p.b.end
 	p.frame(from, record{kind: recordSchema, table: s.Table, version: s.SchemaVersion}, len(s.schema))
@@ -160,7 +157,7 @@ func (p *placing) slice(x *Encoded, s *encodedSlice) Slice {
 func (p *placing) groupEnd(g *Group) {
 	n := groupEndBytes + len(g.Position) + len(g.State)
 	from := len(p.dst)
-	p.dst = append(p.dst, make([]byte, recordBytes(n))...)
+	p.dst = appendZeros(p.dst, recordBytes(n))
 	putGroupEnd(p.dst[from+recordHeaderBytes:], g, p.records, p.crc)
 	p.frame(from, record{kind: recordGroupEnd}, n)
 }

@@ -191,10 +191,11 @@ func (e *Encoder) schemaOf(b *change.Batch) (encodedSchema, error) {
 	}
 	p := ipc.GetSchemaPayload(schema, memory.DefaultAllocator)
 	defer p.Release()
-	have = encodedSchema{version: b.SchemaVersion, schema: schema}
-	if _, err := p.WritePayload((*appender)(&have.message)); err != nil {
+	var message []byte
+	if _, err := p.WritePayload((*appender)(&message)); err != nil {
 		return encodedSchema{}, err
 	}
+	have = encodedSchema{version: b.SchemaVersion, schema: schema, message: message}
 	have.columns, _ = layoutOf(schema)
 	e.mu.Lock()
 	e.mu.schemas[b.Table] = have

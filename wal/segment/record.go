@@ -37,11 +37,10 @@ const (
 func recordBytes(n int) int { return padded(recordHeaderBytes + n) }
 
 // sealRecord writes the header of the record in b, whose payload of n bytes is in
-// its place, zeroes the padding and returns the checksum. start is the record's
+// its place, checksum included, and zeroes the padding. start is the record's
 // place in the body: a record found elsewhere does not validate.
-func sealRecord(b []byte, seed, start uint32, r record, n int) uint32 {
+func sealRecord(b []byte, seed, start uint32, r record, n int) {
 	le := binary.LittleEndian
-	le.PutUint32(b[recordAtLength:], uint32(n))
 	b[recordAtKind], b[recordAtFlags] = r.kind, 0
 	le.PutUint16(b[recordAtStream:], 0)
 	le.PutUint32(b[recordAtRows:], r.rows)
@@ -49,9 +48,12 @@ func sealRecord(b []byte, seed, start uint32, r record, n int) uint32 {
 	le.PutUint32(b[recordAtTable:], uint32(r.table))
 	le.PutUint32(b[recordAtVersion:], r.version)
 	clear(b[recordHeaderBytes+n:])
-	crc := recordCRC(b, seed, start, n)
+	// What recordCRC covers, put together in place for a single pass.
+	le.PutUint32(b[0:], start)
+	le.PutUint32(b[4:], uint32(n))
+	crc := crc32.Update(seed, castagnoli, b[:recordHeaderBytes+n])
+	le.PutUint32(b[recordAtLength:], uint32(n))
 	le.PutUint32(b[recordAtCRC:], crc)
-	return crc
 }
 
 func recordCRC(b []byte, seed, start uint32, n int) uint32 {
