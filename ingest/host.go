@@ -217,6 +217,10 @@ func putState(txn *catalog.Txn, id change.PipelineID, state catalog.PipelineStat
 	if p.State == state && p.Reason == reason {
 		return nil
 	}
+	resting := state == catalog.PipelinePaused || state == catalog.PipelineDisabled
+	if (!p.Enabled || p.Paused) && !resting {
+		return nil // a statement has stopped it meanwhile
+	}
 	if state == catalog.PipelineStarting && p.State == catalog.PipelineError {
 		return nil // an error stays visible until the pipeline runs again
 	}
