@@ -98,12 +98,54 @@ func (s *session) query(ctx context.Context, p *Plan, m *messages) error {
 	if err != nil {
 		return err
 	}
+	err = s.run(ctx, sql, p.Output, m)
+	if isInterrupt(err) && ctx.Err() == nil {
+		return s.cause(ctx, sql)
+	}
+	return err
+}
+
+func (s *session) run(ctx context.Context, sql string, o Output, m *messages) error {
 	stream, err := s.conn.Query(ctx, sql)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	return s.send(stream, p.Output, m)
+	return s.send(stream, o, m)
+}
+
+func isInterrupt(err error) bool {
+	var e *EngineError
+	return errors.As(err, &e) && e.Kind == KindInterrupted
+}
+
+// causeTries is how often a query is run again for its error.
+const causeTries = 5
+
+// cause finds the error of a query that ended with an interrupt nobody asked for: one
+// of the engine's threads met the error, and another one answered. It runs the query
+// again, for its error only.
+func (s *session) cause(ctx context.Context, sql string) error {
+	for range causeTries {
+		err := s.drain(ctx, sql)
+		if err != nil && (ctx.Err() != nil || !isInterrupt(err)) {
+			return err
+		}
+	}
+	return &EngineError{Kind: KindInternal, Message: "the query ended without saying why"}
+}
+
+func (s *session) drain(ctx context.Context, sql string) error {
+	stream, err := s.conn.Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	for {
+		if chunk, err := stream.Next(); err != nil || chunk == nil {
+			return err
+		}
+	}
 }
 
 // apply brings the connection's settings to want, over the defaults.
