@@ -34,6 +34,9 @@ type Config struct {
 	// ReclaimDelay is how long a segment stays after its last slice was compacted, so
 	// that running queries need not start over; default 10 s.
 	ReclaimDelay time.Duration
+	// HoldMost is how long a reader's hold keeps the log from being reclaimed; default
+	// 10 min.
+	HoldMost time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -65,6 +68,7 @@ func (c Config) withDefaults() Config {
 	setDuration(&c.CommitInterval, time.Minute)
 	setDuration(&c.FileGrace, 10*time.Minute)
 	setDuration(&c.ReclaimDelay, 10*time.Second)
+	setDuration(&c.HoldMost, 10*time.Minute)
 	return c
 }
 
@@ -89,6 +93,7 @@ func (c Config) Validate() error {
 		{"commit interval", int64(c.CommitInterval)},
 		{"lake file grace", int64(c.FileGrace)},
 		{"reclaim delay", int64(c.ReclaimDelay)},
+		{"longest hold", int64(c.HoldMost)},
 	} {
 		if v.n <= 0 {
 			errs = append(errs, fmt.Errorf("%s must be positive: %d", v.name, v.n))

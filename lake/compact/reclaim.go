@@ -13,8 +13,8 @@ import (
 // reclaimMost bounds one step.
 const reclaimMost = 32
 
-// Reclaim deletes segments of a pipeline's log that hold no live slice (R1) and lie
-// below the active one, once they have been so for the delay. The lake has had the
+// Reclaim deletes segments of a pipeline's log that hold no live slice and lie below the
+// active one and every hold (R1), once they have been so for the delay. The lake has had the
 // rows, durably, since the slices were acked; so a pin that still wants a slice loses
 // it and never sees a hole (P3). The catalog forgets a segment last (P4), so a crash in
 // between repeats the deletion. did says that something was reclaimed.
@@ -77,8 +77,12 @@ func (s *Service) reclaimable(pipeline change.PipelineID) ([]segment.Seq, error)
 	now := s.deps.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	heldFrom, isHeld := s.heldFromLocked(pipeline, now)
 	var due []segment.Seq
 	for _, seq := range idle {
+		if isHeld && seq >= heldFrom { // R1
+			break
+		}
 		key := segmentKey{pipeline, seq}
 		since, ok := s.mu.idle[key]
 		if !ok {

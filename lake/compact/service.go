@@ -68,6 +68,9 @@ type Service struct {
 		// idle is since when a segment has had no live slice.
 		idle  map[segmentKey]time.Time
 		swept time.Time
+		// holds by number, which counts up.
+		holds    map[uint64]held
+		nextHold uint64
 	}
 }
 
@@ -100,6 +103,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	s.mu.tables = map[change.TableID]*tableTurn{}
 	s.mu.idle = map[segmentKey]time.Time{}
+	s.mu.holds = map[uint64]held{}
 	return s, nil
 }
 

@@ -1,0 +1,77 @@
+package compact
+
+import (
+	"time"
+
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// LogHold keeps a pipeline's log from a segment on for a reader that comes back to it: a
+// transaction that reads at one moment, an open cursor. It lives as long as the process.
+// Safe for concurrent use.
+type LogHold struct {
+	service  *Service
+	pipeline change.PipelineID
+	number   uint64
+}
+
+// held is what the service knows of a hold.
+type held struct {
+	pipeline change.PipelineID
+	from     segment.Seq
+	since    time.Time
+}
+
+// HoldLog keeps segments at or above from until Release, at most for Config.HoldMost
+// since the last Move: a session that was forgotten must not fill the disk. Of what is
+// gone, or on its way out, it keeps nothing: the reader meets a lost slice (P3).
+func (s *Service) HoldLog(pipeline change.PipelineID, from segment.Seq) *LogHold {
+	now := s.deps.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.nextHold++
+	s.mu.holds[s.mu.nextHold] = held{pipeline: pipeline, from: from, since: now}
+	return &LogHold{service: s, pipeline: pipeline, number: s.mu.nextHold}
+}
+
+// Move gives up what lies below to. It does not move back, nor does anything after
+// Release or once the hold has lapsed.
+func (h *LogHold) Move(to segment.Seq) {
+	s := h.service
+	now := s.deps.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept, ok := s.mu.holds[h.number]
+	if !ok {
+		return
+	}
+	s.mu.holds[h.number] = held{pipeline: h.pipeline, from: max(kept.from, to), since: now}
+}
+
+// Release gives up the hold; again it does nothing.
+func (h *LogHold) Release() {
+	s := h.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.holds, h.number)
+}
+
+// heldFromLocked is the lowest segment of a pipeline's log that a hold keeps; ok is false
+// without one. Holds that are too old are dropped.
+func (s *Service) heldFromLocked(pipeline change.PipelineID, now time.Time) (from segment.Seq, ok bool) {
+	for number, h := range s.mu.holds {
+		if h.pipeline != pipeline {
+			continue
+		}
+		if now.Sub(h.since) > s.cfg.HoldMost {
+			delete(s.mu.holds, number)
+			s.log.Warn("hold on the log has lapsed", "from", uint64(h.from))
+			continue
+		}
+		if !ok || h.from < from {
+			from, ok = h.from, true
+		}
+	}
+	return from, ok
+}
