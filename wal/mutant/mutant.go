@@ -1,0 +1,119 @@
+// Package mutant switches deliberate bugs of the protocol on, so that a test can prove
+// that the simulator finds each of them (docs/simulation.md). Without the build tag
+// "mutants" On is constantly false, and the bugs are no part of the program.
+package mutant
+
+// Mutant is a deliberate bug. The set is closed.
+type Mutant uint8
+
+// The mutants, by the part of the protocol that they break.
+const (
+	// None breaks nothing.
+	None Mutant = iota
+	// AckBeforeCommit answers an append before its bytes are durable.
+	AckBeforeCommit
+	// AckBeforePublish answers an append before the catalog has it.
+	AckBeforePublish
+	// AckMaximum acknowledges the furthest table's position instead of the least.
+	AckMaximum
+	// AckIdle acknowledges an idle position before it is durable.
+	AckIdle
+	// OmitE pins slices as live that the lake has.
+	OmitE
+	// LakeBeforeSlices pins the lake's snapshot of an earlier moment than the slices.
+	LakeBeforeSlices
+	// RepinOldSnapshot keeps the lost pin's catalog snapshot at a re-pin.
+	RepinOldSnapshot
+	// RepinForever takes a new pin however often one was lost.
+	RepinForever
+	// LostSliceIsEmpty reads a lost slice as one without rows.
+	LostSliceIsEmpty
+	// ReclaimHeld reclaims in spite of holds.
+	ReclaimHeld
+	// ReclaimPartly reclaims a segment of which any slice is compacted.
+	ReclaimPartly
+	// MarkerLast deletes bodies before markers.
+	MarkerLast
+	// ForgetFirst drops a segment's catalog rows before its files.
+	ForgetFirst
+	// ReuseSeq gives a new segment the number of one that was reclaimed.
+	ReuseSeq
+	// NoEpochCheck lets a writer go on that finds another's marker.
+	NoEpochCheck
+	// NoTakeoverMarker begins to write without closing the old epoch's next seq.
+	NoTakeoverMarker
+	// NoCheckpointReread begins to write without reading the checkpoint again.
+	NoCheckpointReread
+	// TakeoverMarkerReclaimed lets reclaim delete take-over markers.
+	TakeoverMarkerReclaimed
+	// LakeNotFenced lets the old writer's compactor commit after a take-over.
+	LakeNotFenced
+	// ListBeforeFence lists the log before the old writer is fenced.
+	ListBeforeFence
+	// NoDigest recovers bodies without checking their digests.
+	NoDigest
+	// ReaderNoChecksum reads slices without checking their records.
+	ReaderNoChecksum
+	// PublishBeforeDurable gives the catalog a group before it is durable.
+	PublishBeforeDurable
+	// MarkBeforeLake marks slices compacted before the lake has them.
+	MarkBeforeLake
+	// CompactionNotFound commits a compaction again without looking for it in the lake.
+	CompactionNotFound
+	// RandomCompactionID names a compaction anew at each attempt.
+	RandomCompactionID
+	// DropTombstones drops deletes whose key may still be read.
+	DropTombstones
+	// IgnoreToken lets the live change win whatever its order token.
+	IgnoreToken
+	// StreamBeforeCopy compacts streamed changes before the copied rows.
+	StreamBeforeCopy
+	// SplitTransaction shows the parts of a transaction before its commit.
+	SplitTransaction
+	// KeepVoidParts makes parts of an aborted transaction visible.
+	KeepVoidParts
+	// SchemaAtOnce applies a schema change before the rows that precede it.
+	SchemaAtOnce
+	// TruncateForgotten leaves the lake's rows at a TRUNCATE.
+	TruncateForgotten
+	// RetrySync syncs the same handle again after a failed sync.
+	RetrySync
+	// NoTailCompaction never compacts what no threshold asks for.
+	NoTailCompaction
+
+	end
+)
+
+// All lists every mutant but None.
+func All() []Mutant {
+	all := make([]Mutant, 0, end-1)
+	for m := None + 1; m < end; m++ {
+		all = append(all, m)
+	}
+	return all
+}
+
+// String is the mutant's name.
+func (m Mutant) String() string {
+	if m >= end {
+		return "unknown mutant"
+	}
+	return names[m]
+}
+
+var names = [end]string{
+	None: "none", AckBeforeCommit: "ack before commit", AckBeforePublish: "ack before publish",
+	AckMaximum: "ack the maximum", AckIdle: "ack an idle position", OmitE: "omit E",
+	LakeBeforeSlices: "lake before slices", RepinOldSnapshot: "re-pin keeps the snapshot",
+	RepinForever: "re-pin forever", LostSliceIsEmpty: "lost slice is empty", ReclaimHeld: "reclaim ignores holds",
+	ReclaimPartly: "reclaim partly compacted", MarkerLast: "marker last", ForgetFirst: "forget first",
+	ReuseSeq: "reuse seq", NoEpochCheck: "no epoch check", NoTakeoverMarker: "no take-over marker",
+	NoCheckpointReread: "no re-read of the checkpoint", TakeoverMarkerReclaimed: "take-over marker reclaimed",
+	LakeNotFenced: "lake not fenced", ListBeforeFence: "list before fence", NoDigest: "recovery without digests",
+	ReaderNoChecksum: "reader without checksums", PublishBeforeDurable: "publish before durable",
+	MarkBeforeLake: "mark before lake", CompactionNotFound: "compaction not looked for",
+	RandomCompactionID: "random compaction id", DropTombstones: "tombstones dropped early",
+	IgnoreToken: "token ignored", StreamBeforeCopy: "stream before copy", SplitTransaction: "transaction split",
+	KeepVoidParts: "void parts kept", SchemaAtOnce: "schema change at once", TruncateForgotten: "truncate forgotten",
+	RetrySync: "sync again after a failure", NoTailCompaction: "no tail compaction",
+}
