@@ -7,6 +7,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -122,7 +123,7 @@ func (r *reader) ReclaimableSegments(pipeline change.PipelineID, active segment.
 	}
 	var out []segment.Seq
 	for _, s := range all {
-		if s.Seq < active && s.Live == 0 {
+		if s.Seq < active && (s.Live == 0 || mutant.On(mutant.ReclaimPartly) && s.Live < s.Slices) {
 			out = append(out, s.Seq)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // progress knows how far a pipeline and its tables are, and from that what may be
@@ -159,13 +160,16 @@ func (p *progress) ack() (at change.Position, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at = p.mu.durable
+	if mutant.On(mutant.AckIdle) {
+		at = p.mu.passed
+	}
 	for _, own := range p.mu.stopped {
-		if p.compare(own, at) < 0 {
+		if p.compare(own, at) < 0 && !mutant.On(mutant.AckMaximum) {
 			at = own
 		}
 	}
 	for _, own := range p.mu.behind {
-		if p.compare(own, at) < 0 {
+		if p.compare(own, at) < 0 && !mutant.On(mutant.AckMaximum) {
 			at = own
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/protocol"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -69,6 +70,9 @@ func (s *Service) next(id change.TableID, force bool) (*job, error) {
 		return nil, err
 	}
 	j.id = protocol.CompactionID(t.ID, t.Generation, j.refs)
+	if mutant.On(mutant.RandomCompactionID) {
+		j.id = strconv.FormatInt(s.deps.Clock.Now().UnixNano(), 16)
+	}
 	if len(j.refs) == len(live) { // then the lake has the table as of this position
 		at, err := snap.Offset(t.Pipeline)
 		if err != nil {
@@ -165,7 +169,15 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 	if err != nil {
 		return err
 	}
+	if mutant.On(mutant.CompactionNotFound) && done != nil {
+		done, j.id = nil, j.id+"0"
+	}
 	out := &output{}
+	if mutant.On(mutant.MarkBeforeLake) && done == nil {
+		if err := s.ack(ctx, j, out, tbl.Head()); err != nil {
+			return err
+		}
+	}
 	if done == nil {
 		if done, err = s.commit(ctx, tbl, j, out); err != nil {
 			return err

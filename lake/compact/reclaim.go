@@ -2,11 +2,13 @@ package compact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -27,20 +29,15 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 	if err != nil || len(due) == 0 {
 		return false, err
 	}
+	if mutant.On(mutant.ForgetFirst) {
+		return true, errors.Join(s.forgetSegments(ctx, pipeline, due), log.Reclaim(ctx, due))
+	}
 	if err := log.Reclaim(ctx, due); err != nil {
 		s.postpone(pipeline, due)
 		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
 	}
-	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-		for _, seq := range due {
-			if err := txn.DeleteSegment(pipeline, seq); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return false, fmt.Errorf("forget segments of pipeline %d: %w", pipeline, err)
+	if err := s.forgetSegments(ctx, pipeline, due); err != nil {
+		return false, err
 	}
 	s.mu.Lock()
 	for _, seq := range due {
@@ -50,6 +47,22 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 	s.log.Info("segments reclaimed", env.KeyPipeline, uint32(pipeline), env.KeyCount, len(due),
 		env.KeySeq, uint64(due[len(due)-1]))
 	return true, nil
+}
+
+// forgetSegments takes the segments out of the catalog.
+func (s *Service) forgetSegments(ctx context.Context, pipeline change.PipelineID, seqs []segment.Seq) error {
+	err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		for _, seq := range seqs {
+			if err := txn.DeleteSegment(pipeline, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("forget segments of pipeline %d: %w", pipeline, err)
+	}
+	return nil
 }
 
 // postpone begins the delay of segments anew.
@@ -80,7 +93,7 @@ func (s *Service) reclaimable(pipeline change.PipelineID) ([]segment.Seq, error)
 	heldFrom, isHeld := s.heldFromLocked(pipeline, now)
 	var due []segment.Seq
 	for _, seq := range idle {
-		if isHeld && seq >= heldFrom { // R1
+		if isHeld && seq >= heldFrom && !mutant.On(mutant.ReclaimHeld) { // R1
 			break
 		}
 		key := segmentKey{pipeline, seq}

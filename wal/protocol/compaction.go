@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -67,17 +68,20 @@ type CompactionShape struct {
 func PickCompaction(live []CompactionSlice, st CompactionState, lim CompactionLimits) (CompactionPick, bool) {
 	var backfill []CompactionSlice
 	for _, s := range live {
-		if s.Backfill {
+		if s.Backfill && !mutant.On(mutant.StreamBeforeCopy) {
 			backfill = append(backfill, s)
 		}
 	}
 	from, candidates, most := 0, backfill, lim.MostBackfillBytes
 	if len(backfill) == 0 {
-		if st.BackfillOpen || !st.Ready && !st.Forced {
+		if (st.BackfillOpen || !st.Ready && !st.Forced) && !mutant.On(mutant.StreamBeforeCopy) {
 			return CompactionPick{}, false
 		}
 		candidates, most = live, lim.MostBytes
-		from = ShapeCompaction(live).From
+		if mutant.On(mutant.DropTombstones) && len(live) > 1 {
+			candidates = live[1:]
+		}
+		from = ShapeCompaction(candidates).From
 	}
 	if len(candidates) == 0 || !st.Forced && !worthWhile(candidates, lim) {
 		return CompactionPick{}, false
@@ -96,7 +100,7 @@ func ShapeCompaction(slices []CompactionSlice) CompactionShape {
 	shape := CompactionShape{AppendOnly: len(slices) > 0}
 	for i, s := range slices {
 		if s.Truncate {
-			shape.From, shape.ReplaceAll = i, true
+			shape.From, shape.ReplaceAll = i, !mutant.On(mutant.TruncateForgotten)
 		}
 		shape.AppendOnly = shape.AppendOnly && s.Backfill && !s.Truncate
 	}
@@ -107,7 +111,7 @@ func worthWhile(slices []CompactionSlice, lim CompactionLimits) bool {
 	var bytes, rows int64
 	for _, s := range slices {
 		bytes, rows = bytes+s.Bytes, rows+s.Rows
-		if s.Due || bytes >= lim.WantBytes || rows >= lim.WantRows {
+		if s.Due && !mutant.On(mutant.NoTailCompaction) || bytes >= lim.WantBytes || rows >= lim.WantRows {
 			return true
 		}
 	}

@@ -1,5 +1,7 @@
 package protocol
 
+import "github.com/skipprd/skipprd/wal/mutant"
+
 // PinAction is what a query does next about its pin.
 type PinAction uint8
 
@@ -43,7 +45,7 @@ func (p *Pin) Sent() { p.sent = true }
 
 // Lost says that a slice of the pin was reclaimed.
 func (p *Pin) Lost() PinAction {
-	if p.Held || p.sent || p.repeats == PinRepeats {
+	if p.Held || p.sent || p.repeats >= PinRepeats && !mutant.On(mutant.RepinForever) {
 		return PinGiveUp
 	}
 	p.repeats++
