@@ -20,6 +20,7 @@ import (
 // Engine answers SQL sessions. Safe for concurrent use.
 type Engine struct {
 	deps      Deps
+	pinner    *Pinner
 	functions map[string][]pgsql.Function
 	names     atomic.Pointer[names] // of the catalog version seen last
 }
@@ -32,6 +33,7 @@ var (
 // New makes an engine.
 func New(deps Deps) *Engine {
 	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}}
+	e.pinner = &Pinner{Catalog: deps.Catalog, Warehouse: deps.Warehouse, Pins: deps.Pins, LogDir: deps.LogDir}
 	for _, f := range deps.System.Functions() {
 		e.functions[f.Name] = append(e.functions[f.Name], pgsql.Function{
 			Schema: f.Schema, Name: f.Name, Args: f.Args, Result: f.Result, Set: f.Set, Engine: f.Engine,

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,8 +11,6 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
-	"github.com/skipprd/skipprd/catalog/schema"
-	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -39,139 +38,31 @@ func (e *Engine) relation(ctx context.Context, snap *catalog.Snapshot, u *pgsql.
 	if u.Relation.System {
 		return e.systemRelation(ctx, u, env)
 	}
+	r, p, err := e.pinner.relation(ctx, snap, tableUse(u), h)
+	if errors.Is(err, catalog.ErrTableNotFound) {
+		err = pgerr.New(codes.UndefinedTable, "relation \"%s.%s\" does not exist", u.Relation.Schema, u.Relation.Name)
+	}
+	return r, p, err
+}
+
+// tableUse is the use of a table, without its SQL.
+func tableUse(u *pgsql.Use) *TableUse {
 	id, _ := TableIDOf(u.Relation.OID)
-	t, err := snap.TableByID(id)
-	if err != nil {
-		return duckdb.Relation{}, pinned{}, pgerr.New(codes.UndefinedTable, "relation \"%s.%s\" does not exist",
-			u.Relation.Schema, u.Relation.Name)
+	t := &TableUse{
+		Table: id, Name: u.Name, KeyPredicate: u.KeyPredicate, Bounded: u.Bounded, Min: u.Min, Max: u.Max,
 	}
-	if err := readable(t); err != nil {
-		return duckdb.Relation{}, pinned{}, err
-	}
-	r := duckdb.Relation{Name: u.Name, KeyPredicate: u.KeyPredicate}
 	for _, c := range u.Columns {
 		rc := u.Relation.Columns[c.Index]
-		r.Columns = append(r.Columns, duckdb.Column{Name: c.Name, FieldID: rc.FieldID, EngineType: rc.Engine})
+		t.Columns = append(t.Columns, duckdb.Column{Name: c.Name, FieldID: rc.FieldID, EngineType: rc.Engine})
 	}
 	for _, k := range u.Relation.Key {
 		for _, c := range u.Columns {
 			if c.Index == k {
-				r.Key = append(r.Key, c.Name)
+				t.Key = append(t.Key, c.Name)
 			}
 		}
 	}
-	p := pinned{name: t.Schema + "." + t.Name, pipeline: t.Pipeline, predicate: u.KeyPredicate}
-	if err := e.live(snap, t, &r, &p); err != nil {
-		return r, p, err
-	}
-	e.hold(h, snap.LakeState(t.ID))
-	return r, p, e.files(ctx, snap, t, u, &r, &p)
-}
-
-// live adds the log's side: the table's slices that are not in the lake.
-func (e *Engine) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relation, p *pinned) error {
-	live, err := snap.LiveSlices(t.ID)
-	if err != nil {
-		return fmt.Errorf("read live slices of %s: %w", t.Name, err)
-	}
-	if len(live) == 0 {
-		return nil
-	}
-	r.Live = &duckdb.Live{
-		Dir: e.deps.LogDir(t.Pipeline), Pipeline: uint32(t.Pipeline), Table: uint32(t.ID),
-		CompareTokens: !snap.NewerThanLake(t.ID, live), Fields: fieldIDs(t),
-	}
-	for i := range live {
-		s := &live[i]
-		r.Live.Slices = append(r.Live.Slices, duckdb.LiveSlice{
-			Seq: uint64(s.Ref.Seq), Start: s.Ref.Start, Length: s.Length, SchemaVersion: s.SchemaVersion,
-			Truncate: s.Truncate, Backfill: s.Backfill, Rows: int64(s.Rows),
-		})
-		p.liveRows += int64(s.Rows)
-		if s.CommittedAt.After(p.newestLiveCommitted) {
-			p.newestLiveCommitted = s.CommittedAt
-		}
-	}
-	p.slices, p.compareTokens = len(live), r.Live.CompareTokens
-	return nil
-}
-
-// fieldIDs are the ids of a table's fields, by schema version.
-func fieldIDs(t *catalog.Table) map[uint32][]int32 {
-	out := make(map[uint32][]int32, len(t.Versions)+1)
-	for _, v := range append(slices.Clip(t.Versions), t.Current) {
-		ids := make([]int32, len(v.Fields))
-		for i, f := range v.Fields {
-			ids[i] = f.ID
-		}
-		out[v.Version] = ids
-	}
-	return out
-}
-
-// files adds the lake's side: the files of the pinned snapshot that may hold rows of
-// the key's bounds.
-func (e *Engine) files(ctx context.Context, snap *catalog.Snapshot, t *catalog.Table, u *pgsql.Use,
-	r *duckdb.Relation, p *pinned,
-) error {
-	state := snap.LakeState(t.ID)
-	p.snapshot = state.Snapshot
-	if state.Snapshot == 0 {
-		return nil
-	}
-	s, err := e.deps.Warehouse.Snapshot(ctx, t.Schema+"."+t.Name, state.Metadata, state.Snapshot)
-	if err != nil {
-		return fmt.Errorf("read lake snapshot of %s: %w", t.Name, err)
-	}
-	key := integerKey(t.Current)
-	withDeletes := false
-	for i := range s.Files {
-		f := &s.Files[i]
-		b, bounded := f.Bounds[key]
-		bounded = bounded && key != 0 && b.IsInt
-		if bounded && u.Bounded && (b.MaxInt < u.Min || b.MinInt > u.Max) {
-			p.pruned++
-			continue
-		}
-		out := duckdb.File{Path: f.Path, Rows: f.Rows, HasDeletes: f.HasDeletes}
-		if bounded {
-			out.KeyBounds, out.KeyMin, out.KeyMax = true, b.MinInt, b.MaxInt
-		}
-		withDeletes = withDeletes || f.HasDeletes
-		r.Files = append(r.Files, out)
-		r.LakeRows += f.Rows
-	}
-	if withDeletes {
-		r.PositionDeletes = deletesOf(s, r.Files)
-	}
-	p.files, p.lakeRows, p.deleteFiles = len(r.Files), r.LakeRows, len(r.PositionDeletes)
-	return nil
-}
-
-// deletesOf are the delete files that may name one of files.
-func deletesOf(s *lake.Snapshot, files []duckdb.File) []string {
-	var out []string
-	for _, d := range s.PositionDeletes {
-		concerns := d.MinFile == "" && d.MaxFile == "" || slices.ContainsFunc(files, func(f duckdb.File) bool {
-			return f.HasDeletes && f.Path >= d.MinFile && f.Path <= d.MaxFile
-		})
-		if concerns {
-			out = append(out, d.Path)
-		}
-	}
-	return out
-}
-
-// integerKey is the field id of a single-column integer key, 0 for none.
-func integerKey(t *schema.Table) int32 {
-	if len(t.Key) != 1 {
-		return 0
-	}
-	f, ok := t.Field(t.Key[0])
-	if !ok || f.Type.Kind != schema.Int32 && f.Type.Kind != schema.Int64 {
-		return 0
-	}
-	return f.ID
+	return t
 }
 
 func (e *Engine) systemRelation(ctx context.Context, u *pgsql.Use, env *SystemEnv) (duckdb.Relation, pinned, error) {

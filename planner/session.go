@@ -243,7 +243,7 @@ func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
 	if s.repeatable() {
 		if s.tx.pin == nil {
 			s.tx.pin = s.engine.deps.Catalog.Snapshot()
-			s.tx.holds = s.engine.holdAll(s.tx.pin)
+			s.tx.holds = s.engine.pinner.holdAll(s.tx.pin)
 		}
 		return s.tx.pin, func() {}
 	}

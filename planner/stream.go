@@ -16,7 +16,6 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
-	"github.com/skipprd/skipprd/wal/protocol"
 )
 
 // nowLayout renders the transaction's time for the engine.
@@ -59,32 +58,20 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
 	*duckdb.Frame, error,
 ) {
-	pin := protocol.Pin{Held: s.repeatable()}
-	for action := pin.Start(); action != protocol.PinGiveUp; {
-		rows, frame, err := s.attempt(ctx, a, params, out)
-		if !errors.Is(err, duckdb.ErrSliceLost) {
-			return rows, frame, err
-		}
-		action = pin.Lost()
-	}
-	return nil, nil, errTooOld
+	var rows Rows
+	var frame *duckdb.Frame
+	err := RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
+		return s.plan(ctx, snap, a, params, out)
+	}, func(plan *planned) (err error) {
+		rows, frame, err = s.run(ctx, plan)
+		return err
+	})
+	return rows, frame, err
 }
 
 var errTooOld = pgerr.New(codes.SerializationFailure, "snapshot too old").
 	WithDetail("Changes that the query must see were moved to the lake while it ran.").
 	WithHint("Run the transaction again.")
-
-func (s *session) attempt(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
-	*duckdb.Frame, error,
-) {
-	snap, release := s.snapshot()
-	plan, err := s.plan(ctx, snap, a, params, out)
-	release()
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.run(ctx, plan)
-}
 
 // run runs a plan to its first frame. What it holds goes with the rows.
 func (s *session) run(ctx context.Context, plan *planned) (Rows, *duckdb.Frame, error) {

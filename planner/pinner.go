@@ -1,0 +1,253 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/protocol"
+)
+
+// Pinner makes pins: what queries read of tables at one moment of the catalog, which
+// gives the lake's snapshot and the live slices of each table together (P1). It knows
+// no SQL. Safe for concurrent use.
+type Pinner struct {
+	Catalog   *catalog.Catalog
+	Warehouse Snapshots
+	// Pins keeps lake snapshots that are read; nil: none needs that.
+	Pins Pins
+	// LogDir is where the log of a pipeline lies.
+	LogDir func(change.PipelineID) string
+}
+
+// TableUse is what a query reads of a table.
+type TableUse struct {
+	Table change.TableID
+	// Name, Columns, Key and KeyPredicate are those of the relation.
+	Name         string
+	Columns      []duckdb.Column
+	Key          []string
+	KeyPredicate string
+	// Min and Max bound a single-column integer key, when Bounded.
+	Bounded  bool
+	Min, Max int64
+}
+
+// WholeTable is the use of every column of a table, under its own names.
+func WholeTable(t *catalog.Table) TableUse {
+	u := TableUse{Table: t.ID, Name: t.Schema + "." + t.Name}
+	for _, f := range t.Current.Fields {
+		c := duckdb.Column{Name: f.Name, FieldID: f.ID, EngineType: schema.EngineType(f.Type)}
+		u.Columns = append(u.Columns, c)
+	}
+	for _, f := range t.Current.KeyFields() {
+		u.Key = append(u.Key, f.Name)
+	}
+	return u
+}
+
+// TablesPin is a pin of tables: a value to run, and what keeps it readable.
+type TablesPin struct {
+	Relations []duckdb.Relation
+	holds     holds
+}
+
+// Release lets go of the lake snapshots; it may be called again.
+func (p *TablesPin) Release() { p.holds.release() }
+
+// Plan pins tables at one moment of the catalog, which may be closed afterwards. The
+// caller releases the pin when its rows are read.
+func (p *Pinner) Plan(ctx context.Context, snap *catalog.Snapshot, uses []TableUse) (*TablesPin, error) {
+	pin := &TablesPin{}
+	for i := range uses {
+		r, _, err := p.relation(ctx, snap, &uses[i], &pin.holds)
+		if err != nil {
+			pin.Release()
+			return nil, err
+		}
+		pin.Relations = append(pin.Relations, r)
+	}
+	return pin, nil
+}
+
+// Hold keeps what any query at the moment may read, for a transaction that reads one
+// moment; release may be called again.
+func (p *Pinner) Hold(snap *catalog.Snapshot) (release func()) {
+	h := p.holdAll(snap)
+	return h.release
+}
+
+// Take is how a query comes by its moment of the catalog.
+type Take func() (snap *catalog.Snapshot, release func())
+
+// RunPinned pins, plans and runs a query. When run wraps duckdb.ErrSliceLost, it does
+// so anew at another moment, as often as the protocol allows; then the query is too
+// old (TooOld). held says that take gives the one moment of a transaction.
+func RunPinned[P any](held bool, take Take, plan func(*catalog.Snapshot) (P, error), run func(P) error) error {
+	pin := protocol.Pin{Held: held}
+	for action := pin.Start(); action != protocol.PinGiveUp; {
+		snap, release := take()
+		planned, err := plan(snap)
+		release()
+		if err != nil {
+			return err
+		}
+		if err = run(planned); !errors.Is(err, duckdb.ErrSliceLost) {
+			return err
+		}
+		action = pin.Lost()
+	}
+	return errTooOld
+}
+
+// TooOld reports whether a query was ended because rows that it must see are gone.
+func TooOld(err error) bool { return errors.Is(err, errTooOld) }
+
+// relation plans one use of a table; h keeps what it reads. It wraps
+// catalog.ErrTableNotFound.
+func (p *Pinner) relation(ctx context.Context, snap *catalog.Snapshot, u *TableUse, h *holds) (duckdb.Relation, pinned,
+	error,
+) {
+	t, err := snap.TableByID(u.Table)
+	if err != nil {
+		return duckdb.Relation{}, pinned{}, err
+	}
+	if err := readable(t); err != nil {
+		return duckdb.Relation{}, pinned{}, err
+	}
+	r := duckdb.Relation{Name: u.Name, Columns: u.Columns, Key: u.Key, KeyPredicate: u.KeyPredicate}
+	facts := pinned{name: t.Schema + "." + t.Name, pipeline: t.Pipeline, predicate: u.KeyPredicate}
+	if err := p.live(snap, t, &r, &facts); err != nil {
+		return r, facts, err
+	}
+	p.hold(h, snap.LakeState(t.ID))
+	return r, facts, p.files(ctx, snap, t, u, &r, &facts)
+}
+
+// live adds the log's side: the table's slices that are not in the lake.
+func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relation, facts *pinned) error {
+	live, err := snap.LiveSlices(t.ID)
+	if err != nil {
+		return fmt.Errorf("read live slices of %s: %w", t.Name, err)
+	}
+	if len(live) == 0 {
+		return nil
+	}
+	r.Live = &duckdb.Live{
+		Dir: p.LogDir(t.Pipeline), Pipeline: uint32(t.Pipeline), Table: uint32(t.ID),
+		CompareTokens: !snap.NewerThanLake(t.ID, live), Fields: fieldIDs(t),
+	}
+	for i := range live {
+		s := &live[i]
+		r.Live.Slices = append(r.Live.Slices, duckdb.LiveSlice{
+			Seq: uint64(s.Ref.Seq), Start: s.Ref.Start, Length: s.Length, SchemaVersion: s.SchemaVersion,
+			Truncate: s.Truncate, Backfill: s.Backfill, Rows: int64(s.Rows),
+		})
+		facts.liveRows += int64(s.Rows)
+		if s.CommittedAt.After(facts.newestLiveCommitted) {
+			facts.newestLiveCommitted = s.CommittedAt
+		}
+	}
+	facts.slices, facts.compareTokens = len(live), r.Live.CompareTokens
+	return nil
+}
+
+// fieldIDs are the ids of a table's fields, by schema version.
+func fieldIDs(t *catalog.Table) map[uint32][]int32 {
+	out := make(map[uint32][]int32, len(t.Versions)+1)
+	for _, v := range append(slices.Clip(t.Versions), t.Current) {
+		ids := make([]int32, len(v.Fields))
+		for i, f := range v.Fields {
+			ids[i] = f.ID
+		}
+		out[v.Version] = ids
+	}
+	return out
+}
+
+// files adds the lake's side: the files of the pinned snapshot that may hold rows of
+// the key's bounds.
+func (p *Pinner) files(ctx context.Context, snap *catalog.Snapshot, t *catalog.Table, u *TableUse,
+	r *duckdb.Relation, facts *pinned,
+) error {
+	state := snap.LakeState(t.ID)
+	facts.snapshot = state.Snapshot
+	if state.Snapshot == 0 {
+		return nil
+	}
+	s, err := p.Warehouse.Snapshot(ctx, t.Schema+"."+t.Name, state.Metadata, state.Snapshot)
+	if err != nil {
+		return fmt.Errorf("read lake snapshot of %s: %w", t.Name, err)
+	}
+	key := integerKey(t.Current)
+	withDeletes := false
+	for i := range s.Files {
+		f := &s.Files[i]
+		b, bounded := f.Bounds[key]
+		bounded = bounded && key != 0 && b.IsInt
+		if bounded && u.Bounded && (b.MaxInt < u.Min || b.MinInt > u.Max) {
+			facts.pruned++
+			continue
+		}
+		out := duckdb.File{Path: f.Path, Rows: f.Rows, HasDeletes: f.HasDeletes}
+		if bounded {
+			out.KeyBounds, out.KeyMin, out.KeyMax = true, b.MinInt, b.MaxInt
+		}
+		withDeletes = withDeletes || f.HasDeletes
+		r.Files = append(r.Files, out)
+		r.LakeRows += f.Rows
+	}
+	if withDeletes {
+		r.PositionDeletes = deletesOf(s, r.Files)
+	}
+	facts.files, facts.lakeRows, facts.deleteFiles = len(r.Files), r.LakeRows, len(r.PositionDeletes)
+	return nil
+}
+
+// deletesOf are the delete files that may name one of files.
+func deletesOf(s *lake.Snapshot, files []duckdb.File) []string {
+	var out []string
+	for _, d := range s.PositionDeletes {
+		concerns := d.MinFile == "" && d.MaxFile == "" || slices.ContainsFunc(files, func(f duckdb.File) bool {
+			return f.HasDeletes && f.Path >= d.MinFile && f.Path <= d.MaxFile
+		})
+		if concerns {
+			out = append(out, d.Path)
+		}
+	}
+	return out
+}
+
+// integerKey is the field id of a single-column integer key, 0 for none.
+func integerKey(t *schema.Table) int32 {
+	if len(t.Key) != 1 {
+		return 0
+	}
+	f, ok := t.Field(t.Key[0])
+	if !ok || f.Type.Kind != schema.Int32 && f.Type.Kind != schema.Int64 {
+		return 0
+	}
+	return f.ID
+}
+
+// hold keeps a table's snapshot.
+func (p *Pinner) hold(h *holds, state catalog.LakeState) {
+	if p.Pins != nil && state.Snapshot != 0 {
+		*h = append(*h, p.Pins.Hold(state.Metadata, state.Snapshot))
+	}
+}
+
+// holdAll keeps what any statement at the pin may read.
+func (p *Pinner) holdAll(snap *catalog.Snapshot) holds {
+	var h holds
+	for _, t := range snap.AllTables() {
+		p.hold(&h, snap.LakeState(t.ID))
+	}
+	return h
+}
