@@ -76,6 +76,7 @@ var translations = []translation{
 	{is: wal.ErrFull, code: codes.DiskFull, hint: "Wait for compaction, or raise the log's quota."},
 	{is: wal.ErrPoisoned, code: codeIOError, hint: "The log's disk failed a write. See the server log."},
 	{is: wal.ErrLocked, code: codes.ObjectInUse},
+	{is: wal.ErrBusy, code: codes.ConfigurationLimitExceeded},
 	{is: wal.ErrClosed, code: codes.CannotConnectNow, message: "the database system is shutting down"},
 	{is: wal.ErrUnpublished, code: codes.ObjectNotInPrerequisiteState},
 	{is: wal.ErrActive, code: codes.ObjectNotInPrerequisiteState},

@@ -36,6 +36,9 @@ type Deps struct {
 	Log        *slog.Logger
 	Failpoints env.Failpoints // nil: none
 	FS         FS             // nil: the machine's file system
+	// SegmentBytesMin is the least Config.SegmentBytes; zero means 64 KiB. Simulations
+	// lower it, so that segments are sealed often.
+	SegmentBytesMin int64
 }
 
 const (
@@ -61,7 +64,9 @@ func (c Config) withDefaults() Config {
 }
 
 // Validate reports all that is wrong with the settings.
-func (c Config) Validate() error {
+func (c Config) Validate() error { return c.validate(segmentBytesMin) }
+
+func (c Config) validate(segmentBytesMin int64) error {
 	var errs []error
 	if c.Dir == "" {
 		errs = append(errs, errors.New("wal: Dir is required"))
@@ -89,8 +94,18 @@ func (d Deps) withDefaults() Deps {
 	if d.FS == nil {
 		d.FS = DiskFS()
 	}
+	if d.SegmentBytesMin == 0 {
+		d.SegmentBytesMin = segmentBytesMin
+	}
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
 	return d
+}
+
+func (d Deps) validate() error {
+	if d.Publisher == nil || d.Clock == nil || d.IDs == nil {
+		return errors.New("wal: Publisher, Clock and IDs are required")
+	}
+	return nil
 }

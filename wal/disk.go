@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -349,8 +350,8 @@ func (d *disk) close() error {
 	d.mu.handles = map[segment.Seq]File{}
 	d.mu.Unlock()
 	err := d.spares.abandon()
-	for _, f := range handles {
-		err = errors.Join(err, f.Close())
+	for _, seq := range slices.Sorted(maps.Keys(handles)) {
+		err = errors.Join(err, handles[seq].Close())
 	}
 	return err
 }

@@ -23,6 +23,8 @@ var (
 	// ErrFull says that there is no space for another segment. Nothing was written;
 	// the log goes on when space returns.
 	ErrFull = errors.New("log is full")
+	// ErrBusy says that nothing was taken since too much is under way; ask again later.
+	ErrBusy = errors.New("log is busy")
 	// ErrSliceLost says that a slice was reclaimed.
 	ErrSliceLost = errors.New("slice was reclaimed")
 	// ErrLocked says that another process has the log open.

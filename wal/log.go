@@ -28,10 +28,12 @@ type Log struct {
 	// three of the second are under way (a seal, a cut, a reclaim).
 	commits, background *executor
 
-	answers    sync.Pool     // of chan reply, for Append
+	pendings   sync.Pool     // of *Pending, for Append
 	reclaiming chan struct{} // held by the Reclaim under way
-	stop       context.CancelCauseFunc
-	group      *errgroup.Group
+	stop       func(cause error)
+	group      *errgroup.Group // nil in a stepped log
+	stepped    bool            // has no goroutines
+	ended      bool            // of a stepped log: the owner has finished
 
 	mu struct {
 		sync.Mutex
@@ -41,6 +43,8 @@ type Log struct {
 		room   chan struct{} // closed when bytes has shrunk, if anyone waits for it
 		wanted bool          // someone waits for room
 		closed bool
+		// abandoned: dropped without a close, as by the death of the process.
+		abandoned bool
 		stats  Stats
 		health health
 	}
@@ -98,12 +102,19 @@ const epochDisk segment.Epoch = 1
 // that is not a torn tail (*segment.CorruptError, ErrBehind) and when another
 // process has the log (ErrLocked). Opening again after an error is safe.
 func Open(ctx context.Context, cfg Config, deps Deps) (*Log, error) {
-	cfg, deps = cfg.withDefaults(), deps.withDefaults()
-	if err := cfg.Validate(); err != nil {
+	l, err := open(ctx, cfg, deps)
+	if err != nil {
 		return nil, err
 	}
-	if deps.Publisher == nil || deps.Clock == nil || deps.IDs == nil {
-		return nil, errors.New("wal: Publisher, Clock and IDs are required")
+	l.run(context.WithoutCancel(ctx))
+	return l, nil
+}
+
+// open recovers a log that nobody moves yet.
+func open(ctx context.Context, cfg Config, deps Deps) (*Log, error) {
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	if err := errors.Join(cfg.validate(deps.SegmentBytesMin), deps.validate()); err != nil {
+		return nil, err
 	}
 	deps.Log = deps.Log.With(env.KeyPipeline, uint32(cfg.Pipeline))
 	if err := deps.FS.MkdirAll(cfg.Dir); err != nil {
@@ -125,7 +136,8 @@ func Open(ctx context.Context, cfg Config, deps Deps) (*Log, error) {
 	l.mu.room = make(chan struct{})
 	l.mu.health.changed = make(chan struct{})
 	l.owner.init(l, tail)
-	l.run(context.WithoutCancel(ctx))
+	l.commits = newExecutor(l, nil)
+	l.background = newExecutor(l, l.fillSpares)
 	return l, nil
 }
 
@@ -145,82 +157,45 @@ func (l *Log) Append(ctx context.Context, g *change.Group) (CommittedGroup, erro
 	if err != nil {
 		return CommittedGroup{}, fmt.Errorf("append: %w", err)
 	}
-	answer, _ := l.answers.Get().(chan reply)
-	if answer == nil {
-		answer = make(chan reply, 1)
+	p, _ := l.pendings.Get().(*Pending)
+	if p == nil {
+		p = &Pending{answer: make(chan reply, 1)}
 	}
-	if err := l.enqueue(ctx, request{group: x, reply: answer}); err != nil {
-		return CommittedGroup{}, fmt.Errorf("append: %w", err)
+	for {
+		room, err := l.enqueue(p, x)
+		if err != nil {
+			return CommittedGroup{}, fmt.Errorf("append: %w", err)
+		}
+		if room == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return CommittedGroup{}, fmt.Errorf("append: %w", context.Cause(ctx))
+		case <-room:
+		}
 	}
-	out := <-answer
-	l.answers.Put(answer) // empty: a request is answered once
-	l.dequeued(x)
+	out := p.wait()
+	p.out = reply{}
+	l.pendings.Put(p) // its channel is empty: a request is answered once
 	if out.err != nil {
 		return CommittedGroup{}, fmt.Errorf("append: %w", out.err)
 	}
 	return out.group, nil
 }
 
-// enqueue hands r to the owner, waiting while too much is queued.
-func (l *Log) enqueue(ctx context.Context, r request) error {
-	n := int64(r.group.Bytes())
-	for {
-		l.mu.Lock()
-		if l.mu.closed {
-			l.mu.Unlock()
-			return ErrClosed
-		}
-		if l.mu.bytes == 0 || l.mu.bytes+n <= queuedCommits*l.cfg.GroupBytes {
-			l.mu.bytes += n
-			l.mu.next++
-			r.id = l.mu.next
-			l.mu.inbox.appends = append(l.mu.inbox.appends, r)
-			l.mu.Unlock()
-			l.signal()
-			return nil
-		}
-		room := l.mu.room
-		l.mu.wanted = true
-		l.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-room:
-		}
-	}
-}
-
-// dequeued gives back what an answered append held.
-func (l *Log) dequeued(x *segment.Encoded) {
-	l.mu.Lock()
-	l.mu.bytes -= int64(x.Bytes())
-	if l.mu.wanted {
-		close(l.mu.room)
-		l.mu.room, l.mu.wanted = make(chan struct{}), false
-	}
-	l.mu.Unlock()
-	l.encoder.Release(x)
-}
-
 // SealActive ends the segment being written, so that it can be reclaimed once its
 // slices are compacted. It returns when the marker is durable; at once when there is
 // nothing to seal.
 func (l *Log) SealActive(ctx context.Context) error {
-	r := request{reply: make(chan reply, 1)}
-	l.mu.Lock()
-	if l.mu.closed {
-		l.mu.Unlock()
-		return fmt.Errorf("seal: %w", ErrClosed)
+	p, err := l.StartSeal()
+	if err != nil {
+		return err
 	}
-	l.mu.next++
-	r.id = l.mu.next
-	l.mu.inbox.controls = append(l.mu.inbox.controls, r)
-	l.mu.Unlock()
-	l.signal()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case out := <-r.reply:
+	case out := <-p.answer:
 		return out.err
 	}
 }
@@ -234,22 +209,12 @@ func (l *Log) Reclaim(ctx context.Context, seqs []segment.Seq) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	r := &reclaim{seqs: seqs, done: make(chan error, 1)}
-	l.mu.Lock()
-	closed := l.mu.closed
-	if !closed {
-		l.mu.inbox.reclaims = append(l.mu.inbox.reclaims, r)
+	p, err := l.startReclaim(seqs)
+	if err != nil {
+		return err
 	}
-	l.mu.Unlock()
-	if closed {
-		<-l.reclaiming
-		return fmt.Errorf("reclaim: %w", ErrClosed)
-	}
-	l.signal()
 	// Not ctx: the next Reclaim must find this one finished.
-	err := <-r.done
-	<-l.reclaiming
-	return err
+	return p.wait().err
 }
 
 // Settle waits until the log takes appends: what an append failed on (ErrPoisoned,
@@ -288,22 +253,30 @@ func (l *Log) Stats() Stats {
 // ErrClosed, and gives up the lock. The next Open seals what was active.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	if l.mu.closed {
-		l.mu.Unlock()
+	closed := l.mu.closed
+	l.closeLocked()
+	l.mu.Unlock()
+	if closed {
 		return nil
 	}
-	l.mu.closed = true
-	close(l.mu.health.changed) // Settle sees closed
-	l.mu.health.changed = make(chan struct{})
-	close(l.mu.room) // so does enqueue
-	l.mu.room = make(chan struct{})
-	l.mu.Unlock()
 	l.signal()
-	err := l.group.Wait()
+	err := l.await()
 	if errors.Is(err, ErrClosed) {
 		err = nil
 	}
 	return errors.Join(err, l.disk.close(), l.lock.Close())
+}
+
+// closeLocked refuses what comes from now on.
+func (l *Log) closeLocked() {
+	if l.mu.closed {
+		return
+	}
+	l.mu.closed = true
+	close(l.mu.health.changed) // Settle sees closed
+	l.mu.health.changed = make(chan struct{})
+	close(l.mu.room) // so does an Append that waits
+	l.mu.room = make(chan struct{})
 }
 
 // signal wakes the owner.

@@ -16,16 +16,22 @@ import (
 func (l *Log) run(ctx context.Context) {
 	ctx, l.stop = context.WithCancelCause(ctx)
 	l.group, ctx = errgroup.WithContext(ctx)
-	l.commits = newExecutor(l, nil)
-	l.background = newExecutor(l, l.fillSpares)
 	for _, cfg := range []env.LoopConfig{
-		{Name: "log owner", Step: l.owner.step, Wake: l.wake, Interval: retryInterval},
+		{Name: "log owner", Step: l.owner.loopStep, Wake: l.wake, Interval: retryInterval},
 		{Name: "log commits", Step: l.commits.step, Wake: l.commits.wake},
 		{Name: "log background", Step: l.background.step, Wake: l.background.wake},
 	} {
 		cfg.Clock = l.deps.Clock
 		l.group.Go(func() error { return env.RunLoop(ctx, cfg) })
 	}
+}
+
+// await waits for the end of a log that is closed.
+func (l *Log) await() error {
+	if l.stepped {
+		return l.finish(context.Background())
+	}
+	return l.group.Wait()
 }
 
 // fillSpares is what the background does when it has nothing else to do. The pool is

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/skipprd/skipprd/wal/env"
@@ -37,8 +39,14 @@ func (o *owner) init(l *Log, tail protocol.Tail) {
 	l.mu.stats = o.stats
 }
 
-// step handles what has come in. It is the Step of the owner's loop.
-func (o *owner) step(ctx context.Context) (more bool, err error) {
+// loopStep is the Step of the owner's loop. What step posts to itself wakes it.
+func (o *owner) loopStep(ctx context.Context) (more bool, err error) {
+	o.step(ctx)
+	return false, nil
+}
+
+// step handles what has come in and says whether anything had.
+func (o *owner) step(ctx context.Context) (did bool) {
 	in := o.take()
 	idle := len(in.events) == 0 && len(in.controls) == 0
 	for _, ev := range in.events {
@@ -55,15 +63,18 @@ func (o *owner) step(ctx context.Context) (more bool, err error) {
 	if idle && o.writer.NeedsRetry() && !o.closing {
 		o.feed(ctx, protocol.Retry{})
 	}
+	appended := 0
 	if !o.writer.Busy() || o.closing {
-		o.appends(ctx, o.gather())
+		requests := o.gather()
+		appended = len(requests)
+		o.appends(ctx, requests)
 	}
 	o.report()
 	if o.closing && o.underway == 0 {
 		o.failAll()
 		o.l.stop(ErrClosed)
 	}
-	return false, nil
+	return !idle || len(in.reclaims) > 0 || appended > 0
 }
 
 // take empties the inbox but for the appends.
@@ -88,6 +99,9 @@ func (o *owner) gather() []request {
 	l := o.l
 	n := 0
 	for range gatherYields {
+		if l.stepped {
+			break // who runs when is not for us to say
+		}
 		l.mu.Lock()
 		now := len(l.mu.inbox.appends)
 		l.mu.Unlock()
@@ -185,9 +199,8 @@ func (o *owner) reply(id uint64, r reply) {
 
 // failAll answers everyone who is still waiting when the log closes.
 func (o *owner) failAll() {
-	for id, ch := range o.replies {
-		ch <- reply{err: ErrClosed}
-		delete(o.replies, id)
+	for _, id := range slices.Sorted(maps.Keys(o.replies)) {
+		o.reply(id, reply{err: ErrClosed})
 	}
 }
 

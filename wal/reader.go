@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -250,8 +252,8 @@ func (r *Reader) Close() error {
 	r.mu.open = map[segment.Seq]*openSegment{}
 	r.mu.Unlock()
 	var err error
-	for _, o := range open {
-		err = errors.Join(err, o.f.Close())
+	for _, seq := range slices.Sorted(maps.Keys(open)) {
+		err = errors.Join(err, open[seq].f.Close())
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 // reclaim is a call of Log.Reclaim on its way through the owner.
 type reclaim struct {
-	seqs []segment.Seq
-	done chan error
+	seqs  []segment.Seq
+	reply chan reply
 }
 
 // reclaim asks the protocol whether the segments are sealed, and has them deleted in
@@ -22,7 +22,7 @@ func (o *owner) reclaim(r *reclaim) {
 		if err == nil {
 			err = fmt.Errorf("reclaim: %w", ErrClosed)
 		}
-		r.done <- err
+		o.l.answerReclaim(r, err)
 		return
 	}
 	o.submit(o.l.background, func() protocol.Event {
@@ -32,7 +32,7 @@ func (o *owner) reclaim(r *reclaim) {
 				o.l.deps.Log.Info("segment reclaimed", env.KeySeq, uint64(seq))
 			}
 		}
-		r.done <- err
+		o.l.answerReclaim(r, err)
 		return protocol.Settle{}
 	})
 }

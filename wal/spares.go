@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -114,15 +115,7 @@ const laterSegments = 64
 // keepFree refuses n bytes that would leave less space on the disk than moving the log
 // to the lake may take: a disk that the log has filled could never be emptied again.
 // The lake's files of a log are rarely longer than the log.
-func (s *spares) keepFree(n, used int64) error {
-	space, ok := s.d.fs.(SpaceFS)
-	if !ok {
-		return nil
-	}
-	free, err := space.FreeBytes(s.d.cfg.Dir)
-	if err != nil {
-		return fmt.Errorf("look for free space: %w", err)
-	}
+func (s *spares) keepFree(n, used, free int64) error {
 	if keep := min(used+n, laterSegments*s.d.cfg.SegmentBytes); free-n < keep {
 		return fmt.Errorf("%w: %d bytes needed of %d free on the disk, where %d are kept for the lake",
 			ErrFull, n, free, keep)
@@ -130,8 +123,25 @@ func (s *spares) keepFree(n, used int64) error {
 	return nil
 }
 
+// freeBytes is the space on the disk; without end when that cannot be asked.
+func (s *spares) freeBytes() (int64, error) {
+	space, ok := s.d.fs.(SpaceFS)
+	if !ok {
+		return math.MaxInt64, nil
+	}
+	free, err := space.FreeBytes(s.d.cfg.Dir)
+	if err != nil {
+		return 0, fmt.Errorf("look for free space: %w", err)
+	}
+	return free, nil
+}
+
 // reserve takes n bytes of the quota and of the disk.
 func (s *spares) reserve(n int64) error {
+	free, err := s.freeBytes()
+	if err != nil {
+		return err
+	}
 	quota := s.d.cfg.QuotaBytes
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +149,7 @@ func (s *spares) reserve(n int64) error {
 		return fmt.Errorf("%w: %d bytes used and %d needed of a quota of %d",
 			ErrFull, s.mu.used, n, quota)
 	}
-	if err := s.keepFree(n, s.mu.used); err != nil {
+	if err := s.keepFree(n, s.mu.used, free); err != nil {
 		return err
 	}
 	s.mu.used += n
