@@ -1,109 +1,15 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
-
-// killSchema is what the load of the kill loop writes to: a table with every common
-// change, one without a key, one that is truncated, and the two balances.
-var killSchema = append([]string{
-	"CREATE TABLE items (id bigint PRIMARY KEY, n int NOT NULL, v numeric(12,2), note text, at timestamptz, tags text[])",
-	"CREATE TABLE ledger (at timestamptz NOT NULL, who int NOT NULL, what text)",
-	"CREATE TABLE pairs (a int, b text, v int, PRIMARY KEY (a, b))",
-	"CREATE TABLE scratch (id int PRIMARY KEY, v text)",
-	"INSERT INTO items SELECT i, 0, i * 1.25, repeat('x', i % 50), now(), ARRAY['a', NULL, i::text] FROM generate_series(1, 20000) i",
-}, transferTables...)
-
-var killTables = map[string]string{
-	"items": "id", "ledger": "at, who, what", "pairs": "a, b", "scratch": "id", "balance_a": "id", "balance_b": "id",
-}
-
-// load writes to the source until it is closed; Pause waits until nothing is open.
-type load struct {
-	t      testing.TB
-	dsn    string
-	gate   sync.RWMutex
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-}
-
-func startLoad(t testing.TB, dsn string, writers int) *load {
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &load{t: t, dsn: dsn, cancel: cancel}
-	for w := range writers {
-		l.wg.Go(func() {
-			if err := l.write(ctx, w); err != nil && ctx.Err() == nil {
-				t.Errorf("load: %v", err)
-			}
-		})
-	}
-	return l
-}
-
-func (l *load) Pause()  { l.gate.Lock() }
-func (l *load) Resume() { l.gate.Unlock() }
-func (l *load) Close()  { l.cancel(); l.wg.Wait() }
-
-func (l *load) write(ctx context.Context, w int) error {
-	c, err := pgx.Connect(ctx, l.dsn)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-	r := rand.New(rand.NewPCG(uint64(w), 7))
-	for i := 0; ctx.Err() == nil; i++ {
-		l.gate.RLock()
-		_, err := c.PgConn().Exec(ctx, l.transaction(r, w, i)).ReadAll()
-		if err != nil {
-			_, _ = c.PgConn().Exec(ctx, "ROLLBACK").ReadAll() // a deadlock's loser
-		}
-		l.gate.RUnlock()
-		if c.IsClosed() {
-			return err
-		}
-	}
-	return nil
-}
-
-// transaction is one transaction of writer w; writers own disjoint new keys.
-func (l *load) transaction(r *rand.Rand, w, i int) string {
-	id := 1_000_000*(w+1) + i
-	old := r.IntN(20000) + 1
-	amount := r.IntN(100)
-	statements := []string{
-		fmt.Sprintf("INSERT INTO items VALUES (%d, %d, %d.25, 'n', now(), '{x,y}')", id, i, i),
-		fmt.Sprintf("UPDATE items SET n = n + 1, v = v * 1.01, note = note || 'é' WHERE id = %d", old),
-		fmt.Sprintf("DELETE FROM items WHERE id = %d", r.IntN(20000)+1),
-		fmt.Sprintf("UPDATE items SET id = id + 100000000 WHERE id = %d", old),
-		fmt.Sprintf("INSERT INTO ledger VALUES (clock_timestamp(), %d, 'i%d')", w, i),
-		fmt.Sprintf("INSERT INTO pairs VALUES (%d, 'k%d', %d) ON CONFLICT (a, b) DO UPDATE SET v = pairs.v + 1", old%50, old%7, i),
-		fmt.Sprintf("DELETE FROM pairs WHERE a = %d", old%50),
-		fmt.Sprintf("UPDATE balance_a SET amount = amount - %d WHERE id = %d; UPDATE balance_b SET amount = amount + %d WHERE id = %d", amount, old%100+1, amount, i%100+1),
-		fmt.Sprintf("INSERT INTO scratch VALUES (%d, 'v') ON CONFLICT DO NOTHING", old),
-	}
-	if i%97 == 0 {
-		statements = append(statements, fmt.Sprintf("TRUNCATE scratch; INSERT INTO scratch VALUES (%d, 'after')", w))
-	}
-	var b strings.Builder
-	b.WriteString("BEGIN; ")
-	for range 1 + r.IntN(4) {
-		b.WriteString(statements[r.IntN(len(statements))] + "; ")
-	}
-	b.WriteString("COMMIT")
-	return b.String()
-}
 
 // failpoints are the places at which some rounds die, besides random moments.
 var failpoints = []string{
@@ -117,9 +23,9 @@ var failpoints = []string{
 func TestKill(t *testing.T) {
 	source := pgtest.Start(t).CreateDatabase(t)
 	rounds, seed := number("SKIPPRD_KILL_ROUNDS", 8), uint64(number("SKIPPRD_SEED", 1))
-	harness.Exec(t, source, killSchema...)
+	harness.Exec(t, source, harness.LoadSchema...)
 	r := rand.New(rand.NewPCG(seed, 1))
-	l := startLoad(t, source, 3)
+	l := harness.StartLoad(t, source, 3)
 	defer l.Close()
 	s := harness.New(t, dataDir(t), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")
 	s.Start()
@@ -133,12 +39,14 @@ func TestKill(t *testing.T) {
 		}
 		how := dieOnce(s, r, point)
 		if !reset { // a slot made anew begins at the source's position, ahead of the old log
-			checkPositions(t, s, source)
+			if err := s.CheckPosition(source, "k"); err != nil {
+				t.Error(err)
+			}
 		}
 		s.Start()
 		l.Pause()
 		drain(t, s.DSN, "k")
-		harness.CompareTables(t, source, s.DSN, "k", killTables)
+		harness.CompareTables(t, source, s.DSN, "k", harness.LoadTables)
 		l.Resume()
 		if t.Failed() {
 			t.Fatalf("round %d of seed %d, died %s", round, seed, how)
@@ -174,25 +82,4 @@ func dieOnce(s *harness.Server, r *rand.Rand, point string) string {
 	s.WaitDead(time.Duration(50+r.IntN(2500)) * time.Millisecond)
 	s.Kill()
 	return "by SIGKILL" + point
-}
-
-// checkPositions asserts that the slot's confirmed position is not ahead of the log
-// that the dead server left.
-func checkPositions(t *testing.T, s *harness.Server, source string) {
-	t.Helper()
-	confirmed, err := harness.Text(source, "SELECT coalesce(max(confirmed_flush_lsn)::text, '0/0') FROM pg_replication_slots WHERE slot_name = 'skippr_k'")
-	if err != nil {
-		t.Fatal(err)
-	}
-	durable, err := s.LogPosition()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if durable == "" {
-		return // nothing streamed yet
-	}
-	ahead, err := harness.Text(source, fmt.Sprintf("SELECT '%s'::pg_lsn > '%s'::pg_lsn", confirmed, durable))
-	if err != nil || ahead != "f" {
-		t.Errorf("the slot's confirmed position %s is ahead of the log's %s (%v)", confirmed, durable, err)
-	}
 }

@@ -3,9 +3,11 @@ package harness
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -101,13 +103,33 @@ func show(s *stream, ok bool) string {
 func CompareTables(t testing.TB, sourceDSN, ourDSN, schema string, tables map[string]string) {
 	t.Helper()
 	for name, order := range tables {
-		rows, err := Compare(context.Background(),
-			sourceDSN, fmt.Sprintf("SELECT * FROM public.%s ORDER BY %s", name, order),
-			ourDSN, fmt.Sprintf("SELECT * FROM %s.%s ORDER BY %s", schema, name, order))
+		rows, err := compareTable(sourceDSN, ourDSN, schema, name, order)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		t.Logf("%s: %d rows equal", name, rows)
 	}
+}
+
+// EqualTables is CompareTables for a caller that expects a difference: it returns the
+// number of equal rows and every difference.
+func EqualTables(sourceDSN, ourDSN, schema string, tables map[string]string) (rows int, err error) {
+	var errs []error
+	for name, order := range tables {
+		n, err := compareTable(sourceDSN, ourDSN, schema, name, order)
+		rows += n
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return rows, errors.Join(errs...)
+}
+
+func compareTable(sourceDSN, ourDSN, schema, name, order string) (rows int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	return Compare(ctx,
+		sourceDSN, fmt.Sprintf("SELECT * FROM public.%s ORDER BY %s", name, order),
+		ourDSN, fmt.Sprintf("SELECT * FROM %s.%s ORDER BY %s", schema, name, order))
 }

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -134,9 +135,16 @@ func (s *Server) Launch() {
 // WaitReady polls /readyz.
 func (s *Server) WaitReady(limit time.Duration) {
 	s.t.Helper()
+	if err := s.TryReady(limit); err != nil {
+		s.t.Fatalf("%v:\n%s", err, s.Log(60))
+	}
+}
+
+// TryReady is WaitReady for a server that may well not come up.
+func (s *Server) TryReady(limit time.Duration) error {
 	ok := Until(limit, func() bool {
 		if s.Dead() {
-			s.t.Fatalf("server died at start:\n%s", s.Log(60))
+			return true
 		}
 		resp, err := http.Get(s.HTTP + "/readyz")
 		if err != nil {
@@ -145,9 +153,13 @@ func (s *Server) WaitReady(limit time.Duration) {
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
-	if !ok {
-		s.t.Fatalf("server is not ready after %s:\n%s", limit, s.Log(60))
+	if s.Dead() {
+		return errors.New("server died at start")
 	}
+	if !ok {
+		return fmt.Errorf("server is not ready after %s", limit)
+	}
+	return nil
 }
 
 // Dead reports whether the process has ended.
@@ -298,4 +310,23 @@ func (s *Server) LogPosition() (string, error) {
 		}
 	}
 	return last, nil
+}
+
+// CheckPosition says whether the confirmed position of a pipeline's slot is ahead of the
+// log that the dead server left: then what lies between is lost.
+func (s *Server) CheckPosition(source, pipeline string) error {
+	confirmed, err := Text(source, fmt.Sprintf(
+		"SELECT coalesce(max(confirmed_flush_lsn)::text, '0/0') FROM pg_replication_slots WHERE slot_name = 'skippr_%s'", pipeline))
+	if err != nil {
+		return err
+	}
+	durable, err := s.LogPosition()
+	if err != nil || durable == "" { // nothing streamed yet
+		return err
+	}
+	ahead, err := Text(source, fmt.Sprintf("SELECT '%s'::pg_lsn > '%s'::pg_lsn", confirmed, durable))
+	if err == nil && ahead != "f" {
+		err = fmt.Errorf("the slot's confirmed position %s is ahead of the log's %s", confirmed, durable)
+	}
+	return err
 }
