@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // LoopConfig says what a loop does and when.
@@ -26,6 +28,8 @@ type LoopConfig struct {
 	BackoffMin, BackoffMax time.Duration
 	// OnError is told each error of Step; nil ignores them.
 	OnError func(error)
+	// Tasks waits between steps; nil: as Goroutines does.
+	Tasks Tasks
 }
 
 // The pauses after errors unless the configuration names others.
@@ -45,6 +49,9 @@ func RunLoop(ctx context.Context, cfg LoopConfig) error {
 	}
 	if cfg.BackoffMax < cfg.BackoffMin {
 		cfg.BackoffMax = max(loopBackoffMax, cfg.BackoffMin)
+	}
+	if cfg.Tasks == nil {
+		cfg.Tasks = Goroutines(cfg.Clock)
 	}
 	backoff := cfg.BackoffMin
 	for {
@@ -68,27 +75,28 @@ func RunLoop(ctx context.Context, cfg LoopConfig) error {
 			backoff = cfg.BackoffMin
 		default:
 			backoff = cfg.BackoffMin
-			if err := pause(ctx, cfg); err != nil {
+			if err := cfg.Tasks.Wait(ctx, max(cfg.Interval, 0), cfg.Wake); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// pause waits for Wake, the interval, or the end of ctx.
-func pause(ctx context.Context, cfg LoopConfig) error {
-	var fired <-chan time.Time
-	if cfg.Interval > 0 {
-		t, stop := cfg.Clock.Timer(cfg.Interval)
-		defer stop()
-		fired = t
+// Run implements Tasks.
+func (goroutines) Run(ctx context.Context, parts ...func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		g.Go(func() error { return part(ctx) })
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-cfg.Wake:
-		return nil
-	case <-fired:
-		return nil
-	}
+	return g.Wait()
+}
+
+// Go implements Tasks.
+func (goroutines) Go(fn func()) (done <-chan struct{}) {
+	ch := make(chan struct{})
+	go func() {
+		defer close(ch)
+		fn()
+	}()
+	return ch
 }
