@@ -134,7 +134,7 @@ func start() *Server {
 	if err != nil {
 		return &Server{errNone: err, skip: true}
 	}
-	s, err := run(bin)
+	s, _, err := run(bin, "")
 	if err != nil {
 		return &Server{errNone: err}
 	}
@@ -162,7 +162,7 @@ func version(initdb string) int {
 	return n
 }
 
-// script makes the cluster, says READY, waits for the end of its standard input,
+// script makes the cluster, says READY and where, waits for the end of its standard input,
 // which is the end of the test process, and clears up. Signals to the whole process
 // group (Ctrl-C) are for the tests, not for it.
 const script = `
@@ -186,55 +186,68 @@ max_prepared_transactions = 8
 shared_buffers = 256MB
 max_wal_size = 4GB
 timezone = 'UTC'
+$3
 CONF
 "$1/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >/dev/null 2>&1 || { cat "$dir/log"; exit 1; }
-echo READY
+echo "READY $dir"
 cat >/dev/null || true
 `
 
 // run starts a private cluster under a shell that outlives us just long enough to
-// stop it. A server refuses to run as root, so root steps down to postgres.
-func run(bin string) (*Server, error) {
+// stop it, with further lines of configuration. The directory is the cluster's; end
+// stops the server.
+func run(bin, config string) (s *Server, own *cluster, err error) {
 	port, err := freePort()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	args := []string{"/bin/sh", "-c", script, "pgtest", bin, strconv.Itoa(port)}
-	if os.Geteuid() == 0 {
-		if _, err := user.Lookup("postgres"); err != nil {
-			return nil, fmt.Errorf("running as root and there is no user postgres: %w", err)
-		}
-		args = append([]string{"runuser", "-u", "postgres", "--"}, args...)
+	args, err := stepDown("/bin/sh", "-c", script, "pgtest", bin, strconv.Itoa(port), config)
+	if err != nil {
+		return nil, nil, err
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = "/"
 	// The write end stays open, unused, until the process ends.
-	if _, err := cmd.StdinPipe(); err != nil {
-		return nil, err
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
 	}
 	var output lockedBuffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); {
-		if strings.Contains(output.String(), "READY") {
+		if _, dir, ready := strings.Cut(output.String(), "READY "); ready && strings.Contains(dir, "\n") {
+			own := &cluster{bin: bin, dir: strings.TrimSpace(dir), stdin: stdin, exited: exited}
 			return &Server{
 				DSN:  fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable", port),
 				Host: "127.0.0.1", Port: port,
-			}, nil
+			}, own, nil
 		}
 		select {
 		case err := <-exited:
-			return nil, fmt.Errorf("server start: %w: %s", err, output.String())
+			return nil, nil, fmt.Errorf("server start: %w: %s", err, output.String())
 		case <-tick.C:
 		}
 	}
-	return nil, fmt.Errorf("server start took too long: %s", output.String())
+	return nil, nil, fmt.Errorf("server start took too long: %s", output.String())
+}
+
+// stepDown is a command line for the user that a server runs as: it refuses to run as
+// root, so root becomes postgres.
+func stepDown(args ...string) ([]string, error) {
+	if os.Geteuid() != 0 {
+		return args, nil
+	}
+	if _, err := user.Lookup("postgres"); err != nil {
+		return nil, fmt.Errorf("running as root and there is no user postgres: %w", err)
+	}
+	return append([]string{"runuser", "-u", "postgres", "--"}, args...), nil
 }
 
 func freePort() (int, error) {
