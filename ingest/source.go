@@ -127,6 +127,13 @@ type Sink interface {
 	Truncate(t change.TableID) error
 	// Commit closes the transaction: the source resumes after at.
 	Commit(at change.Position) error
+	// Abort gives up the open transaction: nothing of it ever becomes visible. The
+	// stream goes on with the next Begin; the position stays that of the last Commit.
+	// A stream that ends inside a transaction gives it up, too.
+	//
+	// A transaction of any size may be open: a large one goes into the log in parts
+	// before it ends, which become visible together with its Commit.
+	Abort() error
 	// Idle says that the source has sent everything up to at and nothing is pending.
 	Idle(at change.Position) error
 	// StopTable stops one table at the open transaction: its changes from this

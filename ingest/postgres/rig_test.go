@@ -318,6 +318,8 @@ func (k *fakeSink) Commit(at change.Position) error {
 	return nil
 }
 
+func (k *fakeSink) Abort() error { return errors.New("pgoutput aborted a transaction that it had begun") }
+
 func (k *fakeSink) Idle(at change.Position) error {
 	k.mu.Lock()
 	k.mu.idle = at

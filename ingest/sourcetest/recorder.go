@@ -133,6 +133,18 @@ func (r *Recorder) Commit(at change.Position) error {
 	return nil
 }
 
+// Abort implements ingest.Sink.
+func (r *Recorder) Abort() error {
+	if !r.open {
+		return r.broken("abort outside a transaction")
+	}
+	r.open = false
+	for _, b := range r.builders {
+		b.Batch().Release()
+	}
+	return nil
+}
+
 // collect turns the rows of a builder into text and checks their system columns.
 func (r *Recorder) collect(id change.TableID) {
 	b := r.builders[id]
