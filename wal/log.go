@@ -45,8 +45,8 @@ type Log struct {
 		closed bool
 		// abandoned: dropped without a close, as by the death of the process.
 		abandoned bool
-		stats  Stats
-		health health
+		stats     Stats
+		health    health
 	}
 	wake chan struct{}
 }

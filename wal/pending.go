@@ -167,4 +167,3 @@ func (l *Log) answerReclaim(r *reclaim, err error) {
 	<-l.reclaiming // holds one: r's
 	r.reply <- reply{err: err}
 }
-
