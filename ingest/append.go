@@ -23,6 +23,7 @@ type appender struct {
 	writer   *writer
 	live     *live
 	clock    env.Clock
+	tasks    env.Tasks
 	fail     env.Failpoints
 	// advanced is told after each durable step.
 	advanced chan struct{}
@@ -47,7 +48,7 @@ func (a *appender) run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		if err := a.pause(ctx, wait); err != nil {
+		if err := a.tasks.Wait(ctx, wait, a.sink.wake); err != nil {
 			return err
 		}
 	}
@@ -76,22 +77,6 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 		wait = rest
 	}
 	return false, wait, nil
-}
-
-func (a *appender) pause(ctx context.Context, wait time.Duration) error {
-	var fired <-chan time.Time
-	if wait > 0 {
-		t, stop := a.clock.Timer(wait)
-		defer stop()
-		fired = t
-	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-a.sink.wake:
-	case <-fired:
-	}
-	return nil
 }
 
 // append makes a group durable, then acknowledges it.

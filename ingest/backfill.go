@@ -95,7 +95,7 @@ type chunk struct {
 }
 
 // plan hands out the chunks that are not done, table by table.
-func (c *copier) plan(ctx context.Context, out chan<- chunk) error {
+func (c *copier) plan(ctx context.Context, out *chunkQueue) error {
 	for _, t := range c.session.uncopied() {
 		planned, err := c.planTable(ctx, t)
 		if err != nil {
@@ -106,10 +106,8 @@ func (c *copier) plan(ctx context.Context, out chan<- chunk) error {
 				continue
 			}
 			ch := chunk{table: planned, source: sourceTable(planned), index: i, text: text}
-			select {
-			case out <- ch:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := out.put(ctx, ch); err != nil {
+				return err
 			}
 		}
 	}

@@ -110,6 +110,8 @@ type Deps struct {
 	IDs        env.IDs
 	Log        *slog.Logger
 	Failpoints env.Failpoints
+	// Tasks runs the parts of pipelines; nil: goroutines.
+	Tasks env.Tasks
 	// OpenLog opens a pipeline's log; nil means wal.Open. Tests replace it.
 	OpenLog func(ctx context.Context, p change.PipelineID) (Log, error)
 	// RemoveLog deletes a dropped pipeline's log; nil means the files in Config.LogDir,

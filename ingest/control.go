@@ -57,15 +57,15 @@ func (s *Supervisor) Start(ctx context.Context, name string) error {
 	if !p.Enabled || p.Paused {
 		return nil
 	}
-	outcome := make(chan error, 1)
-	h.await(outcome)
+	o := h.await()
+	if err := s.deps.Tasks.Wait(ctx, 0, o.told, h.done); err != nil {
+		return fmt.Errorf("start pipeline %q: %w", name, err)
+	}
 	select {
-	case err := <-outcome:
-		return err
-	case <-h.done:
+	case <-o.told:
+		return o.err
+	default:
 		return fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
-	case <-ctx.Done():
-		return fmt.Errorf("start pipeline %q: %w", name, context.Cause(ctx))
 	}
 }
 

@@ -28,7 +28,7 @@ type host struct {
 
 	// kick wakes run: something it waits for may have changed.
 	kick chan struct{}
-	// opening is held by who opens the log.
+	// opening holds a token while nobody opens the log.
 	opening chan struct{}
 
 	mu struct {
@@ -41,8 +41,8 @@ type host struct {
 		// runs.
 		cancel context.CancelCauseFunc
 		still  chan struct{}
-		// outcome is told the result of the next start: nil when streaming.
-		outcome []chan<- error
+		// outcomes are told the result of the next start.
+		outcomes []*outcome
 		source  Source // of the running session
 		// progress of the running or last session.
 		progress *progress
@@ -55,6 +55,7 @@ func newHost(id change.PipelineID, name string, cfg Config, deps Deps) *host {
 		id: id, cfg: cfg, deps: deps, out: deps.Log.With(env.KeyPipeline, name),
 		live: newLive(deps.Clock), kick: make(chan struct{}, 1), opening: make(chan struct{}, 1),
 	}
+	h.opening <- struct{}{}
 	h.mu.still = make(chan struct{})
 	close(h.mu.still)
 	return h
@@ -71,12 +72,12 @@ func (h *host) run(ctx context.Context) {
 		}
 		if err := h.openLog(ctx); err != nil {
 			h.failed(ctx, err)
-			_ = awaitAny(ctx, h.deps.Clock, h.jitter(&backoff), nil) // ctx is looked at above
+			_ = h.deps.Tasks.Wait(ctx, h.jitter(&backoff)) // ctx is looked at above
 			continue
 		}
 		if !p.Enabled || p.Paused || h.isHeld() {
 			h.rest(ctx, p)
-			_ = awaitAny(ctx, h.deps.Clock, 0, h.kick) // likewise
+			_ = h.deps.Tasks.Wait(ctx, 0, h.kick) // likewise
 			continue
 		}
 		began := h.deps.Clock.Now()
@@ -92,7 +93,7 @@ func (h *host) run(ctx context.Context) {
 		if large := (*TransactionError)(nil); errors.As(err, &large) {
 			wait = 0 // it would read as much in vain: until a statement acts
 		}
-		_ = awaitAny(ctx, h.deps.Clock, wait, h.kick) // likewise
+		_ = h.deps.Tasks.Wait(ctx, wait, h.kick) // likewise
 	}
 }
 
@@ -249,12 +250,10 @@ func (h *host) end() {
 // know is published before it returns: a statement that begins a table anew needs that
 // too, or the rows of before would be published into what has begun.
 func (h *host) openLog(ctx context.Context) error {
-	select {
-	case h.opening <- struct{}{}:
-		defer func() { <-h.opening }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := h.deps.Tasks.Wait(ctx, 0, h.opening); err != nil {
+		return err
 	}
+	defer func() { h.opening <- struct{}{} }()
 	h.mu.Lock()
 	open := h.mu.log != nil
 	h.mu.Unlock()
@@ -312,37 +311,48 @@ func (h *host) hold(ctx context.Context) (release func(), err error) {
 		h.mu.Unlock()
 		signal(h.kick)
 	}
-	select {
-	case <-still:
-		return release, nil
-	case <-ctx.Done():
+	if err := h.deps.Tasks.Wait(ctx, 0, still); err != nil {
 		release()
-		return nil, context.Cause(ctx)
+		return nil, err
 	}
+	return release, nil
 }
 
-// await has ch told the result of the next start, or of the one under way.
-func (h *host) await(ch chan<- error) {
+// outcome is the result of a start.
+type outcome struct {
+	told chan struct{} // closed when err is set
+	err  error         // nil when streaming
+}
+
+func (o *outcome) tell(err error) {
+	o.err = err
+	close(o.told)
+}
+
+// await returns what will have the result of the next start, or of the one under way.
+func (h *host) await() *outcome {
+	o := &outcome{told: make(chan struct{})}
 	h.mu.Lock()
 	running := h.mu.source != nil
 	if !running {
-		h.mu.outcome = append(h.mu.outcome, ch)
+		h.mu.outcomes = append(h.mu.outcomes, o)
 	}
 	h.mu.Unlock()
 	if running {
-		ch <- nil
-		return
+		o.tell(nil)
+	} else {
+		signal(h.kick)
 	}
-	signal(h.kick)
+	return o
 }
 
 // tell passes the result of a start to those who await it.
 func (h *host) tell(err error) {
 	h.mu.Lock()
-	waiting := h.mu.outcome
-	h.mu.outcome = nil
+	waiting := h.mu.outcomes
+	h.mu.outcomes = nil
 	h.mu.Unlock()
-	for _, ch := range waiting {
-		ch <- err // of size 1, and told once
+	for _, o := range waiting {
+		o.tell(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // appender's. While a transaction is open the tables belong to the stream; between
 // transactions to whoever holds mu.
 type batcher struct {
+	tasks     env.Tasks
 	ctx       context.Context // of the stream: ends waits for room
 	clock     env.Clock
 	limit     int64
@@ -85,6 +86,7 @@ var _ Sink = (*batcher)(nil)
 
 type batcherConfig struct {
 	clock     env.Clock
+	tasks     env.Tasks
 	limit     int64
 	most      int64 // of one transaction; 0: any
 	freshness time.Duration
@@ -96,7 +98,7 @@ type batcherConfig struct {
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	b := &batcher{
-		ctx: ctx, clock: cfg.clock, limit: cfg.limit, most: cfg.most, freshness: cfg.freshness, interval: cfg.interval,
+		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, most: cfg.most, freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),
 		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -218,10 +220,8 @@ func (b *batcher) waitRoom() error {
 		if err != nil || !full {
 			return err
 		}
-		select {
-		case <-b.ctx.Done():
-			return context.Cause(b.ctx)
-		case <-b.room:
+		if err := b.tasks.Wait(b.ctx, 0, b.room); err != nil {
+			return err
 		}
 	}
 }

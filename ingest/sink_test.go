@@ -25,7 +25,7 @@ type sinkWorld struct {
 func newSinkWorld(t *testing.T, cfg batcherConfig) *sinkWorld {
 	t.Helper()
 	clock := env.NewFake(time.Unix(1000, 0), 1)
-	cfg.clock = clock
+	cfg.clock, cfg.tasks = clock, env.Goroutines(clock)
 	if cfg.limit == 0 {
 		cfg.limit = 1 << 20
 	}

@@ -37,7 +37,7 @@ type hosted struct {
 	*host
 	cancel context.CancelFunc
 	done   <-chan struct{}
-	// turn is held by the statement that acts on the pipeline.
+	// turn holds a token while no statement acts on the pipeline.
 	turn chan struct{}
 }
 
@@ -50,6 +50,9 @@ func NewSupervisor(cfg Config, deps Deps) *Supervisor {
 	}
 	if deps.Failpoints == nil {
 		deps.Failpoints = env.NoFailpoints
+	}
+	if deps.Tasks == nil {
+		deps.Tasks = env.Goroutines(deps.Clock)
 	}
 	if deps.Lake == nil {
 		deps.Lake = noLake{}
@@ -121,7 +124,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	<-ctx.Done()
+	_ = s.deps.Tasks.Wait(ctx, 0) // for the end of ctx
 	s.mu.Lock()
 	hosts := make([]*hosted, 0, len(s.mu.hosts))
 	for _, h := range s.mu.hosts {
@@ -129,7 +132,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, h := range hosts {
-		<-h.done
+		_ = s.deps.Tasks.Wait(context.WithoutCancel(ctx), 0, h.done) // never ends otherwise
 	}
 	return context.Cause(ctx)
 }
@@ -148,7 +151,8 @@ func (s *Supervisor) host(p *catalog.Pipeline) (*hosted, error) {
 	h := &hosted{
 		host: newHost(p.ID, p.Name, s.cfg, s.deps), cancel: cancel, turn: make(chan struct{}, 1),
 	}
-	h.done = startHost(ctx, h.host)
+	h.turn <- struct{}{}
+	h.done = s.deps.Tasks.Go(func() { h.run(ctx) })
 	s.mu.hosts[p.ID] = h
 	return h, nil
 }
@@ -156,7 +160,7 @@ func (s *Supervisor) host(p *catalog.Pipeline) (*hosted, error) {
 // end stops a pipeline's host for good, its log closed.
 func (s *Supervisor) end(h *hosted) {
 	h.cancel()
-	<-h.done
+	_ = s.deps.Tasks.Wait(context.Background(), 0, h.done) // never ends otherwise
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.hosts, h.id)
@@ -177,10 +181,8 @@ func (s *Supervisor) logOpen(p change.PipelineID) bool {
 
 // find returns a pipeline and its host.
 func (s *Supervisor) find(ctx context.Context, name string) (*catalog.Pipeline, *hosted, error) {
-	select {
-	case <-s.began:
-	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("pipeline %q: %w", name, context.Cause(ctx))
+	if err := s.deps.Tasks.Wait(ctx, 0, s.began); err != nil {
+		return nil, nil, fmt.Errorf("pipeline %q: %w", name, err)
 	}
 	snap := s.deps.Catalog.Snapshot()
 	p, err := snap.Pipeline(name)
@@ -199,12 +201,10 @@ func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pi
 	if err != nil {
 		return err
 	}
-	select {
-	case h.turn <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("pipeline %q: %w", name, context.Cause(ctx))
+	if err := s.deps.Tasks.Wait(ctx, 0, h.turn); err != nil {
+		return fmt.Errorf("pipeline %q: %w", name, err)
 	}
-	defer func() { <-h.turn }()
+	defer func() { h.turn <- struct{}{} }()
 	release, err := h.hold(ctx)
 	if err != nil {
 		return fmt.Errorf("pipeline %q: %w", name, err)
