@@ -16,6 +16,7 @@ import (
 // LogReader reads live slices from the logs on this machine's disk, one wal.Reader a
 // directory. It is the SliceReader of a worker process. Safe for concurrent use.
 type LogReader struct {
+	fs wal.FS
 	mu struct {
 		sync.Mutex
 		readers map[string]*wal.Reader
@@ -25,8 +26,11 @@ type LogReader struct {
 var _ SliceReader = (*LogReader)(nil)
 
 // NewLogReader returns a reader of every log directory that plans name.
-func NewLogReader() *LogReader {
-	r := &LogReader{}
+func NewLogReader() *LogReader { return NewLogReaderFS(wal.DiskFS()) }
+
+// NewLogReaderFS is NewLogReader on another file system.
+func NewLogReaderFS(fsys wal.FS) *LogReader {
+	r := &LogReader{fs: fsys}
 	r.mu.readers = make(map[string]*wal.Reader)
 	return r
 }
@@ -72,7 +76,7 @@ func (r *LogReader) reader(dir string) *wal.Reader {
 	defer r.mu.Unlock()
 	one := r.mu.readers[dir]
 	if one == nil {
-		one = wal.OpenReader(dir)
+		one = wal.OpenReaderFS(r.fs, dir)
 		r.mu.readers[dir] = one
 	}
 	return one

@@ -25,12 +25,18 @@ type Warehouse struct {
 	mu     sync.Mutex
 	tables map[lake.Ident]*state
 	// files and deletes by path, of all tables.
-	files   map[string][]arrow.RecordBatch
+	files   map[string]file
 	deletes map[string][]lake.Position
 	next    int64 // ids of snapshots and files
 	// FailCommit, when set, is asked before and after a commit takes effect; an
 	// error from it is what Commit's storage would have said.
 	FailCommit func(after bool) error
+}
+
+// file is a data file: rows of a schema, then the order token. Immutable.
+type file struct {
+	schema *schema.Table
+	rows   []arrow.RecordBatch
 }
 
 // state is a table's retained snapshots, oldest first.
@@ -44,7 +50,7 @@ var _ lake.Warehouse = (*Warehouse)(nil)
 // New makes an empty warehouse.
 func New() *Warehouse {
 	return &Warehouse{
-		tables: map[lake.Ident]*state{}, files: map[string][]arrow.RecordBatch{}, deletes: map[string][]lake.Position{},
+		tables: map[lake.Ident]*state{}, files: map[string]file{}, deletes: map[string][]lake.Position{},
 	}
 }
 
@@ -99,7 +105,19 @@ func (w *Warehouse) File(path string) ([]arrow.RecordBatch, error) {
 	if !ok {
 		return nil, fmt.Errorf("data file %s: not found", path)
 	}
-	return f, nil
+	return f.rows, nil
+}
+
+// FileSchema returns the schema that a data file was written with: its columns are the
+// schema's fields, then the order token.
+func (w *Warehouse) FileSchema(path string) (*schema.Table, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f, ok := w.files[path]
+	if !ok {
+		return nil, fmt.Errorf("data file %s: not found", path)
+	}
+	return f.schema, nil
 }
 
 // Deletes returns the positions of a delete file.
@@ -296,7 +314,7 @@ func (t *table) Maintain(_ context.Context, p lake.Retention) error {
 			}
 		}
 	}
-	maps.DeleteFunc(t.w.files, func(path string, _ []arrow.RecordBatch) bool { return !named[path] })
+	maps.DeleteFunc(t.w.files, func(path string, _ file) bool { return !named[path] })
 	maps.DeleteFunc(t.w.deletes, func(path string, _ []lake.Position) bool { return !named[path] })
 	return nil
 }
@@ -350,7 +368,7 @@ func (w *writer) Close(context.Context) ([]lake.DataFile, error) {
 	w.t.w.mu.Lock()
 	defer w.t.w.mu.Unlock()
 	f.Path = w.t.pathLocked("")
-	w.t.w.files[f.Path] = w.rows
+	w.t.w.files[f.Path] = file{w.schema, w.rows}
 	w.files = []lake.DataFile{f}
 	w.rows = nil
 	return w.files, nil
