@@ -6,6 +6,7 @@ func (b *batcher) Abort() error {
 	defer b.mu.Unlock()
 	for _, t := range b.mu.filling.touched {
 		t.discard(b.txn)
+		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, t.id, b.txn)
 	}
 	b.mu.open = false
 	signal(b.wake)

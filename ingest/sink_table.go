@@ -5,18 +5,21 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
 // sinkTable collects the changes of one table for the group being filled. Owned by
 // the batcher.
 type sinkTable struct {
+	id      change.TableID
 	after   change.Position // up to which the table has everything at the start
+	source  [2]string       // schema and name at the source
+	schema  *schema.Table   // of builder
 	builder *change.Builder
 	size    sizer
-	// done are batches of the group that a truncate closed.
+	// done are batches of the group that a truncate or a schema change closed.
 	done    []*change.Batch
 	touched bool // has something in the group
 	stopped bool
@@ -32,14 +35,13 @@ type sinkTable struct {
 type mark struct {
 	rows, batches int
 	truncate      bool
+	schema        *schema.Table
+	source        [2]string
 }
 
-func newSinkTable(mem memory.Allocator, t StreamTable) *sinkTable {
-	schema := t.Schema.Arrow()
-	st := &sinkTable{after: t.After, builder: change.NewBuilder(mem, t.ID, t.Schema.Version, schema)}
-	for i := range schema.NumFields() - change.SystemColumns {
-		st.size.add(st.builder.Column(i))
-	}
+func newSinkTable(t StreamTable) *sinkTable {
+	st := &sinkTable{id: t.ID, after: t.After, source: [2]string{t.Source.Schema, t.Source.Name}}
+	st.build(t.Schema)
 	return st
 }
 
@@ -49,19 +51,26 @@ func (t *sinkTable) enter(txn uint64) {
 		return
 	}
 	t.txn = txn
-	t.begin = mark{rows: t.builder.Rows(), batches: len(t.done), truncate: t.builder.Truncate}
+	t.begin = mark{
+		rows: t.builder.Rows(), batches: len(t.done), truncate: t.builder.Truncate, schema: t.schema, source: t.source,
+	}
 }
 
 // truncate closes the batch being built and begins one that truncates.
 func (t *sinkTable) truncate() {
+	t.close()
+	t.builder.Truncate = true
+}
+
+// close closes the batch being built, if there is something in it.
+func (t *sinkTable) close() {
 	if t.builder.Rows() > 0 || t.builder.Truncate {
 		t.doneBytes += t.size.bytes(t.builder.Rows())
 		t.done = append(t.done, t.builder.Batch())
 	}
-	t.builder.Truncate = true
 }
 
-// discard drops what transaction txn has added.
+// discard drops what transaction txn has added, schema versions too.
 func (t *sinkTable) discard(txn uint64) {
 	if t.txn != txn {
 		return
@@ -82,6 +91,11 @@ func (t *sinkTable) discard(txn uint64) {
 	} else {
 		t.done = append(t.done, head(first, t.begin.rows))
 	}
+	if t.schema != t.begin.schema {
+		t.builder.Release()
+		t.build(t.begin.schema)
+	}
+	t.source = t.begin.source
 	t.doneBytes = t.bytes // the table stops here, and gets nothing more
 }
 
@@ -119,7 +133,7 @@ func (t *sinkTable) seal(dst []*change.Batch) []*change.Batch {
 		dst = append(dst, t.builder.Batch())
 	}
 	t.done, t.touched, t.bytes, t.doneBytes = nil, false, 0, 0
-	t.begin = mark{}
+	t.begin = mark{schema: t.begin.schema, source: t.begin.source}
 	return dst
 }
 

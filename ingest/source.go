@@ -73,6 +73,9 @@ type SourceColumn struct {
 	AttNum   int16
 	Type     schema.Type // the lake type it becomes
 	Note     string      // for DISCOVER: "exact text", …
+	// Initial is what rows that are older than the column have in it, in the text of
+	// schema.FormatInitial; nil: null. It counts when the column is added by Evolve.
+	Initial *string
 }
 
 // SetupResult is what Setup found or made.
@@ -125,6 +128,15 @@ type Sink interface {
 	Builder(t change.TableID) (*change.Builder, error)
 	// Truncate records a TRUNCATE at this point of the open transaction.
 	Truncate(t change.TableID) error
+	// Evolve says that the table has other columns or another key from this point of the
+	// open transaction on: rows added before it are of the old version, rows added after
+	// it of the one returned, whose fields are in the order of c.Columns. The source asks
+	// for a new Builder afterwards. A change that leaves everything as it is returns the
+	// version in force. The new version becomes durable with the transaction; until then
+	// a stream that begins anew delivers the old one, and must bring the same change again
+	// (S1). A change under which old rows cannot be read, or found by their key, stops the
+	// table as StopTable does and gives ErrTableStopped.
+	Evolve(t change.TableID, c SchemaChange) (*schema.Table, error)
 	// Commit closes the transaction: the source resumes after at.
 	Commit(at change.Position) error
 	// Abort gives up the open transaction: nothing of it ever becomes visible. The
@@ -142,6 +154,19 @@ type Sink interface {
 	// ErrTableStopped). Outside a transaction it stops after the last commit. reason
 	// is a clause, hint a sentence naming what helps.
 	StopTable(t change.TableID, reason, hint string) error
+}
+
+// SchemaChange is how a table of a stream looks from some point on.
+type SchemaChange struct {
+	// Schema and Name are the table's name at the source now; both empty: unchanged. Its
+	// name here stays.
+	Schema, Name string
+	// Columns are all columns, in order. One that has the number of a column of before is
+	// that column, whatever its name; without numbers, one that has its name. A number is
+	// never given to another column.
+	Columns []SourceColumn
+	// Key are names of the row key's columns, in key order.
+	Key []string
 }
 
 // Validator is a Source that can say what is missing for replication, all at once.

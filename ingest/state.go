@@ -18,6 +18,8 @@ type groupState struct {
 	Chunk *chunkDone `json:"chunk,omitempty"`
 	// Stops are tables that stopped in this group.
 	Stops []tableStop `json:"stops,omitempty"`
+	// Schemas are schema versions that begin in this group, in order.
+	Schemas []tableSchema `json:"schemas,omitempty"`
 	// Progress moves the own positions of tables that are behind the pipeline.
 	Progress []tableProgress `json:"progress,omitempty"`
 	// Reached are tables that were behind and no longer are.
@@ -52,7 +54,7 @@ type tableProgress struct {
 
 // empty says that there is nothing to make durable.
 func (s *groupState) empty() bool {
-	return s.Chunk == nil && len(s.Stops) == 0 && len(s.Progress) == 0 && len(s.Reached) == 0
+	return s.Chunk == nil && len(s.Stops) == 0 && len(s.Schemas) == 0 && len(s.Progress) == 0 && len(s.Reached) == 0
 }
 
 // encode renders the state, nil when it is empty.
@@ -100,6 +102,11 @@ func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) erro
 	}
 	if c := s.Chunk; c != nil {
 		if err := apply(c.Table, c.apply); err != nil {
+			return err
+		}
+	}
+	for i := range s.Schemas {
+		if err := s.Schemas[i].apply(txn, pipeline); err != nil {
 			return err
 		}
 	}

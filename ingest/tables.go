@@ -48,7 +48,7 @@ func newFields(t SourceTable) []schema.NewField {
 	for i, c := range t.Columns {
 		cols[i] = schema.NewField{
 			Name: c.Name, Type: c.Type, OID: c.OID, TypMod: c.TypMod,
-			NotNull: c.NotNull, AttNum: c.AttNum,
+			NotNull: c.NotNull, AttNum: c.AttNum, Initial: c.Initial,
 		}
 		if c.OID >= firstUserOID {
 			cols[i].TypeName = c.TypeName
@@ -67,7 +67,7 @@ func sourceTable(t *catalog.Table) SourceTable {
 	for _, f := range t.Current.Fields {
 		s.Columns = append(s.Columns, SourceColumn{
 			Name: f.Name, OID: f.OID, TypMod: f.TypMod, TypeName: f.SQLType(),
-			NotNull: f.NotNull, AttNum: f.AttNum, Type: f.Type,
+			NotNull: f.NotNull, AttNum: f.AttNum, Type: f.Type, Initial: f.Initial,
 		})
 	}
 	for _, f := range t.Current.KeyFields() {

@@ -102,8 +102,8 @@ func (d *Diff) compareField(f Field, c NewField) {
 }
 
 // Evolve is the next version of old with the source's columns and key: fields that
-// stay keep their ids, new ones get ids never given before (S1). When nothing changed
-// it returns old. It wraps ErrInvalid, or ErrIncompatible as an *IncompatibleError.
+// stay keep their ids and initial values, new ones get ids never given before (S1). When
+// nothing changed it returns old. It wraps ErrInvalid, or ErrIncompatible as an *IncompatibleError.
 func Evolve(old *Table, cols []NewField, key []string) (*Table, error) {
 	d, err := Compare(old, cols, key)
 	if err != nil {
@@ -124,6 +124,7 @@ func Evolve(old *Table, cols []NewField, key []string) (*Table, error) {
 		if j := old.match(c); j >= 0 && !seen[j] {
 			seen[j] = true
 			t.Fields[i] = c.field(old.Fields[j].ID)
+			t.Fields[i].Initial = widenInitial(old.Fields[j].Initial, old.Fields[j].Type, c.Type)
 			continue
 		}
 		t.LastFieldID++

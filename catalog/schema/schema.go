@@ -49,6 +49,9 @@ type Field struct {
 	NotNull  bool   `json:"not_null,omitempty"`
 	// AttNum is the source's permanent number for the column (pg_attribute.attnum).
 	AttNum int16 `json:"attnum,omitempty"`
+	// Initial is what rows older than the field have in it, in the text of FormatInitial;
+	// nil: null. It never changes, but for its form when the type is widened.
+	Initial *string `json:"initial,omitempty"`
 }
 
 // Table is a table's columns at one schema version.

@@ -21,12 +21,14 @@ type NewField struct {
 	TypeName string
 	NotNull  bool
 	AttNum   int16 // 0: the source numbers no columns, names identify them
+	// Initial is what rows older than the column have in it; see Field.
+	Initial *string
 }
 
 func (n NewField) field(id int32) Field {
 	return Field{
 		ID: id, Name: n.Name, Type: n.Type, OID: n.OID, TypMod: n.TypMod,
-		TypeName: n.TypeName, NotNull: n.NotNull, AttNum: n.AttNum,
+		TypeName: n.TypeName, NotNull: n.NotNull, AttNum: n.AttNum, Initial: n.Initial,
 	}
 }
 
@@ -98,7 +100,14 @@ func (t *Table) Equal(o *Table) bool {
 func (f Field) Equal(o Field) bool {
 	return f.ID == o.ID && f.Name == o.Name && f.Type.Equal(o.Type) && f.OID == o.OID &&
 		f.TypMod == o.TypMod && f.TypeName == o.TypeName && f.NotNull == o.NotNull &&
-		f.AttNum == o.AttNum
+		f.AttNum == o.AttNum && equalInitial(f.Initial, o.Initial)
+}
+
+func equalInitial(a, b *string) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
 }
 
 // SQLType is the column's type as SQL writes it.
@@ -157,6 +166,9 @@ func validate(cols []NewField) error {
 		attNums[c.AttNum] = struct{}{}
 		if !c.Type.Valid() {
 			return fmt.Errorf("column %q: no valid type: %w", c.Name, ErrInvalid)
+		}
+		if err := checkInitial(c); err != nil {
+			return fmt.Errorf("column %q: initial value: %w: %w", c.Name, ErrInvalid, err)
 		}
 	}
 	return nil

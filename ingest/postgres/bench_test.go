@@ -139,7 +139,10 @@ func (k *countingSink) Begin(int64, time.Time) error                    { return
 func (k *countingSink) Builder(change.TableID) (*change.Builder, error) { return k.builder, nil }
 func (k *countingSink) Truncate(change.TableID) error                   { return nil }
 func (k *countingSink) Abort() error                                    { return nil }
-func (k *countingSink) Idle(change.Position) error                      { return nil }
+func (k *countingSink) Evolve(change.TableID, ingest.SchemaChange) (*schema.Table, error) {
+	return nil, errors.New("schema changed")
+}
+func (k *countingSink) Idle(change.Position) error { return nil }
 func (k *countingSink) StopTable(_ change.TableID, reason, _ string) error {
 	return fmt.Errorf("%s", reason)
 }

@@ -196,7 +196,7 @@ func (r *rig) stream(from change.Position, after map[string]change.Position) *fa
 		st := ingest.StreamTable{ID: id, Source: t, Schema: newSchema(r, t), After: after[t.Name]}
 		tables = append(tables, st)
 		k.builders[id] = change.NewBuilder(memory.DefaultAllocator, id, 1, st.Schema.Arrow())
-		k.names[id] = t.Name
+		k.names[id], k.schemas[id] = t.Name, st.Schema
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	k.stopStream = cancel
@@ -206,6 +206,18 @@ func (r *rig) stream(from change.Position, after map[string]change.Position) *fa
 	}()
 	r.Cleanup(func() { _ = k.stop() })
 	return k
+}
+
+// columnsText renders a schema version: "1 id int8, 2 v text = initial".
+func columnsText(s *schema.Table) string {
+	words := make([]string, len(s.Fields))
+	for i, f := range s.Fields {
+		words[i] = fmt.Sprintf("%d %s %s", f.ID, f.Name, f.SQLType())
+		if f.Initial != nil {
+			words[i] += " = " + *f.Initial
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // fakeSink keeps what a stream delivers, as lines.
@@ -219,6 +231,7 @@ type fakeSink struct {
 	changed    chan struct{}
 
 	open    []string
+	schemas map[change.TableID]*schema.Table
 	stopped map[change.TableID]bool
 	touched map[change.TableID]bool
 	token   int64
@@ -241,7 +254,7 @@ func newFakeSink(t testing.TB, src *Source) *fakeSink {
 	return &fakeSink{
 		t: t, src: src, builders: map[change.TableID]*change.Builder{}, names: map[change.TableID]string{},
 		finished: make(chan error, 1), changed: make(chan struct{}, 1),
-		stopped: map[change.TableID]bool{}, touched: map[change.TableID]bool{},
+		schemas: map[change.TableID]*schema.Table{}, stopped: map[change.TableID]bool{}, touched: map[change.TableID]bool{},
 	}
 }
 
@@ -318,7 +331,9 @@ func (k *fakeSink) Commit(at change.Position) error {
 	return nil
 }
 
-func (k *fakeSink) Abort() error { return errors.New("pgoutput aborted a transaction that it had begun") }
+func (k *fakeSink) Abort() error {
+	return errors.New("pgoutput aborted a transaction that it had begun")
+}
 
 func (k *fakeSink) Idle(at change.Position) error {
 	k.mu.Lock()
@@ -330,6 +345,30 @@ func (k *fakeSink) Idle(at change.Position) error {
 	}
 	k.poke()
 	return nil
+}
+
+func (k *fakeSink) Evolve(id change.TableID, c ingest.SchemaChange) (*schema.Table, error) {
+	for id := range k.touched {
+		k.drain(id)
+	}
+	k.flushOpen()
+	next, err := c.Next(k.schemas[id])
+	var problem *ingest.TableError
+	if errors.As(err, &problem) {
+		if err := k.StopTable(id, problem.Reason, problem.Hint); err != nil {
+			return nil, err
+		}
+		return nil, ingest.ErrTableStopped
+	}
+	if err != nil || next == k.schemas[id] {
+		return next, err
+	}
+	k.open = append(k.open, fmt.Sprintf("%s is now %s", k.names[id], columnsText(next)))
+	k.flushOpen()
+	k.builders[id].Release()
+	k.schemas[id] = next
+	k.builders[id] = change.NewBuilder(memory.DefaultAllocator, id, next.Version, next.Arrow())
+	return next, nil
 }
 
 func (k *fakeSink) StopTable(id change.TableID, reason, hint string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -176,6 +177,32 @@ func (r *Recorder) Idle(at change.Position) error {
 	}
 	r.Idles = append(r.Idles, at)
 	return nil
+}
+
+// Evolve implements ingest.Sink.
+func (r *Recorder) Evolve(id change.TableID, c ingest.SchemaChange) (*schema.Table, error) {
+	t, ok := r.tables[id]
+	if !r.open || !ok {
+		return nil, r.broken("schema change of table %d, known %t, inside a transaction %t", id, ok, r.open)
+	}
+	r.collect(id)
+	next, err := c.Next(t.Schema)
+	var problem *ingest.TableError
+	if errors.As(err, &problem) {
+		r.Stops[id] = problem.Reason
+		return nil, ingest.ErrTableStopped
+	}
+	if err != nil {
+		return nil, r.broken("schema change of table %d: %w", id, err)
+	}
+	if b := r.builders[id]; b != nil && next != t.Schema {
+		b.Release()
+		delete(r.builders, id)
+	}
+	t.Schema = next
+	r.tables[id] = t
+	r.current.Changes = append(r.current.Changes, fmt.Sprintf("%s schema version %d", t.Source.Name, next.Version))
+	return next, nil
 }
 
 // StopTable implements ingest.Sink.
