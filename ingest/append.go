@@ -82,7 +82,7 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 // append makes a group durable, then acknowledges it.
 func (a *appender) append(ctx context.Context, g *group) error {
 	defer g.release()
-	state := &groupState{Stops: g.stops}
+	state := &groupState{Stops: g.stops, Schemas: g.schemas}
 	out := &change.Group{Batches: g.batches, CommittedAt: g.newest}
 	out.Position = a.progress.plan(g.position, state)
 	var err error

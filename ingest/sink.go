@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -19,9 +17,9 @@ import (
 // appender's. While a transaction is open the tables belong to the stream; between
 // transactions to whoever holds mu.
 type batcher struct {
-	tasks     env.Tasks
 	ctx       context.Context // of the stream: ends waits for room
 	clock     env.Clock
+	tasks     env.Tasks
 	limit     int64
 	most      int64 // of one transaction
 	freshness time.Duration
@@ -63,6 +61,7 @@ type filling struct {
 	oldest  time.Time // commit time of its first transaction, at the source
 	newest  time.Time
 	stops   []tableStop
+	schemas []tableSchema
 }
 
 // group is a closed group, owned by who takes it.
@@ -73,6 +72,7 @@ type group struct {
 	oldest   time.Time
 	newest   time.Time
 	stops    []tableStop
+	schemas  []tableSchema
 }
 
 func (g *group) release() {
@@ -104,7 +104,7 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	for _, t := range cfg.tables {
-		b.tables[t.ID] = newSinkTable(memory.DefaultAllocator, t)
+		b.tables[t.ID] = newSinkTable(t)
 	}
 	b.mu.last = cfg.from
 	return b
@@ -251,6 +251,7 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 	defer b.mu.Unlock()
 	if b.mu.open {
 		t.discard(b.txn)
+		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, id, b.txn)
 	}
 	t.stopped = true
 	stop := tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint}
@@ -306,7 +307,7 @@ func (b *batcher) sealLocked() *group {
 	f := &b.mu.filling
 	g := &group{
 		position: b.mu.last, txns: f.txns,
-		oldest: f.oldest, newest: f.newest, stops: f.stops,
+		oldest: f.oldest, newest: f.newest, stops: f.stops, schemas: f.schemas,
 	}
 	for _, t := range f.touched {
 		g.batches = t.seal(g.batches)
