@@ -1,0 +1,170 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/skipprd/skipprd/wal/objstore"
+)
+
+// race runs n functions at once and waits for them.
+func race(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// rounds is how often a race is run.
+func rounds(n int) int {
+	if testing.Short() {
+		return max(1, n/4)
+	}
+	return n
+}
+
+// putSettled puts and repeats what the store asks to repeat.
+func putSettled(ctx context.Context, s objstore.Store, key string, body []byte, cond objstore.Condition) (objstore.Version, error) {
+	for {
+		v, err := s.Put(ctx, key, body, cond)
+		if !errors.Is(err, objstore.ErrConflict) {
+			return v, err
+		}
+	}
+}
+
+func testRaceAbsent(t *testing.T, s objstore.Store) {
+	const writers = 16
+	for round := range rounds(20) {
+		key := fmt.Sprintf("s/%04d.commit", round)
+		errs := make([]error, writers)
+		race(writers, func(i int) {
+			_, errs[i] = putSettled(t.Context(), s, key, bytes.Repeat([]byte{byte(i)}, 60), objstore.IfAbsent())
+		})
+		winner := -1
+		for i, err := range errs {
+			switch {
+			case err == nil && winner >= 0:
+				t.Fatalf("round %d: writers %d and %d both won", round, winner, i)
+			case err == nil:
+				winner = i
+			case !errors.Is(err, objstore.ErrPrecondition):
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		if winner < 0 {
+			t.Fatalf("round %d: nobody won", round)
+		}
+		if o := get(t, s, key); !bytes.Equal(o.Data, bytes.Repeat([]byte{byte(winner)}, 60)) {
+			t.Fatalf("round %d: writer %d won, the object is of %v", round, winner, o.Data)
+		}
+	}
+}
+
+func testRaceCounter(t *testing.T, s objstore.Store) {
+	const writers = 8
+	each := rounds(12)
+	put(t, s, "counter", string(make([]byte, 8)), objstore.IfAbsent())
+	race(writers, func(int) {
+		for done := 0; done < each; {
+			o, err := s.Get(t.Context(), "counter", objstore.Range{})
+			if err != nil || len(o.Data) != 8 {
+				t.Errorf("get: %d bytes, %v", len(o.Data), err)
+				return
+			}
+			next := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(o.Data)+1)
+			_, err = s.Put(t.Context(), "counter", next, objstore.IfMatch(o.Version))
+			switch {
+			case err == nil:
+				done++
+			case !errors.Is(err, objstore.ErrPrecondition) && !errors.Is(err, objstore.ErrConflict):
+				t.Errorf("put: %v", err)
+				return
+			}
+		}
+	})
+	if n := binary.BigEndian.Uint64(get(t, s, "counter").Data); n != uint64(writers*each) {
+		t.Errorf("%d updates succeeded, the counter says %d", writers*each, n)
+	}
+}
+
+func testRaceOverwrite(t *testing.T, s objstore.Store) {
+	const size = 200_000
+	body := func(i int) []byte { return bytes.Repeat([]byte{byte('a' + i)}, size+i) }
+	versions := sync.Map{}
+	v, err := s.Put(t.Context(), "k", body(0), objstore.Condition{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions.Store(v, byte('a'))
+	race(6, func(i int) {
+		for n := range rounds(12) {
+			if i < 2 {
+				b := body((i*13 + n) % 26)
+				v, err := putSettled(t.Context(), s, "k", b, objstore.Condition{})
+				if err != nil {
+					t.Errorf("put: %v", err)
+					return
+				}
+				versions.Store(v, b[0])
+				continue
+			}
+			o, err := s.Get(t.Context(), "k", objstore.Range{})
+			if err != nil {
+				t.Errorf("get: %v", err)
+				return
+			}
+			if len(o.Data) == 0 || !bytes.Equal(o.Data, body(int(o.Data[0]-'a'))) {
+				t.Errorf("a read saw two states, or half of one: %d bytes", len(o.Data))
+				return
+			}
+			if first, known := versions.Load(o.Version); known && first != o.Data[0] {
+				t.Errorf("version %s of %q came with %q", o.Version, first, o.Data[0])
+			}
+		}
+	})
+}
+
+// A put-if-absent that succeeded is there, whatever is deleted beside it, also where
+// the last object of a directory goes.
+func testRaceDelete(t *testing.T, s objstore.Store) {
+	race(4, func(i int) {
+		for n := range rounds(20) {
+			key := fmt.Sprintf("d/%d/x", n)
+			if i%2 == 0 {
+				key = fmt.Sprintf("d/%d/y%d", n, i)
+			}
+			_, err := putSettled(t.Context(), s, key, []byte("x"), objstore.IfAbsent())
+			switch {
+			case i%2 == 0 && err != nil:
+				t.Errorf("put %s: %v", key, err)
+			case i%2 == 0:
+				if _, err := s.Get(t.Context(), key, objstore.Range{}); err != nil {
+					t.Errorf("it was put: %v", err)
+				}
+				err = s.Delete(t.Context(), []string{key})
+			case err != nil && !errors.Is(err, objstore.ErrPrecondition):
+				t.Errorf("put %s: %v", key, err)
+			default:
+				err = s.Delete(t.Context(), []string{key})
+			}
+			if err != nil {
+				t.Errorf("delete %s: %v", key, err)
+			}
+		}
+	})
+	if left := listAll(t, s, "d/", 100); len(left) != 0 {
+		t.Errorf("left: %q", left)
+	}
+}
