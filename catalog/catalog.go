@@ -25,6 +25,9 @@ type Deps struct {
 	// publishes it. Without it, groups with state are refused. It may put tables and
 	// pipelines; it may not reset, drop or compact.
 	ApplyState func(txn *Txn, pipeline change.PipelineID, state []byte) error
+	// Failpoints are hit before and after each Update, with no lock held; nil: none. An
+	// error of theirs is for a process that ends there.
+	Failpoints env.Failpoints
 	// Getenv and ReadFile give access to secrets kept outside; nil: none.
 	Getenv   func(name string) string
 	ReadFile func(path string) ([]byte, error)
@@ -62,6 +65,9 @@ var _ wal.Publisher = (*Catalog)(nil)
 func Open(ctx context.Context, store kv.Store, deps Deps) (*Catalog, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Failpoints == nil {
+		deps.Failpoints = env.NoFailpoints
 	}
 	aead, err := newAEAD(deps.Key)
 	if err != nil {
@@ -141,6 +147,16 @@ func (c *Catalog) Update(ctx context.Context, fn func(*Txn) error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	if err := c.deps.Failpoints.Hit(env.BeforeUpdate); err != nil {
+		return err
+	}
+	if err := c.update(fn); err != nil {
+		return err
+	}
+	return c.deps.Failpoints.Hit(env.AfterUpdate)
+}
+
+func (c *Catalog) update(fn func(*Txn) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.err != nil {

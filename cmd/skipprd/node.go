@@ -74,7 +74,7 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 		return n, err
 	}
 	for _, step := range []func() error{
-		func() error { return n.openCatalog(ctx) },
+		func() error { return n.openCatalog(ctx, failpoints) },
 		n.openLake,
 		func() error { return n.openPipelines(failpoints) },
 		n.openEngine,
@@ -87,7 +87,7 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 	return n, nil
 }
 
-func (n *node) openCatalog(ctx context.Context) error {
+func (n *node) openCatalog(ctx context.Context, failpoints env.Failpoints) error {
 	dir := n.cfg.get("data-dir")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
@@ -100,7 +100,7 @@ func (n *node) openCatalog(ctx context.Context) error {
 		return fmt.Errorf("open catalog (is another server running on %s?): %w", dir, err)
 	}
 	n.catalog, err = catalog.Open(ctx, n.store, catalog.Deps{
-		Clock: n.clock, IDs: n.ids, Log: n.log, Key: key, ApplyState: ingest.ApplyState,
+		Clock: n.clock, IDs: n.ids, Log: n.log, Key: key, ApplyState: ingest.ApplyState, Failpoints: failpoints,
 		Getenv: os.Getenv, ReadFile: os.ReadFile,
 	})
 	n.metrics.catalog = n.catalog

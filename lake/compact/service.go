@@ -41,7 +41,7 @@ type Log interface {
 	Reclaim(ctx context.Context, seqs []segment.Seq) error
 }
 
-// Deps are the service's collaborators; all but Logger and Failpoints are required.
+// Deps are the service's collaborators; all but Logger, Failpoints and Tasks are required.
 type Deps struct {
 	Catalog   *catalog.Catalog
 	Warehouse lake.Warehouse
@@ -54,6 +54,8 @@ type Deps struct {
 	Clock      env.Clock
 	Logger     *slog.Logger
 	Failpoints env.Failpoints
+	// Tasks waits for a table's turn; nil: as goroutines do.
+	Tasks env.Tasks
 }
 
 // Service compacts all tables of all pipelines, maintains their lake tables and
@@ -100,6 +102,9 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	if s.deps.Failpoints == nil {
 		s.deps.Failpoints = env.NoFailpoints
+	}
+	if s.deps.Tasks == nil {
+		s.deps.Tasks = env.Goroutines(deps.Clock)
 	}
 	s.mu.tables = map[change.TableID]*tableTurn{}
 	s.mu.idle = map[segmentKey]time.Time{}
@@ -286,12 +291,10 @@ func (s *Service) take(ctx context.Context, id change.TableID) (*tableTurn, erro
 		s.mu.tables[id] = turn
 	}
 	s.mu.Unlock()
-	select {
-	case <-turn.token:
-		return turn, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := s.deps.Tasks.Wait(ctx, 0, turn.token); err != nil {
+		return nil, err
 	}
+	return turn, nil
 }
 
 func (t *tableTurn) give() { t.token <- struct{}{} }

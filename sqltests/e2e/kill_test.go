@@ -15,6 +15,7 @@ import (
 var failpoints = []string{
 	"", "", "", "BeforeBody", "AfterBody", "AfterMarker", "AfterPublish", "BeforeSeal", "AfterSealMarker",
 	"BeforeLakeCommit", "AfterLakeCommit", "AfterMark", "BeforeReclaim", "BetweenMarkerAndBodyDelete", "BeforeAck",
+	"BeforeUpdate:7", "AfterUpdate:7",
 }
 
 // TestKill kills the server with SIGKILL, at random moments and at named failpoints,

@@ -37,6 +37,10 @@ const (
 	BeforeReclaim
 	// BetweenMarkerAndBodyDelete: the marker is gone, the body is not.
 	BetweenMarkerAndBodyDelete
+	// BeforeUpdate: a catalog transaction is about to begin.
+	BeforeUpdate
+	// AfterUpdate: it is durable; whoever asked for it does not know.
+	AfterUpdate
 
 	failpointEnd
 )
@@ -54,6 +58,8 @@ var failpointNames = [failpointEnd]string{
 	AfterMark:                  "after_mark",
 	BeforeReclaim:              "before_reclaim",
 	BetweenMarkerAndBodyDelete: "between_marker_and_body_delete",
+	BeforeUpdate:               "before_update",
+	AfterUpdate:                "after_update",
 }
 
 // AllFailpoints lists every failpoint.
