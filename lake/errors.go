@@ -14,3 +14,6 @@ var ErrOutcomeUnknown = errors.New("outcome of lake commit is unknown")
 
 // ErrNoWidening says that a column's type cannot become the wanted one.
 var ErrNoWidening = errors.New("no conversion between column types")
+
+// ErrFenced says that the table belongs to a writer of a later epoch (F1).
+var ErrFenced = errors.New("lake table is fenced against this writer")

@@ -46,12 +46,11 @@ type Warehouse interface {
 
 // Table is one lake table.
 type Table interface {
+	History
+	Fencer
 	// Head is the current snapshot; one with ID 0 and no files before the first
 	// commit. Immutable.
 	Head() *Snapshot
-	// Find returns the retained snapshot that the compaction made, nil if none did.
-	// It decides what a commit of unknown outcome did.
-	Find(ctx context.Context, compactionID string) (*Snapshot, error)
 	// NewWriter begins data files with rows of the schema.
 	NewWriter(s *schema.Table) (Writer, error)
 	// WriteDeletes writes one position delete file; positions must be sorted by
@@ -60,15 +59,43 @@ type Table interface {
 	WriteDeletes(ctx context.Context, positions []Position) (*DeleteFile, error)
 	// Commit makes a new snapshot, or returns the one that c.CompactionID already
 	// made. When an error comes back the outcome was looked up: nothing has happened,
-	// because the table has moved on (ErrConflict) or for another reason, and the
-	// caller may Abort; unless it wraps ErrOutcomeUnknown.
+	// because the table has moved on (ErrConflict), belongs to a later writer (ErrFenced)
+	// or for another reason, and the caller may Abort; unless it wraps ErrOutcomeUnknown.
 	Commit(ctx context.Context, c Commit) (*Snapshot, error)
 	// Abort removes files that were written and will not be committed.
 	Abort(ctx context.Context, files []DataFile, deletes []DeleteFile)
 	// Maintain rewrites small files and those with many deletes, which may make a new
 	// head with the same rows; expires snapshots; and removes files that nothing names
-	// any more.
+	// any more. Wraps ErrFenced as Commit does.
 	Maintain(ctx context.Context, p Retention) error
+}
+
+// History is what a table's retained snapshots say of the commits that made them.
+type History interface {
+	// Find returns the retained snapshot that the compaction made, nil if none did.
+	// It decides what a commit of unknown outcome did.
+	Find(ctx context.Context, compactionID string) (*Snapshot, error)
+	// Commits are the compactions that the head's retained snapshots name, oldest first:
+	// of all generations, and also those that another process made.
+	Commits(ctx context.Context) ([]Committed, error)
+}
+
+// Committed is a compaction that a retained snapshot names.
+type Committed struct {
+	CompactionID string
+	Generation   uint32
+	Snapshot     int64
+	// Slices in log order.
+	Slices []segment.SliceRef
+}
+
+// Fencer keeps earlier writers of a table out.
+type Fencer interface {
+	// Fence refuses commits of epochs below epoch from then on, durably: one that is
+	// under way has happened before Fence returns, or never will (F1). The fence of a
+	// new table is 0, which refuses nobody. Again with the same epoch it does nothing;
+	// with a lower one than the table's it wraps ErrFenced.
+	Fence(ctx context.Context, epoch segment.Epoch) error
 }
 
 // Writer writes rows into data files of a bounded size. Not safe for concurrent use.
@@ -150,6 +177,8 @@ const (
 	KeyGeneration     = "skippr.generation"
 	KeyMaxToken       = "skippr.max-token"
 	KeyTableID        = "skippr.table-id"
+	// KeyFence is a property of the table alone; see Fencer.
+	KeyFence = "skippr.fence"
 )
 
 // Commit is what one compaction brings in.
@@ -160,6 +189,8 @@ type Commit struct {
 	CompactionID string
 	Pipeline     string
 	Generation   uint32
+	// Epoch of the log whose slices they are; 0 for a log on a disk. See Fencer.
+	Epoch segment.Epoch
 	// Slices are the names of what goes in.
 	Slices         []segment.SliceRef
 	SourcePosition change.Position
@@ -184,4 +215,6 @@ type Retention struct {
 	// Grace is how long a file stays after the last snapshot that names it has gone,
 	// for queries that still read it.
 	Grace time.Duration
+	// Epoch as in Commit.
+	Epoch segment.Epoch
 }

@@ -52,3 +52,21 @@ func ParseSlices(s string) ([]segment.SliceRef, error) {
 	}
 	return refs, nil
 }
+
+// CommittedOf reads what a snapshot's summary says of the compaction that made it; ok is
+// false when none of ours did.
+func CommittedOf(snapshot int64, summary map[string]string) (c Committed, ok bool, err error) {
+	c = Committed{CompactionID: summary[KeyCompactionID], Snapshot: snapshot}
+	if c.CompactionID == "" || summary[KeySlices] == "" {
+		return c, false, nil
+	}
+	if c.Slices, err = ParseSlices(summary[KeySlices]); err != nil {
+		return c, false, fmt.Errorf("summary of snapshot %d: %w", snapshot, err)
+	}
+	generation, err := strconv.ParseUint(summary[KeyGeneration], 10, 32)
+	if err != nil {
+		return c, false, fmt.Errorf("summary of snapshot %d: generation: %w", snapshot, err)
+	}
+	c.Generation = uint32(generation)
+	return c, true, nil
+}

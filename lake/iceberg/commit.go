@@ -31,6 +31,9 @@ func (t *tableHandle) commit(ctx context.Context, c lake.Commit) (*lake.Snapshot
 	if done, err := t.Find(ctx, c.CompactionID); done != nil || err != nil {
 		return done, err
 	}
+	if err := (notFenced{c.Epoch}).Validate(t.meta); err != nil {
+		return nil, err
+	}
 	if c.Base != t.head.ID {
 		return nil, fmt.Errorf("%w: base %d, head %d", lake.ErrConflict, c.Base, t.head.ID)
 	}
@@ -43,7 +46,8 @@ func (t *tableHandle) commit(ctx context.Context, c lake.Commit) (*lake.Snapshot
 		st.undo(t.w.io)
 		return nil, err
 	}
-	meta, location, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), st.requirements, st.updates)
+	reqs := append(st.requirements, notFenced{c.Epoch})
+	meta, location, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), reqs, st.updates)
 	if err != nil {
 		return t.resolve(ctx, c.CompactionID, st, err)
 	}
@@ -91,7 +95,7 @@ func (t *tableHandle) resolve(
 		return done, nil
 	}
 	st.undo(t.w.io)
-	if errors.Is(cause, table.ErrCommitFailed) {
+	if errors.Is(cause, table.ErrCommitFailed) && !errors.Is(cause, lake.ErrFenced) {
 		return nil, fmt.Errorf("%w: %w", lake.ErrConflict, cause)
 	}
 	return nil, cause

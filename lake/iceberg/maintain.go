@@ -26,7 +26,10 @@ func (t *tableHandle) Maintain(ctx context.Context, p lake.Retention) error {
 	if err := t.reload(ctx); err != nil {
 		return fmt.Errorf("maintain lake table %s: %w", t.ident, err)
 	}
-	if err := t.rewrite(ctx); err != nil {
+	if err := (notFenced{p.Epoch}).Validate(t.meta); err != nil {
+		return fmt.Errorf("maintain lake table %s: %w", t.ident, err)
+	}
+	if err := t.rewrite(ctx, p.Epoch); err != nil {
 		return fmt.Errorf("rewrite files of lake table %s: %w", t.ident, err)
 	}
 	if err := t.expire(ctx, p); err != nil {
@@ -62,6 +65,7 @@ func (t *tableHandle) expire(ctx context.Context, p lake.Retention) error {
 	}
 	reqs := []table.Requirement{
 		table.AssertTableUUID(t.meta.TableUUID()), table.AssertRefSnapshotID(table.MainBranch, &t.head.ID),
+		notFenced{p.Epoch},
 	}
 	_, _, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), reqs,
 		[]table.Update{table.NewRemoveSnapshotsUpdate(gone, false)})

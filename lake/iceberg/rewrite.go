@@ -20,6 +20,7 @@ import (
 
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // A file is small below this part of the target size, and has many deletes from this
@@ -34,7 +35,7 @@ const (
 // rewrite merges small files, files with many deletes and all delete files, when there
 // are enough of them. The new snapshot has the same rows. Its one delete file stands
 // for all earlier ones; positions in files that were rewritten are gone with them.
-func (t *tableHandle) rewrite(ctx context.Context) error {
+func (t *tableHandle) rewrite(ctx context.Context, epoch segment.Epoch) error {
 	head := t.head
 	if !t.mayRewrite(head) {
 		return nil
@@ -48,6 +49,7 @@ func (t *tableHandle) rewrite(ctx context.Context) error {
 		return nil
 	}
 	u := update{operation: table.OpReplace, remove: map[string]struct{}{}}
+	u.Epoch = epoch
 	u.props = icebergo.Properties{lake.KeyMaxToken: strconv.FormatInt(head.MaxToken, 10)}
 	if g, ok := head.Properties[lake.KeyGeneration]; ok {
 		u.props[lake.KeyGeneration] = g
@@ -69,7 +71,8 @@ func (t *tableHandle) replace(ctx context.Context, u update) error {
 		t.Abort(ctx, u.AddFiles, u.AddDeletes)
 		return err
 	}
-	meta, location, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), st.requirements, st.updates)
+	reqs := append(st.requirements, notFenced{u.Epoch})
+	meta, location, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), reqs, st.updates)
 	if err != nil {
 		return errors.Join(err, t.reload(context.WithoutCancel(ctx)))
 	}

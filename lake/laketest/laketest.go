@@ -44,6 +44,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 		{"old snapshots stay readable until they expire", retention},
 		{"a dropped name starts anew", dropped},
 		{"a renamed table keeps its rows", renamed},
+		{"a fence keeps earlier writers out", fenced},
+		{"commits are told with their slices", history},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, fresh(t)) })
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // Warehouse is a lake in memory. Safe for concurrent use.
@@ -42,6 +43,7 @@ type file struct {
 // state is a table's retained snapshots, oldest first.
 type state struct {
 	id        change.TableID
+	fence     segment.Epoch
 	snapshots []*lake.Snapshot
 }
 
@@ -176,6 +178,34 @@ func (t *table) findLocked(compactionID string) *lake.Snapshot {
 	return nil
 }
 
+// Commits implements lake.History.
+func (t *table) Commits(context.Context) ([]lake.Committed, error) {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	var out []lake.Committed
+	for _, s := range t.state.snapshots {
+		c, ok, err := lake.CommittedOf(s.ID, s.Properties)
+		if err != nil {
+			return nil, fmt.Errorf("lake table %s: %w", t.ident, err)
+		}
+		if ok {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// Fence implements lake.Fencer.
+func (t *table) Fence(_ context.Context, epoch segment.Epoch) error {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	if epoch < t.state.fence {
+		return fmt.Errorf("fence lake table %s: %w: epoch %d, fence %d", t.ident, lake.ErrFenced, epoch, t.state.fence)
+	}
+	t.state.fence = epoch
+	return nil
+}
+
 // WriteDeletes implements lake.Table.
 func (t *table) WriteDeletes(_ context.Context, positions []lake.Position) (*lake.DeleteFile, error) {
 	less := func(a, b lake.Position) bool { return a.File < b.File || a.File == b.File && a.Row < b.Row }
@@ -224,6 +254,9 @@ func (t *table) commit(c lake.Commit) (*lake.Snapshot, error) {
 	defer t.w.mu.Unlock()
 	if s := t.findLocked(c.CompactionID); s != nil {
 		return s, nil
+	}
+	if c.Epoch < t.state.fence {
+		return nil, fmt.Errorf("%w: epoch %d, fence %d", lake.ErrFenced, c.Epoch, t.state.fence)
 	}
 	head := t.headLocked()
 	if head.ID != c.Base {
@@ -295,6 +328,9 @@ func (t *table) Abort(_ context.Context, files []lake.DataFile, deletes []lake.D
 func (t *table) Maintain(_ context.Context, p lake.Retention) error {
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()
+	if p.Epoch < t.state.fence {
+		return fmt.Errorf("maintain lake table %s: %w: epoch %d, fence %d", t.ident, lake.ErrFenced, p.Epoch, t.state.fence)
+	}
 	keep := max(p.Snapshots, 2)
 	var kept []*lake.Snapshot
 	for i, s := range t.state.snapshots {
