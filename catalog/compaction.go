@@ -94,7 +94,7 @@ func (t *Txn) DropCompaction(id string) error {
 // the planned slices (N1), or nil to take those. Acked before, it does nothing (C2).
 // It wraps ErrCompactionNotFound or ErrStale.
 func (t *Txn) AckCompaction(id string, lake LakeState, refs []segment.SliceRef) error {
-	if t.publishing {
+	if t.publication != nil {
 		return errPublishing
 	}
 	plan, ok := t.facts.planned[id]

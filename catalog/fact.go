@@ -179,6 +179,8 @@ type Slice struct {
 	CommittedAt time.Time // the source's commit time of its group
 	// Compacted is the id of the compaction that put it into the lake, "" while live.
 	Compacted string
+	// Pending says that its transaction has not ended: no reader sees it.
+	Pending bool
 }
 
 // Segment is a segment with at least one published group.
@@ -187,7 +189,7 @@ type Segment struct {
 	Seq      segment.Seq
 	End      uint32 // end of the last published group
 	Slices   int
-	Live     int // slices not yet compacted
+	Live     int // slices not yet compacted, pending ones among them
 }
 
 // Offset is the durable progress of a pipeline.

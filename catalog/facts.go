@@ -32,6 +32,7 @@ type facts struct {
 	settings       map[string]string
 	lakes          map[change.TableID]lakeRow
 	planned        map[string]*Compaction // by id
+	pending        map[change.PipelineID]PendingTxn
 	counters       map[string]uint64
 	order          atomic.Pointer[order] // made when asked for
 }
@@ -44,7 +45,7 @@ type lakeRow struct {
 	LiveFrom segment.SliceRef
 	// MaxRef is the greatest slice ever compacted, of this generation.
 	MaxRef segment.SliceRef
-	// epoch is another after each removal of live slices. Not durable: it tells apart
+	// epoch is another after each change of the live slices but one at their end. Not durable: it tells apart
 	// states of one process.
 	epoch uint64
 }
@@ -63,7 +64,7 @@ func emptyFacts() *facts {
 		connections: map[string]*Connection{}, secrets: map[string]*Secret{},
 		roles: map[string]*Role{}, schemas: map[string]*Schema{}, settings: map[string]string{},
 		lakes: map[change.TableID]lakeRow{}, planned: map[string]*Compaction{},
-		counters: map[string]uint64{},
+		counters: map[string]uint64{}, pending: map[change.PipelineID]PendingTxn{},
 	}
 }
 
@@ -73,7 +74,7 @@ func (f *facts) share() *facts {
 		version: f.version, pipelines: f.pipelines, pipelineByName: f.pipelineByName,
 		tables: f.tables, tableByName: f.tableByName, connections: f.connections,
 		secrets: f.secrets, roles: f.roles, schemas: f.schemas, settings: f.settings,
-		lakes: f.lakes, planned: f.planned, counters: f.counters,
+		lakes: f.lakes, planned: f.planned, counters: f.counters, pending: f.pending,
 	}
 	c.order.Store(f.order.Load())
 	return c
@@ -122,6 +123,7 @@ func loadFacts(r kv.Reader) (*facts, error) {
 		{prefixSetting, f.loadSetting},
 		{prefixLake, f.loadLake},
 		{prefixCompaction, f.loadCompaction},
+		{prefixPendingTxn, f.loadPending},
 	}
 	for _, l := range loaders {
 		err := kv.IteratePrefix(r, []byte{l.prefix}, func(k, v []byte) error {
@@ -248,6 +250,17 @@ func (f *facts) loadCompaction(_, row []byte) error {
 	if err == nil && c.State == CompactionPlanned {
 		f.planned[c.ID] = c
 	}
+	return err
+}
+
+func (f *facts) loadPending(key, row []byte) error {
+	id, err := decodeID(key)
+	if err != nil {
+		return err
+	}
+	var p PendingTxn
+	err = decodeJSON(row, &p)
+	f.pending[change.PipelineID(id)] = p
 	return err
 }
 

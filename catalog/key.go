@@ -33,6 +33,8 @@ const (
 	prefixSegment    = 0x21 // pipeline id, seq
 	prefixLive       = 0x22 // table id, seq, start: slices not compacted
 	prefixDone       = 0x23 // pipeline id, seq, start: slices compacted, segment still there
+	prefixPending    = 0x24 // pipeline id, seq, start: slices of a transaction that has not ended
+	prefixPendingTxn = 0x25 // pipeline id: that transaction
 )
 
 func nameKey(prefix byte, name string) []byte { return append([]byte{prefix}, name...) }
@@ -70,15 +72,20 @@ func doneKey(dst []byte, pipeline change.PipelineID, ref segment.SliceRef) []byt
 	return appendRef(dst, ref)
 }
 
+func pendingKey(dst []byte, pipeline change.PipelineID, ref segment.SliceRef) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, prefixPending), uint32(pipeline))
+	return appendRef(dst, ref)
+}
+
 func appendRef(dst []byte, ref segment.SliceRef) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(ref.Seq))
 	return binary.BigEndian.AppendUint32(dst, ref.Start)
 }
 
-// sliceKeyBytes is the length of a live or done key.
+// sliceKeyBytes is the length of a live, done or pending key.
 const sliceKeyBytes = 1 + 4 + 8 + 4
 
-// splitSliceKey takes a live or done key apart.
+// splitSliceKey takes a live, done or pending key apart.
 func splitSliceKey(key []byte) (id uint32, ref segment.SliceRef, ok bool) {
 	if len(key) != sliceKeyBytes {
 		return 0, ref, false

@@ -9,9 +9,9 @@ import (
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
-// liveCache keeps the live slices of tables decoded. Between two removals of a table's
-// live slices (its epoch, see lakeRow) they only grow at the end, so one list serves all
-// snapshots of an epoch: each takes the part below its own watermark. Safe for concurrent
+// liveCache keeps the live slices of tables decoded. Within an epoch of a table (see
+// lakeRow) they only grow at the end, so one list serves all snapshots of an epoch: each
+// takes the part below its own watermark. Safe for concurrent
 // use.
 type liveCache struct {
 	mu struct {

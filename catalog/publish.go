@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal"
@@ -32,6 +33,10 @@ type publication struct {
 	slice    Slice
 	key, row []byte // scratch
 	count    int    // groups that were new
+
+	// Of the group being added.
+	group           *wal.CommittedGroup
+	part, completed bool
 }
 
 // Published implements wal.Publisher.
@@ -112,18 +117,17 @@ func (c *Catalog) newPublicationLocked(
 	pipeline change.PipelineID, rows hotRows, groups []wal.CommittedGroup,
 ) *publication {
 	p := &publication{c: c, pipeline: pipeline, rows: rows}
-	for i := range groups {
-		if len(groups[i].State) > 0 {
-			p.txn = c.newTxnLocked()
-			p.txn.publishing = true
-			p.batch, p.facts = p.txn.batch, p.txn.facts
-			p.slice.PublishedAt = p.txn.now
-			return p
-		}
-	}
 	c.view.Lock()
 	p.facts = c.view.facts
 	c.view.Unlock()
+	_, inParts := p.facts.pending[pipeline]
+	if inParts || slices.ContainsFunc(groups, func(g wal.CommittedGroup) bool { return len(g.State) > 0 }) {
+		p.txn = c.newTxnLocked()
+		p.txn.publication = p
+		p.batch, p.facts = p.txn.batch, p.txn.facts
+		p.slice.PublishedAt = p.txn.now
+		return p
+	}
 	p.batch = c.store.NewBatch()
 	p.slice.PublishedAt = c.deps.Clock.Now().UTC()
 	return p
@@ -144,10 +148,16 @@ func (p *publication) add(g *wal.CommittedGroup) error {
 		}
 		p.rows.segment = Segment{Pipeline: p.pipeline, Seq: g.Seq}
 	}
+	if err := p.applyState(g); err != nil {
+		return err
+	}
 	for i := range g.Slices {
 		if err := p.addSlice(g, &g.Slices[i]); err != nil {
 			return err
 		}
+	}
+	if err := p.countPending(g); err != nil {
+		return err
 	}
 	p.rows.segment.End = g.End
 	o.Pipeline, o.Seq, o.End, o.PublishedAt = p.pipeline, g.Seq, g.End, p.slice.PublishedAt
@@ -158,7 +168,7 @@ func (p *publication) add(g *wal.CommittedGroup) error {
 		o.CommittedAt = g.CommittedAt
 	}
 	p.count++
-	return p.applyState(g)
+	return nil
 }
 
 func (p *publication) addSlice(g *wal.CommittedGroup, s *wal.Slice) error {
@@ -175,13 +185,18 @@ func (p *publication) addSlice(g *wal.CommittedGroup, s *wal.Slice) error {
 	v := &p.slice
 	v.Slice, v.Pipeline, v.Generation, v.CommittedAt = *s, p.pipeline, tbl.Generation, g.CommittedAt
 	p.key = liveKey(p.key[:0], s.Table, s.Ref)
+	if p.part {
+		p.key = pendingKey(p.key[:0], p.pipeline, s.Ref)
+	}
 	p.row = appendSliceRow(p.row[:0], v)
 	return p.batch.Set(p.key, p.row)
 }
 
+// applyState applies what the group says beside its slices, before they are added.
 func (p *publication) applyState(g *wal.CommittedGroup) error {
+	p.group, p.part, p.completed = g, false, false
 	if len(g.State) == 0 {
-		return nil
+		return p.giveUp(g)
 	}
 	if p.c.deps.ApplyState == nil {
 		return errors.New("group has state and nothing applies it")
@@ -189,7 +204,32 @@ func (p *publication) applyState(g *wal.CommittedGroup) error {
 	if err := p.c.deps.ApplyState(p.txn, p.pipeline, g.State); err != nil {
 		return fmt.Errorf("apply state: %w", err)
 	}
-	return nil
+	return p.giveUp(g)
+}
+
+// giveUp makes the pending slices void when the group is of a stream that is past their
+// transaction and has not completed it.
+func (p *publication) giveUp(g *wal.CommittedGroup) error {
+	if g.Position == "" || p.part || p.completed || p.txn == nil {
+		return nil
+	}
+	return p.txn.VoidPending(p.pipeline)
+}
+
+// countPending adds the slices of a part to what is known of their transaction.
+func (p *publication) countPending(g *wal.CommittedGroup) error {
+	if !p.part {
+		return nil
+	}
+	t := p.facts.pending[p.pipeline]
+	for i := range g.Slices {
+		if tbl, ok := p.facts.tables[g.Slices[i].Table]; ok && tbl.Pipeline == p.pipeline {
+			t.Slices++
+			t.Rows += int64(g.Slices[i].Rows)
+			t.Bytes += int64(g.Slices[i].Length)
+		}
+	}
+	return p.txn.putPending(p.pipeline, &t)
 }
 
 // finish adds the rows that were collected over all groups.

@@ -50,9 +50,9 @@ func decodeSlice(key, row []byte, s *Slice) error {
 	if err := decodeSliceRow(row, s); err != nil {
 		return fmt.Errorf("slice %s: %w", ref, err)
 	}
-	s.Ref = ref
+	s.Ref, s.Pending = ref, key[0] == prefixPending
 	owner := uint32(s.Table)
-	if key[0] == prefixDone {
+	if key[0] != prefixLive {
 		owner = uint32(s.Pipeline)
 	}
 	if owner != id {
@@ -62,7 +62,7 @@ func decodeSlice(key, row []byte, s *Slice) error {
 }
 
 // Slices are all slices of a pipeline whose segments are not reclaimed, in log order,
-// but for those that a reset or drop of their table made obsolete.
+// but for those that a reset or drop of their table made obsolete, and void ones.
 func (r *reader) Slices(pipeline change.PipelineID) ([]Slice, error) {
 	var out []Slice
 	var s Slice
@@ -85,6 +85,11 @@ func (r *reader) Slices(pipeline change.PipelineID) ([]Slice, error) {
 			return nil, err
 		}
 	}
+	pending, err := r.pendingSlices(pipeline)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, pending...)
 	slices.SortFunc(out, func(a, b Slice) int {
 		if a.Ref.Less(b.Ref) {
 			return -1
@@ -115,7 +120,7 @@ func (r *reader) Segments(pipeline change.PipelineID) ([]Segment, error) {
 }
 
 // ReclaimableSegments are the segments below active (the one being written) that have no
-// live slice (R1), by seq.
+// live or pending slice (R1), by seq.
 func (r *reader) ReclaimableSegments(pipeline change.PipelineID, active segment.Seq) ([]segment.Seq, error) {
 	all, err := r.Segments(pipeline)
 	if err != nil {

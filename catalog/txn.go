@@ -37,12 +37,13 @@ type Txn struct {
 	dirty bool // something was written
 	// dropped: a table was deleted.
 	dropped bool
-	// publishing: part of a Publish, which owns the pipeline's segment rows.
-	publishing bool
-	owned      ownedMaps
-	segments   map[segmentID]*Segment         // read or changed here
-	cooled     map[change.PipelineID]struct{} // whose hot rows changed
-	written    map[string]struct{}            // counters
+	// publication is the Publish that this is part of, which owns the pipeline's segment
+	// row in use; nil if it is none.
+	publication *publication
+	owned       ownedMaps
+	segments    map[segmentID]*Segment         // read or changed here
+	cooled      map[change.PipelineID]struct{} // whose hot rows changed
+	written     map[string]struct{}            // counters
 }
 
 type segmentID struct {
@@ -53,7 +54,7 @@ type segmentID struct {
 // ownedMaps says which maps of facts are the transaction's own.
 type ownedMaps struct {
 	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, schemas, settings,
-	lakes, planned, counters bool
+	lakes, planned, counters, pending bool
 }
 
 func (c *Catalog) newTxnLocked() *Txn {

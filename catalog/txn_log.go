@@ -54,7 +54,7 @@ func (t *Txn) deleteLive(table change.TableID, first, last segment.SliceRef) err
 // is gone and before its body may be used again, or the other way round if the log can
 // tell. It wraps ErrSegmentLive (R1); of a segment that does not exist it does nothing.
 func (t *Txn) DeleteSegment(pipeline change.PipelineID, seq segment.Seq) error {
-	if t.publishing {
+	if t.publication != nil {
 		return errPublishing
 	}
 	seg, err := t.segment(pipeline, seq)
@@ -77,6 +77,9 @@ func (t *Txn) DeleteSegment(pipeline change.PipelineID, seq segment.Seq) error {
 
 // segment is the transaction's own copy of a segment row, written by flushSegments.
 func (t *Txn) segment(pipeline change.PipelineID, seq segment.Seq) (*Segment, error) {
+	if p := t.publication; p != nil && pipeline == p.pipeline && seq == p.rows.segment.Seq {
+		return &p.rows.segment, nil // the publication writes it
+	}
 	id := segmentID{pipeline, seq}
 	if s, ok := t.segments[id]; ok {
 		if s == nil {

@@ -79,7 +79,7 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 	if err != nil {
 		return err
 	}
-	if t.publishing {
+	if t.publication != nil {
 		return errPublishing
 	}
 	for _, tbl := range t.reader.Tables(id) {
@@ -96,6 +96,9 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 		}
 	}
 	t.cooled[id] = struct{}{}
+	if err := t.forgetPending(id); err != nil {
+		return err
+	}
 	for _, prefix := range []byte{prefixSegment, prefixDone} {
 		lower := pipelineKey(prefix, id)
 		err = errors.Join(err, t.deleteRange(lower, kv.PrefixEnd(lower)))
@@ -111,7 +114,7 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 // SetPosition sets where the source resumes, without a group: its start, or after a reset.
 // The log's watermark stays.
 func (t *Txn) SetPosition(pipeline change.PipelineID, at change.Position) error {
-	if t.publishing {
+	if t.publication != nil {
 		return errPublishing
 	}
 	if len(at) > positionBytesMax {
@@ -284,7 +287,7 @@ func (t *Txn) schemaInUse(name string) bool {
 // dropSlices makes all slices of a table's present generation obsolete, with what the
 // lake has of them.
 func (t *Txn) dropSlices(tbl *Table) error {
-	if t.publishing {
+	if t.publication != nil {
 		return errPublishing
 	}
 	err := t.eachLive(tbl.ID, func(s *Slice) error {
@@ -297,7 +300,7 @@ func (t *Txn) dropSlices(tbl *Table) error {
 	if err != nil {
 		return err
 	}
-	if err := t.flushSegments(); err != nil {
+	if err := errors.Join(t.flushSegments(), t.VoidPendingOf(tbl.ID)); err != nil {
 		return err
 	}
 	for id, c := range t.facts.planned {
