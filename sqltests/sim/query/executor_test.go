@@ -102,7 +102,9 @@ func (s slicesOf) ReadSlice(_ context.Context, l duckdb.LiveSlice, _ string) (ar
 }
 
 // ReadSlice implements compact.SliceReader.
-func (w *world) ReadSlice(_ context.Context, s wal.Slice) (arrow.RecordBatch, error) { return w.read(s.Ref) }
+func (w *world) ReadSlice(_ context.Context, s wal.Slice) (arrow.RecordBatch, error) {
+	return w.read(s.Ref)
+}
 
 func (w *world) read(ref segment.SliceRef) (arrow.RecordBatch, error) {
 	b, ok := w.log[ref]
