@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/memlake"
+	"github.com/skipprd/skipprd/sqltests/sim/query"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
@@ -145,8 +146,8 @@ type (
 		Pin   Pin
 		Again bool
 		Err   error
-		// Rows by table, as Pin.Tables.
-		Rows [][]Row
+		// Results by table, as Pin.Tables: each of the columns of its Table.Current.
+		Results []*query.Result
 	}
 	// QueryEnded is the end of a query: Err is what its session would be told.
 	QueryEnded struct {
@@ -212,10 +213,6 @@ type PinnedTable struct {
 	Lake  catalog.LakeState
 	Live  []catalog.Slice
 }
-
-// Row is a row of a query's result: its values, rendered by Render, in the order of the
-// table's fields.
-type Row string
 
 // Checker asserts one invariant of DESIGN §10 after every step. It may keep state of its
 // own; it belongs to one run.
