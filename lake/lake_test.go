@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -68,11 +69,20 @@ func TestWiden(t *testing.T) {
 	floats := build(array.NewFloat32Builder(mem), func(b *array.Float32Builder) { b.Append(0.5) })
 	small := &arrow.Decimal128Type{Precision: 5, Scale: 2}
 	decimals := build(array.NewDecimal128Builder(mem, small), func(b *array.Decimal128Builder) { b.Append(decimal128.FromI64(-12345)) })
+	lists := build(array.NewListBuilder(mem, arrow.PrimitiveTypes.Int32), func(b *array.ListBuilder) {
+		b.Append(true)
+		b.ValueBuilder().(*array.Int32Builder).AppendValues([]int32{7, 8}, nil)
+		b.Append(true)
+		b.ValueBuilder().AppendNull()
+	})
 	for _, c := range []struct {
 		from arrow.Array
 		to   arrow.DataType
 		want string // "" for an error
 	}{
+		{lists, arrow.ListOf(arrow.PrimitiveTypes.Int64), "[[7 8] [(null)] (null)]"},
+		{array.NewSlice(lists, 1, 2), arrow.ListOf(arrow.PrimitiveTypes.Int64), "[[(null)]]"},
+		{lists, arrow.ListOf(arrow.FixedWidthTypes.Boolean), ""},
 		{ints, arrow.PrimitiveTypes.Int32, "[-1 1073741824 (null)]"},
 		{ints, arrow.PrimitiveTypes.Int64, "[-1 1073741824 (null)]"},
 		{ints, arrow.BinaryTypes.String, `["-1" "1073741824" (null)]`},
@@ -98,5 +108,42 @@ func TestWiden(t *testing.T) {
 		if !arrow.TypeEqual(got.DataType(), c.to) || got.String() != c.want {
 			t.Errorf("%s to %s: %s %s, want %s", c.from.DataType(), c.to, got.DataType(), got, c.want)
 		}
+	}
+}
+
+func TestColumn(t *testing.T) {
+	old, err := schema.New([]schema.NewField{
+		{Name: "id", Type: schema.Type{Kind: schema.Int32}, AttNum: 1},
+		{Name: "gone", Type: schema.Type{Kind: schema.Bool}, AttNum: 2},
+	}, []string{"id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	five := "5"
+	now, err := schema.Evolve(old, []schema.NewField{
+		{Name: "gone", Type: schema.Type{Kind: schema.Int64}, AttNum: 3, Initial: &five}, // another, under the old name
+		{Name: "key", Type: schema.Type{Kind: schema.Int64}, AttNum: 1},
+		{Name: "none", Type: schema.Type{Kind: schema.String}, AttNum: 4},
+	}, []string{"key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := memory.DefaultAllocator
+	own := []arrow.Array{
+		build(array.NewInt32Builder(mem), func(b *array.Int32Builder) { b.Append(1) }),
+		build(array.NewBooleanBuilder(mem), func(b *array.BooleanBuilder) { b.Append(true) }),
+	}
+	for i, want := range []string{"[5 5]", "[1 (null)]", "[(null) (null)]"} {
+		f := now.Fields[i]
+		got, err := lake.Column(own, 2, old, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != want || !arrow.TypeEqual(got.DataType(), schema.ArrowType(f.Type)) {
+			t.Errorf("column %s: %s of %s, want %s", f.Name, got, got.DataType(), want)
+		}
+	}
+	if _, err := lake.Column(own[:1], 2, old, old.Fields[1]); err == nil {
+		t.Error("rows without a column of their version were read")
 	}
 }

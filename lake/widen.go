@@ -42,6 +42,10 @@ func Widen(c arrow.Array, want arrow.DataType) (arrow.Array, error) {
 			defer data.Release()
 			return array.MakeFromData(data), nil
 		}
+	case *array.List:
+		if w, ok := want.(*arrow.ListType); ok {
+			return widenList(c, w)
+		}
 	}
 	if want.ID() == arrow.STRING { // the policy "text": exact text of the old values
 		return each(c, array.NewStringBuilder(memory.DefaultAllocator), func(b *array.StringBuilder,
@@ -51,6 +55,18 @@ func Widen(c arrow.Array, want arrow.DataType) (arrow.Array, error) {
 		}), nil
 	}
 	return nil, fmt.Errorf("%s to %s: %w", c.DataType(), want, ErrNoWidening)
+}
+
+// widenList widens the elements.
+func widenList(c *array.List, want *arrow.ListType) (arrow.Array, error) {
+	elem, err := Widen(c.ListValues(), want.Elem())
+	if err != nil {
+		return nil, err
+	}
+	defer elem.Release()
+	data := array.NewData(want, c.Len(), c.Data().Buffers(), []arrow.ArrayData{elem.Data()}, c.NullN(), c.Data().Offset())
+	defer data.Release()
+	return array.MakeFromData(data), nil
 }
 
 func each[B array.Builder](c arrow.Array, b B, put func(b B, i int)) arrow.Array {

@@ -250,8 +250,8 @@ func takeRows(ctx context.Context, b arrow.RecordBatch, rows []int32) (arrow.Rec
 }
 
 // convert brings a batch of one schema version into another: columns by field id, those
-// that are missing as nulls, widened ones with their new type. The caller releases the
-// result.
+// that are missing with their initial value, widened ones with their new type. The caller
+// releases the result.
 func convert(rec arrow.RecordBatch, from, to *schema.Table) (arrow.RecordBatch, error) {
 	if int(rec.NumCols()) != change.SystemColumns+len(from.Fields) {
 		return nil, fmt.Errorf("batch has %d columns, schema version %d wants %d", rec.NumCols(), from.Version,
@@ -267,16 +267,11 @@ func convert(rec arrow.RecordBatch, from, to *schema.Table) (arrow.RecordBatch, 
 		rec.Column(i).Retain()
 		cols = append(cols, rec.Column(i))
 	}
+	own := rec.Columns()[change.SystemColumns:]
 	for _, f := range to.Fields {
-		want := schema.ArrowType(f.Type)
-		i := from.Index(f.ID)
-		if i < 0 {
-			cols = append(cols, array.MakeArrayOfNull(memory.DefaultAllocator, want, int(rec.NumRows())))
-			continue
-		}
-		c, err := lake.Widen(rec.Column(change.SystemColumns+i), want)
+		c, err := lake.Column(own, int(rec.NumRows()), from, f)
 		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", f.Name, err)
+			return nil, err
 		}
 		cols = append(cols, c)
 	}
