@@ -1,0 +1,269 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Hooks are how a connection meets the world.
+type Hooks struct {
+	// Point is called before each exchange with the system, and may fail it.
+	Point func(name string) error
+	// Wait waits until ready says so or ctx ends.
+	Wait func(ctx context.Context, ready func() bool) error
+	// Acked is told each position that we are given.
+	Acked func(change.Position)
+}
+
+// Conn is a connection to a DB: an ingest.Source.
+type Conn struct {
+	db    *DB
+	hooks Hooks
+	// acked is a position that the system has not been told yet.
+	acked   int64
+	created bool // by this connection, so that its snapshot can be read
+	closed  bool
+}
+
+var _ ingest.Source = (*Conn)(nil)
+
+// Connect makes a connection.
+func (d *DB) Connect(hooks Hooks) *Conn { return &Conn{db: d, hooks: hooks} }
+
+// Discover implements ingest.Source.
+func (c *Conn) Discover(_ context.Context, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
+	if err := c.hooks.Point("discover"); err != nil {
+		return nil, err
+	}
+	var out []ingest.SourceTable
+	for _, t := range c.db.Tables {
+		if selected(sel, t) {
+			out = append(out, describe(t, t.Current()))
+		}
+	}
+	return out, nil
+}
+
+func selected(sel catalog.TableSelection, t *Table) bool {
+	if slices.Contains(sel.Except, t.Schema+"."+t.Name) {
+		return false
+	}
+	return sel.AllTables || slices.Contains(sel.Schemas, t.Schema) ||
+		slices.ContainsFunc(sel.Tables, func(w catalog.SelectedTable) bool {
+			return w.Name == t.Name && (w.Schema == "" || w.Schema == t.Schema)
+		})
+}
+
+func describe(t *Table, v *Version) ingest.SourceTable {
+	return ingest.SourceTable{
+		Schema: t.Schema, Name: t.Name, OID: t.OID, Columns: columns(v), Key: v.Key,
+		EstimatedRows: -1, EstimatedBytes: -1, ReplicaIdentity: "default",
+	}
+}
+
+func columns(v *Version) []ingest.SourceColumn {
+	out := make([]ingest.SourceColumn, len(v.Columns))
+	for i, c := range v.Columns {
+		out[i] = ingest.SourceColumn{
+			Name: c.Name, OID: c.OID, TypMod: c.TypMod, TypeName: "t", AttNum: c.AttNum, Type: c.Type,
+			NotNull: slices.Contains(v.Key, c.Name),
+		}
+	}
+	return out
+}
+
+// Setup implements ingest.Source.
+func (c *Conn) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (ingest.SetupResult, error) {
+	if err := c.hooks.Point("setup"); err != nil {
+		return ingest.SetupResult{}, err
+	}
+	d := c.db
+	if len(state) > 0 {
+		n, err := strconv.Atoi(string(state))
+		if err != nil {
+			return ingest.SetupResult{}, fmt.Errorf("source state: %w", err)
+		}
+		if n != d.slot.number {
+			return ingest.SetupResult{}, errors.New("replication slot is gone")
+		}
+		return ingest.SetupResult{State: state, Start: Position(d.slot.start), Token: d.slot.start}, nil
+	}
+	d.createSlot() // one that an earlier attempt left goes
+	c.created = true
+	err := c.hooks.Point("slot created")
+	return ingest.SetupResult{
+		State: []byte(strconv.Itoa(d.slot.number)), Created: true,
+		Start: Position(d.slot.start), Token: d.slot.start,
+	}, err
+}
+
+// Ack implements ingest.Source.
+func (c *Conn) Ack(p change.Position) {
+	c.hooks.Acked(p)
+	c.acked = max(c.acked, LSN(p))
+}
+
+// tell sends the position that is due.
+func (c *Conn) tell() {
+	if s := &c.db.slot; s.number != 0 {
+		s.confirmed = max(s.confirmed, c.acked)
+	}
+}
+
+// Compare implements ingest.Source.
+func (c *Conn) Compare(a, b change.Position) int {
+	switch {
+	case a == b:
+		return 0
+	case len(a) != len(b):
+		return len(a) - len(b)
+	case a < b:
+		return -1
+	}
+	return 1
+}
+
+// Status implements ingest.Source.
+func (c *Conn) Status(context.Context) (ingest.SourceStatus, error) {
+	if err := c.hooks.Point("status"); err != nil {
+		return ingest.SourceStatus{}, err
+	}
+	d := c.db
+	lag := (d.LSN - d.slot.confirmed) * 100
+	return ingest.SourceStatus{
+		Current: Position(d.LSN), Confirmed: Position(d.slot.confirmed), LagBytes: lag, RetainedBytes: lag,
+		SlotState: "reserved",
+	}, nil
+}
+
+// Teardown implements ingest.Source.
+func (c *Conn) Teardown(context.Context, []byte) ([]string, error) {
+	if err := c.hooks.Point("teardown"); err != nil {
+		return nil, err
+	}
+	c.db.DropSlot()
+	return nil, c.hooks.Point("torn down")
+}
+
+// Close implements ingest.Source.
+func (c *Conn) Close() error {
+	c.closed = true
+	return nil
+}
+
+// Backfill implements ingest.Source.
+func (c *Conn) Backfill(context.Context) (ingest.Backfill, error) {
+	if err := c.hooks.Point("backfill"); err != nil {
+		return nil, err
+	}
+	d := c.db
+	b := &backfill{conn: c, at: d.LSN}
+	if c.created {
+		c.created = false
+		b.at, b.rows, b.ats, b.exact = d.slot.start, d.slot.exported, d.slot.ats, true
+		return b, nil
+	}
+	b.rows, b.ats = d.snapshot()
+	return b, nil
+}
+
+// backfill reads the rows of one moment.
+type backfill struct {
+	conn  *Conn
+	at    int64
+	rows  map[uint32][]Row
+	ats   map[uint32]*Version
+	exact bool
+}
+
+// chunksOf is how many chunks a table has.
+const chunksOf = 2
+
+// Horizon implements ingest.Backfill.
+func (b *backfill) Horizon() change.Position { return Position(b.at) }
+
+// Exact implements ingest.Backfill.
+func (b *backfill) Exact() bool { return b.exact }
+
+// Parallel implements ingest.Backfill.
+func (b *backfill) Parallel() int { return 2 }
+
+// Close implements ingest.Backfill.
+func (b *backfill) Close() error { return nil }
+
+// Plan implements ingest.Backfill.
+func (b *backfill) Plan(context.Context, ingest.SourceTable) ([]string, error) {
+	if err := b.conn.hooks.Point("plan copy"); err != nil {
+		return nil, err
+	}
+	return []string{"0", "1"}, nil
+}
+
+// batchRows bounds the batches of a copy.
+const batchRows = 4
+
+// Read implements ingest.Backfill: a chunk has the keys of one hash.
+func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table, chunk string, token int64,
+	emit func(*change.Batch) error,
+) error {
+	if err := b.conn.hooks.Point("read chunk"); err != nil {
+		return err
+	}
+	v := b.ats[t.OID]
+	if v == nil {
+		return &ingest.TableError{Reason: "table is gone"}
+	}
+	places, ok := placesOf(v, s)
+	if !ok {
+		return &ingest.TableError{Reason: "columns have changed", Hint: "RESYNC it."}
+	}
+	want, err := strconv.Atoi(chunk)
+	if err != nil {
+		return fmt.Errorf("chunk %q: %w", chunk, err)
+	}
+	builder := newBuilder(s)
+	defer builder.Release()
+	builder.Backfill = true
+	ordinal := int32(0)
+	for i, r := range b.rows[t.OID] {
+		if chunkOf(v, r, i) != want {
+			continue
+		}
+		builder.Add(change.Insert, token, ordinal)
+		ordinal++
+		appendRow(builder, places, r)
+		if builder.Rows() < batchRows {
+			continue
+		}
+		if err := emit(builder.Batch()); err != nil {
+			return err
+		}
+		ordinal = 0
+		if err := b.conn.hooks.Point("read chunk"); err != nil {
+			return err
+		}
+	}
+	if builder.Rows() == 0 {
+		return nil
+	}
+	return emit(builder.Batch())
+}
+
+func chunkOf(v *Version, r Row, i int) int {
+	if len(v.Key) == 0 {
+		return i % chunksOf
+	}
+	h := 0
+	for _, c := range []byte(keyOf(v, r)) {
+		h += int(c)
+	}
+	return h % chunksOf
+}

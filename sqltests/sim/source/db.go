@@ -1,0 +1,256 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// DB is the external system. It outlives hosts and their connections.
+type DB struct {
+	History
+	// LSN is the newest position: of the last transaction, or idle after it.
+	LSN int64
+	// items are transactions in the order of their ends, aborted ones too.
+	items []item
+	slot  slot
+	state map[uint32]*contents
+	now   func() time.Time
+	last  uint32 // OID
+	att   map[uint32]int16
+}
+
+// item is a transaction as the stream sends it.
+type item struct {
+	*Txn
+	aborted bool
+}
+
+// slot is the replication slot; it exists when number is not zero.
+type slot struct {
+	number    int
+	taken     int // how many there ever were
+	start     int64
+	confirmed int64
+	// exported are the rows when the slot was made.
+	exported map[uint32][]Row
+	ats      map[uint32]*Version
+}
+
+// contents is the rows of a table, in the order in which they came in.
+type contents struct {
+	rows  []Row
+	index map[string]int // by key, with a key
+}
+
+// firstOID is the first of user tables.
+const firstOID = 16384
+
+// NewDB makes an empty system.
+func NewDB(now func() time.Time) *DB {
+	return &DB{state: map[uint32]*contents{}, now: now, last: firstOID, att: map[uint32]int16{}, LSN: 100}
+}
+
+// CreateTable adds a table.
+func (d *DB) CreateTable(schemaName, name string, columns []Column, key ...string) *Table {
+	t := &Table{OID: d.last, Schema: schemaName, Name: name}
+	d.last++
+	for i := range columns {
+		columns[i].AttNum = d.attNum(t)
+	}
+	t.Versions = []*Version{{Number: 1, Columns: columns, Key: key}}
+	d.Tables = append(d.Tables, t)
+	d.state[t.OID] = &contents{index: map[string]int{}}
+	return t
+}
+
+func (d *DB) attNum(t *Table) int16 {
+	d.att[t.OID]++
+	return d.att[t.OID]
+}
+
+// AddColumn, DropColumn, RenameColumn and RetypeColumn change a table's shape for the next
+// transaction.
+func (d *DB) AddColumn(t *Table, c Column) {
+	c.AttNum = d.attNum(t)
+	d.alter(t, func(v *Version) { v.Columns = append(v.Columns, c) }, func(r Row) Row { return append(slices.Clone(r), nil) })
+}
+
+// DropColumn takes the i-th column out.
+func (d *DB) DropColumn(t *Table, i int) {
+	d.alter(t, func(v *Version) { v.Columns = slices.Delete(v.Columns, i, i+1) },
+		func(r Row) Row { return slices.Delete(slices.Clone(r), i, i+1) })
+}
+
+// RenameColumn renames the i-th column.
+func (d *DB) RenameColumn(t *Table, i int, name string) {
+	d.alter(t, func(v *Version) {
+		for k, key := range v.Key {
+			if key == v.Columns[i].Name {
+				v.Key[k] = name
+			}
+		}
+		v.Columns[i].Name = name
+	}, nil)
+}
+
+// RetypeColumn gives the i-th column another type.
+func (d *DB) RetypeColumn(t *Table, i int, to schema.Type, oid uint32, convert func(any) any) {
+	d.alter(t, func(v *Version) { v.Columns[i].Type, v.Columns[i].OID = to, oid }, func(r Row) Row {
+		r = slices.Clone(r)
+		r[i] = convert(r[i])
+		return r
+	})
+}
+
+func (d *DB) alter(t *Table, change func(*Version), rows func(Row) Row) {
+	old := t.Current()
+	v := &Version{Number: old.Number + 1, Columns: slices.Clone(old.Columns), Key: slices.Clone(old.Key)}
+	change(v)
+	t.Versions = append(t.Versions, v)
+	if rows == nil {
+		return
+	}
+	c := d.state[t.OID]
+	for i := range c.rows {
+		c.rows[i] = rows(c.rows[i])
+	}
+}
+
+// Rows are a table's rows now. They must not be changed.
+func (d *DB) Rows(t *Table) []Row { return d.state[t.OID].rows }
+
+// Find returns the row with a key.
+func (d *DB) Find(t *Table, r Row) (Row, bool) {
+	c := d.state[t.OID]
+	i, ok := c.index[keyOf(t.Current(), r)]
+	if !ok {
+		return nil, false
+	}
+	return c.rows[i], true
+}
+
+func keyOf(v *Version, r Row) string {
+	b := make([]byte, 0, 24)
+	for _, i := range v.KeyIndexes() {
+		b = AppendValue(b, r[i])
+		b = append(b, 0)
+	}
+	return string(b)
+}
+
+// AppendValue renders a value: equal values alike, others differently.
+func AppendValue(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "NULL"...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		return strconv.AppendFloat(b, v, 'g', -1, 64)
+	case string:
+		return strconv.AppendQuote(b, v)
+	case []byte:
+		return append(strconv.AppendQuote(append(b, 'x'), string(v)), ';')
+	}
+	return fmt.Append(b, v)
+}
+
+// Commit applies changes as one transaction, which commits at the next LSN. Huge ones are
+// sent in parts where the receiver wants that.
+func (d *DB) Commit(changes []Change, huge bool) *Txn {
+	d.LSN++
+	t := &Txn{LSN: d.LSN, CommittedAt: d.now(), Changes: changes, Huge: huge}
+	for i := range changes {
+		d.apply(&changes[i])
+	}
+	d.Txns = append(d.Txns, t)
+	d.items = append(d.items, item{Txn: t})
+	return t
+}
+
+// Abort sends changes that never become visible. They must fit to the present rows.
+func (d *DB) Abort(changes []Change) {
+	d.LSN++
+	d.items = append(d.items, item{Txn: &Txn{LSN: d.LSN, CommittedAt: d.now(), Changes: changes, Huge: true}, aborted: true})
+}
+
+// Idle moves the newest position without a transaction of ours.
+func (d *DB) Idle() { d.LSN++ }
+
+func (d *DB) apply(c *Change) {
+	s := d.state[c.Table.OID]
+	if c.Truncate {
+		*s = contents{index: map[string]int{}}
+		return
+	}
+	keyed := len(c.Version.Key) > 0
+	if c.Old != nil && keyed {
+		key := keyOf(c.Version, c.Old)
+		i := s.index[key]
+		last := len(s.rows) - 1
+		if i != last {
+			s.rows[i] = s.rows[last]
+			s.index[keyOf(c.Version, s.rows[i])] = i
+		}
+		s.rows = s.rows[:last]
+		delete(s.index, key)
+	}
+	if c.New != nil {
+		if keyed {
+			s.index[keyOf(c.Version, c.New)] = len(s.rows)
+		}
+		s.rows = append(s.rows, c.New)
+	}
+}
+
+// snapshot is the rows of all tables now.
+func (d *DB) snapshot() (map[uint32][]Row, map[uint32]*Version) {
+	rows, ats := map[uint32][]Row{}, map[uint32]*Version{}
+	for _, t := range d.Tables {
+		rows[t.OID] = slices.Clone(d.state[t.OID].rows)
+		ats[t.OID] = t.Current()
+	}
+	return rows, ats
+}
+
+// Confirmed is what was acknowledged on the slot, Start where it began, and number which
+// slot it is: 0 when there is none.
+func (d *DB) Confirmed() (confirmed, start int64, number int) {
+	return d.slot.confirmed, d.slot.start, d.slot.number
+}
+
+// DropSlot loses the slot, as an administrator does.
+func (d *DB) DropSlot() { d.slot.number = 0 }
+
+func (d *DB) createSlot() {
+	d.slot.taken++
+	rows, ats := d.snapshot()
+	d.slot = slot{
+		number: d.slot.taken, taken: d.slot.taken, start: d.LSN, confirmed: d.LSN, exported: rows, ats: ats,
+	}
+}
+
+func (d *DB) table(oid uint32) *Table {
+	for _, t := range d.Tables {
+		if t.OID == oid {
+			return t
+		}
+	}
+	return nil
+}
+
+// Position is the position of an LSN.
+func Position(lsn int64) change.Position { return change.Position(strconv.FormatInt(lsn, 10)) }
+
+// LSN is that of a position, 0 for the empty one.
+func LSN(p change.Position) int64 {
+	n, _ := strconv.ParseInt(string(p), 10, 64)
+	return n
+}

@@ -1,0 +1,215 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// target is a table of a stream.
+type target struct {
+	id      change.TableID
+	after   int64
+	version *Version
+	places  []int
+	stopped bool
+}
+
+// Stream implements ingest.Source.
+func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest.StreamTable, sink ingest.Sink) error {
+	d := c.db
+	if err := c.hooks.Point("start stream"); err != nil {
+		return err
+	}
+	number := d.slot.number
+	if number == 0 {
+		return errors.New("replication slot is gone")
+	}
+	at := max(LSN(from), d.slot.confirmed) // what lies below is forgotten
+	next := 0
+	for next < len(d.items) && d.items[next].LSN <= at {
+		next++
+	}
+	targets := map[uint32]*target{}
+	for _, t := range tables {
+		targets[t.Source.OID] = &target{id: t.ID, after: LSN(t.After)}
+	}
+	idle := int64(0)
+	for {
+		c.tell()
+		switch {
+		case number != d.slot.number:
+			return errors.New("replication slot is gone")
+		case next < len(d.items):
+			it := d.items[next]
+			next++
+			if err := c.send(it, targets, sink); err != nil {
+				return err
+			}
+		case idle != d.LSN:
+			idle = d.LSN
+			if err := sink.Idle(Position(idle)); err != nil {
+				return err
+			}
+		}
+		told := c.acked
+		ready := func() bool {
+			return next < len(d.items) || idle != d.LSN || c.acked != told || number != d.slot.number
+		}
+		if err := c.hooks.Wait(ctx, ready); err != nil {
+			return err
+		}
+		if err := c.hooks.Point("stream"); err != nil {
+			return err
+		}
+	}
+}
+
+// hugeEvery is after how many changes of a huge transaction others may go on.
+const hugeEvery = 4
+
+func (c *Conn) send(it item, targets map[uint32]*target, sink ingest.Sink) error {
+	if err := sink.Begin(it.LSN, it.CommittedAt); err != nil {
+		return err
+	}
+	ordinal := int32(0)
+	for i := range it.Changes {
+		if it.Huge && i%hugeEvery == hugeEvery-1 {
+			if err := c.hooks.Point("stream part"); err != nil {
+				return err
+			}
+		}
+		ch := &it.Changes[i]
+		t := targets[ch.Table.OID]
+		if t == nil || t.stopped || it.LSN <= t.after {
+			continue
+		}
+		err := c.change(ch, t, it.LSN, &ordinal, sink)
+		if errors.Is(err, ingest.ErrTableStopped) {
+			t.stopped = true
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if it.aborted {
+		return sink.Abort()
+	}
+	return sink.Commit(Position(it.LSN))
+}
+
+func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ingest.Sink) error {
+	if ch.Truncate {
+		return sink.Truncate(t.id)
+	}
+	if len(ch.Version.Key) == 0 && ch.Op != change.Insert {
+		t.stopped = true
+		return sink.StopTable(t.id, "it has no key, and a row was changed", "Give it a key, then RESUME.")
+	}
+	if t.version != ch.Version {
+		s, err := sink.Evolve(t.id, ingest.SchemaChange{
+			Schema: ch.Table.Schema, Name: ch.Table.Name, Columns: columns(ch.Version), Key: ch.Version.Key,
+		})
+		if err != nil {
+			return err
+		}
+		places, ok := placesOf(ch.Version, s)
+		if !ok {
+			return fmt.Errorf("table %s: version %d does not have the columns of %d", ch.Table.Name, s.Version, ch.Version.Number)
+		}
+		t.version, t.places = ch.Version, places
+	}
+	b, err := sink.Builder(t.id)
+	if err != nil {
+		return err
+	}
+	add := func(op change.Op, r Row) {
+		b.Add(op, lsn, *ordinal)
+		*ordinal++
+		appendRow(b, t.places, r)
+	}
+	switch {
+	case ch.Op == change.Delete:
+		add(change.Delete, keyOnly(ch.Version, ch.Old))
+	case ch.Op == change.Update && keyOf(ch.Version, ch.Old) != keyOf(ch.Version, ch.New):
+		add(change.Delete, keyOnly(ch.Version, ch.Old))
+		add(change.Insert, ch.New)
+	default:
+		add(ch.Op, ch.New)
+	}
+	return nil
+}
+
+func keyOnly(v *Version, r Row) Row {
+	out := make(Row, len(r))
+	for _, i := range v.KeyIndexes() {
+		out[i] = r[i]
+	}
+	return out
+}
+
+// placesOf maps the fields of a schema to the columns of a version, which must be the same.
+func placesOf(v *Version, s *schema.Table) ([]int, bool) {
+	out := make([]int, len(s.Fields))
+	for i, f := range s.Fields {
+		out[i] = -1
+		for j, c := range v.Columns {
+			if c.AttNum == f.AttNum {
+				out[i] = j
+			}
+		}
+	}
+	seen := 0
+	for i, j := range out {
+		if j >= 0 {
+			if v.Columns[j].Type.Kind != s.Fields[i].Type.Kind {
+				return nil, false
+			}
+			seen++
+		}
+	}
+	return out, seen == len(v.Columns)
+}
+
+func newBuilder(s *schema.Table) *change.Builder {
+	return change.NewBuilder(memory.DefaultAllocator, 0, s.Version, s.Arrow())
+}
+
+// appendRow appends a row's values to the fields at their places.
+func appendRow(b *change.Builder, places []int, r Row) {
+	for i, p := range places {
+		col := b.Column(i)
+		if p < 0 || r[p] == nil {
+			col.AppendNull()
+			continue
+		}
+		switch v := r[p].(type) {
+		case bool:
+			col.(*array.BooleanBuilder).Append(v)
+		case int64:
+			if b32, ok := col.(*array.Int32Builder); ok {
+				b32.Append(int32(v))
+				continue
+			}
+			col.(*array.Int64Builder).Append(v)
+		case float64:
+			if b32, ok := col.(*array.Float32Builder); ok {
+				b32.Append(float32(v))
+				continue
+			}
+			col.(*array.Float64Builder).Append(v)
+		case string:
+			col.(*array.StringBuilder).Append(v)
+		case []byte:
+			col.(*array.BinaryBuilder).Append(v)
+		}
+	}
+}
