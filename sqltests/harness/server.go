@@ -206,6 +206,12 @@ func (s *Server) WaitDead(limit time.Duration) bool {
 	}
 }
 
+// WaitGroupDead waits until the dead server's children, which are of its process group,
+// have ended too.
+func (s *Server) WaitGroupDead(limit time.Duration) bool {
+	return Until(limit, func() bool { return syscall.Kill(-s.cmd.Process.Pid, 0) != nil })
+}
+
 // PID is the process id.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
