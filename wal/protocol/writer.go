@@ -21,18 +21,16 @@ type WriterConfig struct {
 // Writer commits groups to a log. See the package comment. Not safe for concurrent
 // use.
 type Writer struct {
+	producers
 	cfg   WriterConfig
 	state writerState
 	tail  Tail
-	out   []Effect
 
-	queue  []Item // waiting for a commit
 	flight commit // being written
 	active active
 	// cause is why the writer is poisoned.
 	cause error
 
-	publish publishing
 	sealing sealing
 	wanted  []uint64 // SealWanted not yet answered, waiting for the active segment
 	waiting []uint64 // SealWanted waiting for the seal under way
@@ -151,8 +149,6 @@ func (w *Writer) NeedsRetry() bool {
 		w.sealing.phase == sealFailed
 }
 
-func (w *Writer) emit(e Effect) { w.out = append(w.out, e) }
-
 func (w *Writer) append(items []Item) {
 	if err := w.Refuses(); err != nil {
 		for _, it := range items {
@@ -236,9 +232,7 @@ func (w *Writer) commit() {
 		w.flight.ids = append(w.flight.ids, w.queue[n].ID)
 		w.flight.groups = append(w.flight.groups, Placed{Seq: w.tail.Seq, Group: g})
 	}
-	rest := copy(w.queue, w.queue[n:])
-	clear(w.queue[rest:])
-	w.queue = w.queue[:rest]
+	w.takeQueue(n)
 	a.keep(data, w.cfg.CommitBytes)
 	w.state = writing
 	w.emit(Write{Seq: w.tail.Seq, Start: start, Data: data})
@@ -307,14 +301,6 @@ func (w *Writer) poison(err error, ids []uint64) {
 	}
 	w.failQueue(cause)
 	w.emit(Inspect{Seq: w.tail.Seq, End: w.active.durable})
-}
-
-func (w *Writer) failQueue(err error) {
-	for _, it := range w.queue {
-		w.emit(Failed{ID: it.ID, Err: err})
-	}
-	clear(w.queue)
-	w.queue = w.queue[:0]
 }
 
 func (w *Writer) retry() {

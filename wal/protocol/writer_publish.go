@@ -2,6 +2,41 @@ package protocol
 
 import "fmt"
 
+// producers is what a writer owes to those who append: an answer for each group, and
+// before it the catalog's.
+type producers struct {
+	out     []Effect
+	queue   []Item // waiting for a commit
+	publish publishing
+}
+
+func (w *producers) emit(e Effect) { w.out = append(w.out, e) }
+
+func (w *producers) failQueue(err error) {
+	for _, it := range w.queue {
+		w.emit(Failed{ID: it.ID, Err: err})
+	}
+	clear(w.queue)
+	w.queue = w.queue[:0]
+}
+
+func (w *producers) answer(ids []uint64, err error) {
+	for _, id := range ids {
+		if err != nil {
+			w.emit(Failed{ID: id, Err: err})
+		} else {
+			w.emit(Done{ID: id})
+		}
+	}
+}
+
+// takeQueue takes the first n of what waits.
+func (w *producers) takeQueue(n int) {
+	rest := copy(w.queue, w.queue[n:])
+	clear(w.queue[rest:])
+	w.queue = w.queue[:rest]
+}
+
 // publishing is the groups past their commit point that the catalog has not.
 type publishing struct {
 	pending  commit // not handed over
@@ -18,7 +53,7 @@ func (p *publishing) add(c commit) {
 	p.pending.groups = append(p.pending.groups, c.groups...)
 }
 
-func (w *Writer) advancePublish() {
+func (w *producers) advancePublish() {
 	p := &w.publish
 	switch {
 	case p.underway:
@@ -31,7 +66,7 @@ func (w *Writer) advancePublish() {
 	}
 }
 
-func (w *Writer) published(err error) {
+func (w *producers) published(err error) {
 	p := &w.publish
 	p.underway = false
 	if err != nil {

@@ -149,13 +149,3 @@ func (w *Writer) answerSeals() {
 	}
 	w.wanted = w.wanted[:0]
 }
-
-func (w *Writer) answer(ids []uint64, err error) {
-	for _, id := range ids {
-		if err != nil {
-			w.emit(Failed{ID: id, Err: err})
-		} else {
-			w.emit(Done{ID: id})
-		}
-	}
-}
