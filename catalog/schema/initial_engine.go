@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ func engineValue(t Type, text string) string {
 	case Date:
 		return as("DATE '1970-01-01' + CAST(" + text + " AS INTEGER)")
 	case Time:
-		return as("TIME '00:00:00' + to_microseconds(CAST(" + text + " AS BIGINT))")
+		return as(engineText(timeText(text)))
 	case Timestamp:
 		return as("make_timestamp(CAST(" + text + " AS BIGINT))")
 	case TimestampTZ:
@@ -38,6 +39,16 @@ func engineValue(t Type, text string) string {
 		return as(engineList(*t.Elem, text))
 	}
 	return as(engineText(text))
+}
+
+// timeText is a time of day, which may be 24:00.
+func timeText(micros string) string {
+	n, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil {
+		return micros // checked when it came in
+	}
+	seconds := n / 1_000_000
+	return fmt.Sprintf("%02d:%02d:%02d.%06d", seconds/3600, seconds/60%60, seconds%60, n%1_000_000)
 }
 
 func engineList(elem Type, text string) string {

@@ -38,7 +38,7 @@ func benchLake(b *testing.B) Relation {
 	defer conn.Close()
 	rel := Relation{
 		Name: "T 1", Key: []string{"id"}, LakeRows: benchFiles * benchFileRows,
-		Columns: []Column{{"id", 1, "BIGINT"}, {"status", 2, "VARCHAR"}, {"amount", 3, "DOUBLE"}, {"qty", 4, "INTEGER"}},
+		Columns: []Column{{Name: "id", FieldID: 1, EngineType: "BIGINT"}, {Name: "status", FieldID: 2, EngineType: "VARCHAR"}, {Name: "amount", FieldID: 3, EngineType: "DOUBLE"}, {Name: "qty", FieldID: 4, EngineType: "INTEGER"}},
 	}
 	dir := b.TempDir()
 	for i := range benchFiles {
@@ -174,7 +174,7 @@ func BenchmarkOverhead(b *testing.B) {
 func BenchmarkExtend(b *testing.B) {
 	log := &memorySlices{recs: map[uint64]arrow.RecordBatch{}}
 	p := newTestPool(b, PoolConfig{InProcess: true}, log)
-	rel := Relation{Name: "T 1", Key: []string{"id"}, Columns: []Column{{"id", 1, "BIGINT"}, {"status", 2, "VARCHAR"}}}
+	rel := Relation{Name: "T 1", Key: []string{"id"}, Columns: []Column{{Name: "id", FieldID: 1, EngineType: "BIGINT"}, {Name: "status", FieldID: 2, EngineType: "VARCHAR"}}}
 	rel.Live = benchLive(log, 1_000_000, 0, benchFiles*benchFileRows)
 	small := log.recs[1].NewSlice(0, 10)
 	plan := &Plan{SQL: `SELECT status FROM "T 1" t WHERE id = 5`, Output: rowsOutput(1)}

@@ -13,7 +13,7 @@ func TestDeletedPositions(t *testing.T) {
 	for _, n := range []int{1, deletedFilesMax, deletedFilesMax + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			dir := t.TempDir()
-			rel := Relation{Name: "R", Columns: []Column{{"id", 1, "BIGINT"}}}
+			rel := Relation{Name: "R", Columns: []Column{{Name: "id", FieldID: 1, EngineType: "BIGINT"}}}
 			var first, second []place
 			for i := range n {
 				f := lakeFile(t, filepath.Join(dir, fmt.Sprintf("%d.parquet", i)), []row{{id: int64(3 * i)}, {id: int64(3*i + 1)}, {id: int64(3*i + 2)}})

@@ -89,7 +89,7 @@ func TestLogOnDisk(t *testing.T) {
 	p := newTestPool(t, PoolConfig{}, nil)
 	for n := 1; n <= len(h.live); n++ {
 		rel := Relation{Name: "R", Key: h.key, Columns: []Column{
-			{"id", 1, "BIGINT"}, {"part", 2, "VARCHAR"}, {"name", 3, "VARCHAR"}, {"note", 4, "VARCHAR"},
+			{Name: "id", FieldID: 1, EngineType: "BIGINT"}, {Name: "part", FieldID: 2, EngineType: "VARCHAR"}, {Name: "name", FieldID: 3, EngineType: "VARCHAR"}, {Name: "note", FieldID: 4, EngineType: "VARCHAR"},
 		}}
 		rel.Live = &Live{Dir: dir, Pipeline: 1, Table: 9, Slices: h.live[:n], Fields: liveFields}
 		plan := &Plan{SQL: `SELECT t.id::VARCHAR, t.part, t.name, t.note FROM "R" t`, Relations: []Relation{rel}, Output: rowsOutput(4)}
@@ -102,7 +102,7 @@ func TestLogOnDisk(t *testing.T) {
 	gone := h.live[0]
 	gone.Seq = 77
 	rel := Relation{
-		Name: "R", Key: h.key, Columns: []Column{{"id", 1, "BIGINT"}},
+		Name: "R", Key: h.key, Columns: []Column{{Name: "id", FieldID: 1, EngineType: "BIGINT"}},
 		Live: &Live{Dir: dir, Table: 9, Slices: []LiveSlice{gone}, Fields: liveFields},
 	}
 	_, err = run(ctx, p, &Plan{SQL: `SELECT id::VARCHAR FROM "R" t`, Relations: []Relation{rel}, Output: rowsOutput(1)})

@@ -61,6 +61,9 @@ type Column struct {
 	FieldID int32
 	// EngineType is the engine's type name ("BIGINT", "DECIMAL(10,2)", "VARCHAR[]").
 	EngineType string
+	// Initial is the engine's expression, of EngineType, for what rows older than the
+	// column have in it: files and slices without its field id; "" for NULL.
+	Initial string
 }
 
 // File is a data file of the pinned snapshot.

@@ -288,7 +288,7 @@ func TestDescribe(t *testing.T) {
 	p := newTestPool(t, PoolConfig{InProcess: true}, nil)
 	plan := &Plan{
 		SQL:       `SELECT t.*, CAST($1 AS DATE) d FROM "R 0" t`,
-		Relations: []Relation{{Name: "R 0", Columns: []Column{{"id", 1, "BIGINT"}, {"Ü", 2, "DECIMAL(10,2)[]"}}}},
+		Relations: []Relation{{Name: "R 0", Columns: []Column{{Name: "id", FieldID: 1, EngineType: "BIGINT"}, {Name: "Ü", FieldID: 2, EngineType: "DECIMAL(10,2)[]"}}}},
 	}
 	for range 2 {
 		d, err := p.Describe(context.Background(), plan)

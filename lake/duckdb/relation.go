@@ -122,16 +122,25 @@ func scanFiles(r *Relation, files []File) string {
 		rows += f.Rows
 	}
 	fields := make([]string, 0, len(r.Columns)+1)
-	add := func(id int32, engineType string) {
-		fields = append(fields, fmt.Sprintf("%d:{name:'%s',type:%s,default_value:NULL}", id, fieldName(id),
-			quoteText(engineType)))
+	add := func(id int32, engineType, initial string) {
+		fields = append(fields, fmt.Sprintf("%d:{name:'%s',type:%s,default_value:%s}", id, fieldName(id),
+			quoteText(engineType), initial))
 	}
 	for _, c := range r.Columns {
-		add(c.FieldID, c.EngineType)
+		add(c.FieldID, c.EngineType, defaultValue(c))
 	}
-	add(schema.TokenFieldID, "BIGINT")
+	add(schema.TokenFieldID, "BIGINT", "NULL")
 	return fmt.Sprintf("read_parquet([%s], explicit_cardinality=%d, schema=MAP {%s})",
 		strings.Join(paths, ","), max(1, rows), strings.Join(fields, ","))
+}
+
+// defaultValue is a column's initial value as a scan wants it: all of a scan are of one
+// type, and it casts each to its column's.
+func defaultValue(c Column) string {
+	if c.Initial == "" || c.Initial == "NULL" {
+		return "NULL"
+	}
+	return "CAST(" + c.Initial + " AS VARCHAR)"
 }
 
 func scanDeletes(r *Relation, files []File) string {

@@ -78,11 +78,14 @@ func winnersBranch(r *Relation, g liveGroup, deletes bool) string {
 }
 
 // winnerColumns is the select list over a group; columns that its schema version does
-// not have are null (D2).
+// not have have their initial value (D2).
 func winnerColumns(r *Relation, g liveGroup) string {
 	columns := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
 		value := "NULL"
+		if c.Initial != "" {
+			value = c.Initial
+		}
 		if at := g.columns[i]; at >= 0 {
 			value = systemColumn(at)
 		}

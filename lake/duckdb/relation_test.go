@@ -221,7 +221,7 @@ func (h *history) fold(n int) []string {
 // compact builds the lakes, one slice a file, old rows deleted by position.
 func (h *history) compact(t testing.TB, dir string) {
 	rel := Relation{Name: "T 1", Key: h.key, Columns: []Column{
-		{"id", 1, "BIGINT"}, {"part", 2, "VARCHAR"}, {"name", 3, "VARCHAR"}, {"note", 4, "VARCHAR"},
+		{Name: "id", FieldID: 1, EngineType: "BIGINT"}, {Name: "part", FieldID: 2, EngineType: "VARCHAR"}, {Name: "name", FieldID: 3, EngineType: "VARCHAR"}, {Name: "note", FieldID: 4, EngineType: "VARCHAR"},
 	}}
 	at := map[string]place{}
 	newest := map[string]row{}
@@ -404,7 +404,7 @@ func TestAppendOnly(t *testing.T) {
 	}
 	dir := t.TempDir()
 	rel := Relation{
-		Name: "R", Columns: []Column{{"name", 3, "VARCHAR"}},
+		Name: "R", Columns: []Column{{Name: "name", FieldID: 3, EngineType: "VARCHAR"}},
 		Files: []File{lakeFile(t, filepath.Join(dir, "it's.parquet"), []row{{id: 7, name: "lake"}, {id: 7, name: "same"}})},
 	}
 	rel.Live = &Live{Dir: "d", Table: 2, Slices: h.live, Fields: liveFields}
@@ -436,7 +436,7 @@ func TestWithPosition(t *testing.T) {
 	deleteFile(t, filepath.Join(dir, "d.parquet"), []place{{a.Path, 1}})
 	a.HasDeletes = true
 	rel := Relation{
-		Name: "R", Columns: []Column{{"id", 1, "BIGINT"}}, Files: []File{a}, WithPosition: true,
+		Name: "R", Columns: []Column{{Name: "id", FieldID: 1, EngineType: "BIGINT"}}, Files: []File{a}, WithPosition: true,
 		PositionDeletes: []string{filepath.Join(dir, "d.parquet")},
 	}
 	p := newTestPool(t, PoolConfig{InProcess: true}, nil)
@@ -460,7 +460,7 @@ func TestAllowedDirs(t *testing.T) {
 		deleteFile(t, filepath.Join(sub, "d.parquet"), []place{{f.Path, 0}})
 		f.HasDeletes = true
 		rel := Relation{
-			Name: "R", Columns: []Column{{"id", 1, "BIGINT"}}, Files: []File{f},
+			Name: "R", Columns: []Column{{Name: "id", FieldID: 1, EngineType: "BIGINT"}}, Files: []File{f},
 			PositionDeletes: []string{filepath.Join(sub, "d.parquet")},
 		}
 		got, err := run(context.Background(), p, &Plan{SQL: `SELECT id::VARCHAR FROM "R" r`, Relations: []Relation{rel}, Output: rowsOutput(1)})
@@ -515,7 +515,7 @@ func TestLakeTypes(t *testing.T) {
 			f := withID(arrow.Field{Name: "v", Type: c.typ, Nullable: true}, 9)
 			path := filepath.Join(t.TempDir(), fmt.Sprintf("%d.parquet", i))
 			writeParquet(t, path, array.NewRecordBatch(arrow.NewSchema([]arrow.Field{f}, nil), []arrow.Array{a}, 2))
-			rel := Relation{Name: "R", Columns: []Column{{"v", 9, c.engine}, {"added", 10, "BIGINT[]"}}, Files: []File{{Path: path, Rows: 2}}}
+			rel := Relation{Name: "R", Columns: []Column{{Name: "v", FieldID: 9, EngineType: c.engine}, {Name: "added", FieldID: 10, EngineType: "BIGINT[]"}}, Files: []File{{Path: path, Rows: 2}}}
 			plan := &Plan{SQL: `SELECT v::VARCHAR, replace(typeof(v), 'FLOAT', 'REAL'), added::VARCHAR FROM "R" r`, Relations: []Relation{rel}, Output: rowsOutput(3)}
 			got := mustRun(t, p, plan)
 			if got[0] != c.want+"|"+c.engine+"|∅" || got[1] != "∅|"+c.engine+"|∅" {
