@@ -64,6 +64,10 @@ type FS struct {
 		down    bool
 		count   int
 		space   int64 // left; negative: no limit
+		// version grows with each change of what is durable.
+		version uint64
+		// lose makes the next Sync fail.
+		lose bool
 	}
 	// Fail is asked before each operation; an error makes it fail. Set before use.
 	Fail func(Op) error
@@ -105,6 +109,13 @@ func (f *FS) SetSpace(n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.mu.space = n
+}
+
+// LoseSync makes the next Sync of a file fail and drop what it should have written.
+func (f *FS) LoseSync() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.lose = true
 }
 
 // Ops is how many operations there were.
@@ -369,6 +380,7 @@ func (f *FS) SyncDir(dir string) error {
 		}
 	}
 	f.mu.pending = rest
+	f.mu.version++
 	return nil
 }
 

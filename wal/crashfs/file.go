@@ -3,6 +3,7 @@ package crashfs
 import (
 	"io"
 	"io/fs"
+	"syscall"
 
 	"github.com/skipprd/skipprd/wal"
 )
@@ -93,7 +94,12 @@ func (f *file) Sync() error {
 	if f.fs.mu.down {
 		return ErrCrashed
 	}
-	if err := f.startLocked(OpSync); err != nil {
+	err := f.startLocked(OpSync)
+	if f.fs.mu.lose && err == nil {
+		f.fs.mu.lose = false
+		err = &fs.PathError{Op: "sync", Path: f.name, Err: syscall.EIO}
+	}
+	if err != nil {
 		if f.fs.mu.down {
 			return err
 		}
@@ -117,6 +123,7 @@ func (f *file) Sync() error {
 		}
 	}
 	clear(n.dirty)
+	f.fs.mu.version++
 	return nil
 }
 
