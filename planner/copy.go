@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
 // copyOptions are the options of COPY TO.
@@ -185,7 +186,12 @@ func (s *session) copyOut(ctx context.Context, q *queryStatement, o *copyOptions
 	out := s.output(o.kind, q.columns, nil)
 	out.Copy = opts
 	s.tx.queried = true
-	rows, frame, err := s.start(ctx, q.analysis, nil, out)
+	var rows Rows
+	var frame *duckdb.Frame
+	err := q.pinned(func(a *pgsql.Analysis) (err error) {
+		rows, frame, err = s.start(ctx, a, nil, out)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
 // cursor is an open cursor of DECLARE. It only goes forward; its plan is pinned when
@@ -107,9 +108,13 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	}
 	p := d.query.portal(params, nil)
 	s.tx.queried = true
-	snap, release := s.snapshot()
-	defer release()
-	plan, err := s.plan(ctx, snap, p.analysis, params, s.output(duckdb.OutputRows, p.columns, nil))
+	var plan *planned
+	err := d.query.pinned(func(a *pgsql.Analysis) (err error) {
+		snap, release := s.snapshot()
+		defer release()
+		plan, err = s.plan(ctx, snap, a, params, s.output(duckdb.OutputRows, p.columns, nil))
+		return err
+	})
 	if err != nil {
 		return clientError(ctx, err)
 	}

@@ -154,7 +154,17 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 	if err := e.query.refresh(); err != nil {
 		return nil, err
 	}
-	a := e.query.analysis
+	var out *result
+	err := e.query.pinned(func(a *pgsql.Analysis) (err error) {
+		out, err = s.explainAnalysis(ctx, e, a, params)
+		return err
+	})
+	return out, err
+}
+
+func (s *session) explainAnalysis(ctx context.Context, e *explainStatement, a *pgsql.Analysis, params []*string) (*result,
+	error,
+) {
 	snap, release := s.snapshot()
 	defer release()
 	out := duckdb.Output{Kind: duckdb.OutputRows, Format: s.format(), Columns: []duckdb.OutputColumn{

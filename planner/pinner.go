@@ -14,6 +14,10 @@ import (
 	"github.com/skipprd/skipprd/wal/protocol"
 )
 
+// ErrSchemaMoved means that a table got another schema version between the look at its
+// columns and the pin: the query must look at them again.
+var ErrSchemaMoved = errors.New("schema has moved on")
+
 // Pinner makes pins: what queries read of tables at one moment of the catalog, which
 // gives the lake's snapshot and the live slices of each table together (P1). It knows
 // no SQL. Safe for concurrent use.
@@ -43,8 +47,7 @@ type TableUse struct {
 func WholeTable(t *catalog.Table) TableUse {
 	u := TableUse{Table: t.ID, Name: t.Schema + "." + t.Name}
 	for _, f := range t.Current.Fields {
-		c := duckdb.Column{Name: f.Name, FieldID: f.ID, EngineType: schema.EngineType(f.Type)}
-		u.Columns = append(u.Columns, c)
+		u.Columns = append(u.Columns, duckdb.Column{Name: f.Name, FieldID: f.ID, EngineType: schema.EngineType(f.Type)})
 	}
 	for _, f := range t.Current.KeyFields() {
 		u.Key = append(u.Key, f.Name)
@@ -121,13 +124,45 @@ func (p *Pinner) relation(ctx context.Context, snap *catalog.Snapshot, u *TableU
 	if err := readable(t); err != nil {
 		return duckdb.Relation{}, pinned{}, err
 	}
-	r := duckdb.Relation{Name: u.Name, Columns: u.Columns, Key: u.Key, KeyPredicate: u.KeyPredicate}
+	columns, err := columnsNow(t.Current, u)
+	if err != nil {
+		return duckdb.Relation{}, pinned{}, fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, err)
+	}
+	r := duckdb.Relation{Name: u.Name, Columns: columns, Key: u.Key, KeyPredicate: u.KeyPredicate}
 	facts := pinned{name: t.Schema + "." + t.Name, pipeline: t.Pipeline, predicate: u.KeyPredicate}
 	if err := p.live(snap, t, &r, &facts); err != nil {
 		return r, facts, err
 	}
 	p.hold(h, snap.LakeState(t.ID))
 	return r, facts, p.files(ctx, snap, t, u, &r, &facts)
+}
+
+// columnsNow are the columns of a use in the schema version of the pin, with what rows
+// older than each have in it. It wraps ErrSchemaMoved when the use was made of a version
+// that this one cannot answer for.
+func columnsNow(now *schema.Table, u *TableUse) ([]duckdb.Column, error) {
+	out := slices.Clone(u.Columns)
+	key := make([]int32, 0, len(u.Key))
+	for i := range out {
+		c := &out[i]
+		f, ok := now.Field(c.FieldID)
+		if !ok || schema.EngineType(f.Type) != c.EngineType {
+			return nil, fmt.Errorf("column %q of schema version %d: %w", c.Name, now.Version, ErrSchemaMoved)
+		}
+		if f.Initial != nil {
+			c.Initial = schema.EngineInitial(f)
+		}
+	}
+	for _, name := range u.Key {
+		i := slices.IndexFunc(out, func(c duckdb.Column) bool { return c.Name == name })
+		if i >= 0 {
+			key = append(key, out[i].FieldID)
+		}
+	}
+	if !slices.Equal(key, now.Key) {
+		return nil, fmt.Errorf("key of schema version %d: %w", now.Version, ErrSchemaMoved)
+	}
+	return out, nil
 }
 
 // live adds the log's side: the table's slices that are not in the lake.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -97,7 +98,7 @@ func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, 
 
 func (q *queryStatement) portal(params []*string, formats []int16) *queryPortal {
 	return &queryPortal{
-		session: q.session, analysis: q.analysis, columns: q.columns, params: params,
+		session: q.session, query: q, columns: q.columns, params: params,
 		formats: slices.Clone(formats),
 	}
 }
@@ -111,17 +112,38 @@ func (q *queryStatement) refresh() error {
 	if version == q.catalog && s.values.Version() == q.settings {
 		return nil
 	}
-	before := q.columns
+	before := *q
 	if err := q.analyze(q.analysis.Params); err != nil {
 		return err
 	}
-	same := slices.EqualFunc(before, q.columns, func(a, b pgwire.Column) bool {
+	same := slices.EqualFunc(before.columns, q.columns, func(a, b pgwire.Column) bool {
 		return a.Name == b.Name && a.TypeOID == b.TypeOID && a.TypMod == b.TypMod
 	})
 	if !same {
+		*q = before // the client knows its columns, and no others: the next time is no better
 		return pgerr.New(codes.FeatureNotSupported, "cached plan must not change result type")
 	}
 	return nil
+}
+
+// analysesMax is how often a query is analysed anew because a table's schema has moved on
+// between the look at its columns and the pin.
+const analysesMax = 3
+
+// pinned runs f, which pins, with the analysis; anew with another one when the schema of
+// a table has moved on since.
+func (q *queryStatement) pinned(f func(*pgsql.Analysis) error) error {
+	for range analysesMax {
+		err := f(q.analysis)
+		if !errors.Is(err, ErrSchemaMoved) {
+			return err
+		}
+		if err := q.refresh(); err != nil {
+			return err
+		}
+	}
+	return pgerr.New(codes.SerializationFailure, "the schema of a table changed while the query was planned").
+		WithHint("Run the query again.")
 }
 
 // decodeParams turns wire values into the engine's texts.

@@ -105,11 +105,11 @@ func runPlan(ctx context.Context, r Runner, plan *duckdb.Plan) (Rows, *duckdb.Fr
 // queryPortal is a bound query, run on its first Execute. Its stream stays open
 // while it is suspended.
 type queryPortal struct {
-	session  *session
-	analysis *pgsql.Analysis
-	columns  []pgwire.Column
-	params   []*string
-	formats  []int16
+	session *session
+	query   *queryStatement
+	columns []pgwire.Column
+	params  []*string
+	formats []int16
 
 	rows    Rows
 	started bool
@@ -174,12 +174,16 @@ func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (i
 
 func (p *queryPortal) begin(ctx context.Context) error {
 	s := p.session
-	a, err := s.act(ctx, p.analysis)
-	if err != nil {
-		return err
-	}
 	s.tx.queried = true
-	rows, frame, err := s.start(ctx, a, p.params, s.output(duckdb.OutputRows, p.columns, p.formats))
+	var rows Rows
+	var frame *duckdb.Frame
+	err := p.query.pinned(func(a *pgsql.Analysis) (err error) {
+		if a, err = s.act(ctx, a); err != nil {
+			return err
+		}
+		rows, frame, err = s.start(ctx, a, p.params, s.output(duckdb.OutputRows, p.columns, p.formats))
+		return err
+	})
 	if err != nil {
 		return err
 	}
