@@ -151,6 +151,7 @@ func (f *FS) Crash(r *rand.Rand, keep float64) *FS {
 	}
 	out := New()
 	out.SkipSync, out.SkipSyncDir = f.SkipSync, f.SkipSyncDir
+	out.mu.version = f.mu.version + 1
 	survivors := map[*inode]*inode{}
 	for _, name := range sortedNames(f.mu.durable) {
 		ino := f.mu.durable[name]
@@ -171,6 +172,7 @@ func (f *FS) Kill() *FS {
 	f.mu.down = true
 	out := New()
 	out.SkipSync, out.SkipSyncDir = f.SkipSync, f.SkipSyncDir
+	out.mu.version = f.mu.version + 1
 	out.mu.names, out.mu.durable, out.mu.pending = f.mu.names, f.mu.durable, f.mu.pending
 	out.mu.space = f.mu.space
 	return out
