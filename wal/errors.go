@@ -18,6 +18,11 @@ var (
 	ErrActive = protocol.ErrActive
 	// ErrBehind says that the catalog knows groups which the log lost.
 	ErrBehind = protocol.ErrBehind
+	// ErrFenced says that another host has taken the log over; this one is closed for
+	// good. What was not acknowledged may be in the log.
+	ErrFenced = protocol.ErrFenced
+	// ErrHeld says that a segment cannot be reclaimed before an earlier one.
+	ErrHeld = protocol.ErrHeld
 	// ErrClosed says that the log is closed. What was appended is not committed.
 	ErrClosed = errors.New("log is closed")
 	// ErrFull says that there is no space for another segment. Nothing was written;

@@ -12,4 +12,10 @@ var (
 	ErrBehind = errors.New("log is behind its catalog")
 	// ErrActive says that a segment is still being written.
 	ErrActive = errors.New("segment is not sealed")
+	// ErrFenced says that another host writes this log now. What was not acknowledged
+	// may be in the log or not; its successor knows.
+	ErrFenced = errors.New("log was taken over by another host")
+	// ErrHeld says that a segment stays because one before it does: a log on an object
+	// store is reclaimed from its beginning.
+	ErrHeld = errors.New("an earlier segment is still needed")
 )

@@ -12,8 +12,12 @@ type Event interface{ event() }
 type (
 	// Start is the first event of any machine.
 	Start struct{}
-	// Append asks to commit groups. Answered by Done or Failed for each.
-	Append struct{ Items []Item }
+	// Append asks to commit groups. Answered by Done or Failed for each. Nanos is the
+	// wall clock, for the headers of an object store's bodies.
+	Append struct {
+		Items []Item
+		Nanos int64
+	}
 	// SealWanted asks to seal the active segment once what was appended before is
 	// durable. Answered by Done or Failed.
 	SealWanted struct{ ID uint64 }
