@@ -28,6 +28,12 @@ type Deps struct {
 	// Failpoints are hit before and after each Update, with no lock held; nil: none. An
 	// error of theirs is for a process that ends there.
 	Failpoints env.Failpoints
+	// Backup keeps what the logs and the lake do not tell; nil: nothing does, and a lost
+	// store is lost.
+	Backup BackupStore
+	// Orphans says what is left of an earlier catalog, "" if nothing: asked when the
+	// store is new and there is no backup. nil: nothing is.
+	Orphans func() (string, error)
 	// Getenv and ReadFile give access to secrets kept outside; nil: none.
 	Getenv   func(name string) string
 	ReadFile func(path string) ([]byte, error)
@@ -39,6 +45,8 @@ type Catalog struct {
 	deps  Deps
 	aead  cipher.AEAD
 	cache *liveCache
+	// backups has the images written.
+	backups backups
 
 	// mu serialises commits. The one mutex of ours that is held across I/O: it spans
 	// the key-value batch.
@@ -46,6 +54,10 @@ type Catalog struct {
 		sync.Mutex
 		err error // why nothing can be committed any more
 		hot map[change.PipelineID]*hotRows
+		// images is the number of the newest image made.
+		images uint64
+		// replaying are the pipelines under Replay.
+		replaying map[change.PipelineID]bool
 	}
 	// view is what snapshots see. Held for moments, never across I/O. Locked after mu.
 	view struct {
@@ -60,8 +72,9 @@ type Catalog struct {
 var _ wal.Publisher = (*Catalog)(nil)
 
 // Open opens the catalog in store, making it if the store has none: then with the role
-// postgres (superuser, may log in, no password) and the schema public. It wraps
-// ErrFormat, ErrKey or ErrCorrupt. The store stays the caller's, to close after Close.
+// postgres (superuser, may log in, no password) and the schema public, or, when there is
+// a backup, as that has it; see Snapshot.Rebuilding. It wraps ErrFormat, ErrKey,
+// ErrCorrupt or ErrNoBackup. The store stays the caller's, to close after Close.
 func Open(ctx context.Context, store kv.Store, deps Deps) (*Catalog, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
@@ -79,6 +92,11 @@ func Open(ctx context.Context, store kv.Store, deps Deps) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
+	if created {
+		if created, err = c.begin(); err != nil {
+			return nil, fmt.Errorf("open catalog: %w", err)
+		}
+	}
 	if c.view.facts, err = loadFacts(store); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
@@ -91,7 +109,31 @@ func Open(ctx context.Context, store kv.Store, deps Deps) (*Catalog, error) {
 	if err := c.verifyKey(); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
+	if err := c.Backup(ctx); err != nil {
+		// A full disk must not keep the server from making space; the next one counts.
+		c.deps.Log.Warn("catalog not backed up", env.KeyError, err)
+	}
 	return c, nil
+}
+
+// begin fills a new store from the backup. created says that there is none and that the
+// catalog is the first.
+func (c *Catalog) begin() (created bool, err error) {
+	restored, err := c.restore()
+	if err != nil || restored {
+		return false, err
+	}
+	if c.deps.Orphans == nil {
+		return true, nil
+	}
+	left, err := c.deps.Orphans()
+	if err != nil {
+		return false, fmt.Errorf("look for data of an earlier catalog: %w", err)
+	}
+	if left != "" {
+		return false, fmt.Errorf("%w: %s", ErrNoBackup, left)
+	}
+	return true, nil
 }
 
 // bootstrap writes what a new catalog has.
@@ -172,6 +214,9 @@ func (c *Catalog) update(fn func(*Txn) error) error {
 	}
 	if !txn.dirty {
 		return nil
+	}
+	if err := c.backUpLocked(txn); err != nil {
+		return err
 	}
 	c.holdView()
 	err := txn.batch.Commit(true)

@@ -47,6 +47,9 @@ func (t *Txn) PlanCompaction(c *Compaction) error {
 	if err != nil {
 		return err
 	}
+	if t.rebuilding(tbl.Pipeline) {
+		return fmt.Errorf("plan compaction %s: %w", c.ID, ErrRebuilding)
+	}
 	if acked, err := t.acked(c.ID); err != nil || acked {
 		return errors.Join(err, fmt.Errorf("plan compaction %s: %w", c.ID, ErrCompactionAcked))
 	}

@@ -38,6 +38,12 @@ var (
 	ErrFormat = errors.New("unknown catalog format")
 	// ErrCorrupt means that a stored fact cannot be decoded.
 	ErrCorrupt = errors.New("corrupt catalog row")
+	// ErrRebuilding means that a lost catalog has not yet all that the pipeline's log and
+	// lake hold: see Catalog.Replay.
+	ErrRebuilding = errors.New("catalog is being rebuilt")
+	// ErrNoBackup means that the store is new, that there is data of an earlier one, and
+	// no backup that says what it is.
+	ErrNoBackup = errors.New("catalog is lost and so is its backup")
 	// ErrClosed means that the catalog was closed.
 	ErrClosed = errors.New("catalog is closed")
 	// ErrBroken means that an earlier commit had an unknown outcome: close the catalog and

@@ -34,6 +34,8 @@ type facts struct {
 	planned        map[string]*Compaction // by id
 	pending        map[change.PipelineID]PendingTxn
 	counters       map[string]uint64
+	rebuilding     map[change.PipelineID]rebuildRow
+	restored       bool                  // from a backup, and not all rebuilt
 	order          atomic.Pointer[order] // made when asked for
 }
 
@@ -65,6 +67,7 @@ func emptyFacts() *facts {
 		roles: map[string]*Role{}, schemas: map[string]*Schema{}, settings: map[string]string{},
 		lakes: map[change.TableID]lakeRow{}, planned: map[string]*Compaction{},
 		counters: map[string]uint64{}, pending: map[change.PipelineID]PendingTxn{},
+		rebuilding: map[change.PipelineID]rebuildRow{},
 	}
 }
 
@@ -75,6 +78,7 @@ func (f *facts) share() *facts {
 		tables: f.tables, tableByName: f.tableByName, connections: f.connections,
 		secrets: f.secrets, roles: f.roles, schemas: f.schemas, settings: f.settings,
 		lakes: f.lakes, planned: f.planned, counters: f.counters, pending: f.pending,
+		rebuilding: f.rebuilding, restored: f.restored,
 	}
 	c.order.Store(f.order.Load())
 	return c
@@ -112,6 +116,7 @@ func loadFacts(r kv.Reader) (*facts, error) {
 		load   func(key, row []byte) error
 	}{
 		{prefixCounter, f.loadCounter},
+		{prefixRebuild, f.loadRebuild},
 		{prefixPipeline, f.loadPipeline},
 		{prefixTable, f.loadTable},
 		{prefixPlan, f.loadPlan},

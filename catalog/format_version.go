@@ -24,14 +24,18 @@ func checkFormat(store kv.Store) (created bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read catalog format: %w", err)
 	}
+	return false, checkFormatRow(row)
+}
+
+func checkFormatRow(row []byte) error {
 	if len(row) != 1 {
-		return false, fmt.Errorf("catalog format: %w", ErrCorrupt)
+		return fmt.Errorf("catalog format: %w", ErrCorrupt)
 	}
 	if row[0] < formatVersionOldest || row[0] > formatVersion {
-		return false, fmt.Errorf("catalog format %d, this program reads %d to %d: %w",
+		return fmt.Errorf("catalog format %d, this program reads %d to %d: %w",
 			row[0], formatVersionOldest, formatVersion, ErrFormat)
 	}
-	return false, nil
+	return nil
 }
 
 func writeFormat(b kv.Batch) error { return b.Set([]byte{prefixFormat}, []byte{formatVersion}) }

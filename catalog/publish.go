@@ -43,6 +43,9 @@ type publication struct {
 func (c *Catalog) Published(_ context.Context, pipeline change.PipelineID) (segment.Seq, uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.mayPublishLocked(pipeline); err != nil {
+		return 0, 0, err
+	}
 	h, err := c.hotLocked(pipeline)
 	if err != nil {
 		return 0, 0, err

@@ -77,6 +77,11 @@ func (c *Catalog) verifyKey() error {
 	if err != nil {
 		return fmt.Errorf("key check: %w", err)
 	}
+	return c.checkKeyRow(row)
+}
+
+// checkKeyRow says whether the catalog's key is the one that sealed row.
+func (c *Catalog) checkKeyRow(row []byte) error {
 	plain, err := c.Unseal(row)
 	if err != nil || string(plain) != keyCheck {
 		return fmt.Errorf("the catalog was made with another secret key: %w", ErrKey)

@@ -37,6 +37,8 @@ type Txn struct {
 	dirty bool // something was written
 	// dropped: a table was deleted.
 	dropped bool
+	// defines: something was written that a backup must have before it is committed.
+	defines bool
 	// publication is the Publish that this is part of, which owns the pipeline's segment
 	// row in use; nil if it is none.
 	publication *publication
@@ -54,7 +56,7 @@ type segmentID struct {
 // ownedMaps says which maps of facts are the transaction's own.
 type ownedMaps struct {
 	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, schemas, settings,
-	lakes, planned, counters, pending bool
+	lakes, planned, counters, pending, rebuilding bool
 }
 
 func (c *Catalog) newTxnLocked() *Txn {
@@ -114,17 +116,23 @@ func (t *Txn) setJSON(key []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	t.dirty = true
+	t.wrote(key)
 	return t.batch.Set(key, row)
 }
 
-func (t *Txn) delete(key []byte) error {
+// wrote notes that a key is written.
+func (t *Txn) wrote(key []byte) {
 	t.dirty = true
+	t.defines = t.defines || isDefinition(key)
+}
+
+func (t *Txn) delete(key []byte) error {
+	t.wrote(key)
 	return t.batch.Delete(key)
 }
 
 func (t *Txn) deleteRange(lower, upper []byte) error {
-	t.dirty = true
+	t.wrote(lower)
 	return t.batch.DeleteRange(lower, upper)
 }
 

@@ -156,6 +156,7 @@ func (t *Txn) VoidPending(pipeline change.PipelineID) error {
 	if _, ok := t.facts.pending[pipeline]; !ok {
 		return nil
 	}
+	t.defines = t.defines || t.publication == nil // else the log says so again
 	if err := t.voidSlices(pipeline, 0); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 		lower := pipelineKey(prefix, id)
 		err = errors.Join(err, t.deleteRange(lower, kv.PrefixEnd(lower)))
 	}
-	err = errors.Join(err, t.delete(pipelineKey(prefixOffset, id)),
+	err = errors.Join(err, t.FinishRebuild(id), t.delete(pipelineKey(prefixOffset, id)),
 		t.delete(pipelineKey(prefixPipeline, id)))
 	if err != nil {
 		return fmt.Errorf("delete pipeline %q: %w", p.Name, err)
@@ -126,7 +126,7 @@ func (t *Txn) SetPosition(pipeline change.PipelineID, at change.Position) error 
 	}
 	o.Position = at
 	t.cooled[pipeline] = struct{}{}
-	t.dirty = true
+	t.dirty, t.defines = true, true
 	if err := t.batch.Set(pipelineKey(prefixOffset, pipeline), appendOffsetRow(nil, &o)); err != nil {
 		return fmt.Errorf("put offset of pipeline %d: %w", pipeline, err)
 	}

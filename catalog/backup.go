@@ -1,0 +1,246 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// BackupStore keeps one image of the catalog outside of its key-value store, so that a
+// lost store is rebuilt. Its methods are called one at a time.
+type BackupStore interface {
+	// Read returns the image that was written last, nil when there is none.
+	Read() ([]byte, error)
+	// Write replaces the image: durable when it returns, and whole or not at all after a
+	// crash. It runs under the commit mutex, so it must not wait for another commit, and
+	// in a simulation not park. It does not keep its argument.
+	Write(image []byte) error
+}
+
+// backups orders the writes of images. Locked after the commit mutex, and held across
+// the write: an older image never replaces a newer one.
+type backups struct {
+	sync.Mutex
+	written uint64 // the number of the newest image written
+}
+
+// save writes an image, unless a newer one has been written.
+func (b *backups) save(store BackupStore, number uint64, image []byte) error {
+	b.Lock()
+	defer b.Unlock()
+	if number < b.written {
+		return nil
+	}
+	if err := store.Write(image); err != nil {
+		return fmt.Errorf("back up catalog: %w", err)
+	}
+	b.written = number
+	return nil
+}
+
+// Backup writes an image of the catalog as it is now. Nothing may be removed that only
+// the log or the lake still knows before it returned: segments whose slices are
+// compacted, lake snapshots that name compactions. Definitions need no call: Update
+// backs them up before it commits. Without Deps.Backup it does nothing.
+func (c *Catalog) Backup(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if c.deps.Backup == nil {
+		return nil
+	}
+	c.mu.Lock()
+	if c.mu.err != nil {
+		c.mu.Unlock()
+		return c.mu.err
+	}
+	c.mu.images++
+	number, snap := c.mu.images, c.store.Snapshot()
+	c.mu.Unlock()
+	image, err := encodeImage(snap, everything)
+	if err := errors.Join(err, snap.Close()); err != nil {
+		return fmt.Errorf("back up catalog: %w", err)
+	}
+	return c.backups.save(c.deps.Backup, number, image)
+}
+
+// backUpLocked writes an image with what txn is about to commit, if that defines
+// anything; mu is locked. Before the commit, so that no group of what is new gets into
+// the log while the image does not know it, and an error undoes the transaction. After a
+// crash in between the image is ahead by a statement whose outcome nobody was told.
+func (c *Catalog) backUpLocked(txn *Txn) error {
+	if c.deps.Backup == nil || !txn.defines {
+		return nil
+	}
+	image, err := encodeImage(txn.kv, everything)
+	if err != nil {
+		return fmt.Errorf("back up catalog: %w", err)
+	}
+	c.mu.images++
+	return c.backups.save(c.deps.Backup, c.mu.images, image)
+}
+
+// PipelineImage is an image of what one pipeline needs, for the checkpoint of a log that
+// another machine takes over: itself, its connection and secrets, tables, lake states,
+// live slices and offset. Secrets stay sealed.
+func (c *Catalog) PipelineImage(id change.PipelineID) ([]byte, error) {
+	s := c.Snapshot()
+	defer s.Close()
+	want, err := s.scopeOf(id)
+	if err != nil {
+		return nil, err
+	}
+	return encodeImage(s.kv, want)
+}
+
+// isDefinition says whether rows of a prefix are what only the catalog knows: the others
+// follow from the log and the lake.
+func isDefinition(key []byte) bool {
+	switch key[0] {
+	case prefixPipeline, prefixTable, prefixPlan, prefixProgress, prefixConnection, prefixSecret, prefixRole,
+		prefixSetting, prefixSchema, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
+		return true
+	}
+	return false
+}
+
+// imagePrefixes are the rows of an image. Left out are history (events, acked
+// compactions, compacted slices) and plans, which are made anew.
+var imagePrefixes = []byte{
+	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
+	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixLake, prefixLeftLake, prefixLeftLog,
+	prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn,
+}
+
+// scope says which rows go into an image.
+type scope func(key []byte) bool
+
+func everything([]byte) bool { return true }
+
+// scopeOf is the scope of one pipeline.
+func (r *reader) scopeOf(id change.PipelineID) (scope, error) {
+	p, err := r.PipelineByID(id)
+	if err != nil {
+		return nil, err
+	}
+	want := map[string]bool{
+		string([]byte{prefixFormat}): true, string([]byte{prefixKeyCheck}): true,
+		string(pipelineKey(prefixPipeline, id)): true, string(nameKey(prefixConnection, p.Connection)): true,
+	}
+	if c, err := r.Connection(p.Connection); err == nil {
+		for _, secret := range c.Secrets {
+			want[string(nameKey(prefixSecret, secret))] = true
+		}
+	}
+	tables := map[uint32]bool{}
+	for _, t := range r.Tables(id) {
+		tables[uint32(t.ID)] = true
+		want[string(nameKey(prefixSchema, t.Schema))] = true
+	}
+	return func(key []byte) bool {
+		switch key[0] {
+		case prefixCounter:
+			return true
+		case prefixTable, prefixPlan, prefixProgress, prefixLake, prefixLive:
+			owner, ok := ownerOfKey(key)
+			return ok && tables[owner]
+		case prefixOffset, prefixSegment, prefixPending, prefixPendingTxn:
+			owner, ok := ownerOfKey(key)
+			return ok && owner == uint32(id)
+		}
+		return want[string(key)]
+	}, nil
+}
+
+// fileBackup keeps the image in a file.
+type fileBackup struct {
+	fs   wal.FS
+	name string
+}
+
+// FileBackup keeps the image in a file of a directory, which is made when it does not
+// exist.
+func FileBackup(fsys wal.FS, dir string) BackupStore {
+	return &fileBackup{fs: fsys, name: filepath.Join(dir, "catalog.backup")}
+}
+
+// Read implements BackupStore.
+func (f *fileBackup) Read() ([]byte, error) {
+	file, err := f.fs.Open(f.name, wal.ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.name, err)
+	}
+	image, err := readImageFile(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.name, err)
+	}
+	return image, nil
+}
+
+func readImageFile(file wal.File) ([]byte, error) {
+	n, err := file.Size()
+	if err != nil {
+		return nil, err
+	}
+	if n > imageBytesMax {
+		return nil, fmt.Errorf("%d bytes exceed %d: %w", n, imageBytesMax, ErrCorrupt)
+	}
+	image := make([]byte, n)
+	if _, err := file.ReadAt(image, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return image, nil
+}
+
+// Write implements BackupStore: a new file takes the old one's name.
+func (f *fileBackup) Write(image []byte) error {
+	dir, fresh := filepath.Dir(f.name), f.name+".new"
+	if err := f.fs.MkdirAll(dir); err != nil {
+		return err
+	}
+	if err := f.fs.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", fresh, err)
+	}
+	file, err := f.fs.Open(fresh, wal.Create)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", fresh, err)
+	}
+	_, err = file.WriteAt(image, 0)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", fresh, err)
+	}
+	if err := f.fs.Rename(fresh, f.name); err != nil {
+		return fmt.Errorf("write %s: %w", f.name, err)
+	}
+	return f.fs.SyncDir(dir)
+}
+
+// scan visits the rows of an image in key order.
+func scanImage(r kv.Reader, want scope, fn func(key, value []byte) error) error {
+	for _, prefix := range imagePrefixes {
+		err := kv.IteratePrefix(r, []byte{prefix}, func(k, v []byte) error {
+			if !want(k) {
+				return nil
+			}
+			return fn(k, v)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,409 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// A catalog whose store was lost begins with its image: the facts as of a moment, the
+// offset of each pipeline among them. What came after is in the logs, whose recovery
+// publishes it, and in the lake, whose commits are adopted. Until both are done for a
+// pipeline it is being rebuilt: only Replay publishes, and nothing is compacted.
+
+// rebuildRow is the durable form of an unfinished rebuild.
+type rebuildRow struct{ Since time.Time }
+
+func rebuildKey(id change.PipelineID) []byte { return pipelineKey(prefixRebuild, id) }
+
+// restore fills an empty store with the backup's image, if there is one.
+func (c *Catalog) restore() (done bool, err error) {
+	if c.deps.Backup == nil {
+		return false, nil
+	}
+	image, err := c.deps.Backup.Read()
+	if err != nil {
+		return false, fmt.Errorf("read backup: %w", err)
+	}
+	if image == nil {
+		return false, nil
+	}
+	rows, err := c.checkedImage(image)
+	if err != nil {
+		return false, fmt.Errorf("read backup: %w", err)
+	}
+	b := c.store.NewBatch()
+	defer func() { _ = b.Close() }() // nothing is lost: committed or given up
+	mark, err := encodeJSON(rebuildRow{c.deps.Clock.Now().UTC()})
+	if err != nil {
+		return false, err
+	}
+	err = b.Set([]byte{prefixRebuild}, mark)
+	for _, r := range rows {
+		err = errors.Join(err, b.Set(r.key, r.value))
+		if id, ok := ownerOfKey(r.key); ok && r.key[0] == prefixPipeline {
+			err = errors.Join(err, b.Set(rebuildKey(change.PipelineID(id)), mark))
+		}
+	}
+	if err == nil {
+		err = b.Commit(true)
+	}
+	if err != nil {
+		return false, fmt.Errorf("restore backup: %w", err)
+	}
+	c.deps.Log.Warn("catalog restored from its backup", env.KeyCount, len(rows), env.KeyBytes, len(image))
+	return true, nil
+}
+
+// checkedImage takes an image apart that this program can read, sealed with this key.
+func (c *Catalog) checkedImage(image []byte) ([]imageRow, error) {
+	rows, err := parseImage(image)
+	if err != nil {
+		return nil, err
+	}
+	value := func(prefix byte) []byte {
+		i := slices.IndexFunc(rows, func(r imageRow) bool { return len(r.key) == 1 && r.key[0] == prefix })
+		if i < 0 {
+			return nil
+		}
+		return rows[i].value
+	}
+	if err := checkFormatRow(value(prefixFormat)); err != nil {
+		return nil, err
+	}
+	return rows, c.checkKeyRow(value(prefixKeyCheck))
+}
+
+// Rebuild is a pipeline whose rebuild is not finished.
+func (r *reader) rebuilding(id change.PipelineID) bool {
+	_, ok := r.facts.rebuilding[id]
+	return ok
+}
+
+// Rebuilding are the pipelines that are being rebuilt, by id. restored says that the
+// catalog began with its backup and has not been told that all is done.
+func (r *reader) Rebuilding() (pipelines []change.PipelineID, restored bool) {
+	return slices.Sorted(maps.Keys(r.facts.rebuilding)), r.facts.restored
+}
+
+// Replay has recover publish what the log of a pipeline holds, also while the pipeline is
+// being rebuilt.
+func (c *Catalog) Replay(ctx context.Context, id change.PipelineID, recover func(context.Context) error) error {
+	set := func(on bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.mu.replaying == nil {
+			c.mu.replaying = map[change.PipelineID]bool{}
+		}
+		c.mu.replaying[id] = on
+	}
+	set(true)
+	defer set(false)
+	return recover(ctx)
+}
+
+// mayPublishLocked keeps a log from being opened by others than Replay while its pipeline
+// is being rebuilt: what it published next could be in the lake already.
+func (c *Catalog) mayPublishLocked(id change.PipelineID) error {
+	c.view.Lock()
+	_, rebuilding := c.view.facts.rebuilding[id]
+	c.view.Unlock()
+	if rebuilding && !c.mu.replaying[id] {
+		return fmt.Errorf("pipeline %d: %w", id, ErrRebuilding)
+	}
+	return nil
+}
+
+// Committed is a compaction that the lake names.
+type Committed struct {
+	ID     string
+	Slices []segment.SliceRef
+}
+
+// AdoptCompactions makes known what the lake says of a table: its state, and the
+// compactions of the table's present generation that are in it. Their slices that are
+// live are so no more, whoever put them there (N1); planned compactions of such slices
+// are forgotten. It returns how many slices it took.
+func (t *Txn) AdoptCompactions(table change.TableID, lake LakeState, all []Committed) (taken int, err error) {
+	if t.publication != nil {
+		return 0, errPublishing
+	}
+	if _, err := t.reader.TableByID(table); err != nil {
+		return 0, err
+	}
+	by := map[segment.SliceRef]int{}
+	var last Compaction
+	last.Table = table
+	for i, c := range all {
+		for _, ref := range c.Slices {
+			by[ref] = i
+		}
+		last.Slices = append(last.Slices, c.Slices...)
+	}
+	slices.SortFunc(last.Slices, compareRefs)
+	found, err := t.liveAmong(table, by, len(all))
+	if err != nil {
+		return 0, err
+	}
+	for i, f := range found {
+		if len(f.live) == 0 {
+			continue
+		}
+		taken += len(f.live)
+		if err := t.adopt(table, &all[i], lake.Snapshot, f); err != nil {
+			return 0, fmt.Errorf("adopt compaction %s: %w", all[i].ID, err)
+		}
+	}
+	if err := t.dropTaken(table, by); err != nil {
+		return 0, err
+	}
+	if err := t.ackLake(&last, lake); err != nil {
+		return 0, fmt.Errorf("adopt lake state of table %d: %w", table, err)
+	}
+	return taken, t.trimAcked(table)
+}
+
+// adopted are the live slices that one compaction took; see livesOf.
+type adopted struct {
+	live       []Slice
+	neighbours []bool
+}
+
+// liveAmong finds the live slices of a table that by names, each with its compaction.
+func (t *Txn) liveAmong(table change.TableID, by map[segment.SliceRef]int, n int) ([]adopted, error) {
+	out := make([]adopted, n)
+	before := -1 // whose the live slice before is
+	err := t.eachLive(table, func(s *Slice) error {
+		i, ok := by[s.Ref]
+		if !ok {
+			before = -1
+			return nil
+		}
+		out[i].live, out[i].neighbours = append(out[i].live, *s), append(out[i].neighbours, before == i)
+		before = i
+		return nil
+	})
+	return out, err
+}
+
+// adopt marks slices compacted and notes the compaction as acked.
+func (t *Txn) adopt(table change.TableID, c *Committed, snapshot int64, f adopted) error {
+	tbl, err := t.reader.TableByID(table)
+	if err != nil {
+		return err
+	}
+	if err := t.moveSlices(c.ID, f.live, f.neighbours); err != nil {
+		return err
+	}
+	if err := t.batch.Set(ackedKey(c.ID), tableKey(prefixCompaction, table)); err != nil {
+		return err
+	}
+	return t.putCompaction(&Compaction{
+		ID: c.ID, Table: table, SliceCount: len(c.Slices), Generation: tbl.Generation, State: CompactionAcked,
+		Snapshot: snapshot, PlannedAt: t.now, FinishedAt: t.now,
+	})
+}
+
+// dropTaken forgets planned compactions that have a slice of by.
+func (t *Txn) dropTaken(table change.TableID, by map[segment.SliceRef]int) error {
+	for _, p := range t.PlannedCompactions(table) {
+		if !slices.ContainsFunc(p.Slices, func(r segment.SliceRef) bool { _, ok := by[r]; return ok }) {
+			continue
+		}
+		own(&t.facts.planned, &t.owned.planned)
+		delete(t.facts.planned, p.ID)
+		acked, err := t.acked(p.ID)
+		if err == nil && !acked {
+			err = t.delete(compactionKey(table, p.ID))
+		}
+		if err != nil {
+			return fmt.Errorf("forget compaction %s: %w", p.ID, err)
+		}
+	}
+	return nil
+}
+
+// FinishRebuild says that a pipeline's log was replayed and its lake commits adopted.
+func (t *Txn) FinishRebuild(id change.PipelineID) error {
+	own(&t.facts.rebuilding, &t.owned.rebuilding)
+	delete(t.facts.rebuilding, id)
+	return t.delete(rebuildKey(id))
+}
+
+// FinishRestore says that nothing of a lost catalog is left to be done.
+func (t *Txn) FinishRestore() error {
+	t.facts.restored = false
+	return t.delete([]byte{prefixRebuild})
+}
+
+func (f *facts) loadRebuild(key, row []byte) error {
+	if len(key) == 0 {
+		f.restored = true
+		return nil
+	}
+	id, err := decodeID(key)
+	if err != nil {
+		return err
+	}
+	var r rebuildRow
+	err = decodeJSON(row, &r)
+	f.rebuilding[change.PipelineID(id)] = r
+	return err
+}
+
+// RestorePipeline takes a pipeline that this catalog does not know from an image
+// (PipelineImage) that another machine's catalog made with the same key, and returns its
+// id. The pipeline is then being rebuilt. What exists here under the same name stays; it
+// wraps ErrExists when the pipeline, one of its tables, or their ids are taken. Of a
+// pipeline that came from an image of the same id it does nothing but return the id.
+func (c *Catalog) RestorePipeline(ctx context.Context, image []byte) (id change.PipelineID, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	rows, err := c.checkedImage(image)
+	if err != nil {
+		return 0, fmt.Errorf("restore pipeline: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.err != nil {
+		return 0, c.mu.err
+	}
+	if id, err = c.pipelineOfImage(rows); err != nil || c.view.facts.pipelines[id] != nil {
+		return id, err
+	}
+	txn := c.newTxnLocked()
+	defer func() { _ = txn.batch.Close() }() // nothing is lost: committed or undone
+	if err := txn.mergeImage(id, rows); err != nil {
+		return 0, fmt.Errorf("restore pipeline %d: %w", id, err)
+	}
+	if err := c.backUpLocked(txn); err != nil {
+		return 0, err
+	}
+	if err := txn.batch.Commit(true); err != nil {
+		c.mu.err = fmt.Errorf("%w: %w", ErrBroken, err)
+		return 0, fmt.Errorf("restore pipeline %d: %w", id, err)
+	}
+	return id, c.reloadLocked()
+}
+
+// pipelineOfImage is the one pipeline of an image; ErrExists when another has its name
+// or its id here.
+func (c *Catalog) pipelineOfImage(rows []imageRow) (change.PipelineID, error) {
+	var found []*Pipeline
+	for _, r := range rows {
+		if r.key[0] != prefixPipeline {
+			continue
+		}
+		p := &Pipeline{}
+		if err := decodeJSON(r.value, p); err != nil {
+			return 0, err
+		}
+		found = append(found, p)
+	}
+	if len(found) != 1 {
+		return 0, fmt.Errorf("image has %d pipelines: %w", len(found), ErrCorrupt)
+	}
+	p, f := found[0], c.view.facts
+	if have := f.pipelines[p.ID]; have != nil && have.Name != p.Name {
+		return 0, &ExistsError{KindPipeline, have.Name}
+	}
+	if have, ok := f.pipelineByName[p.Name]; ok && have != p.ID {
+		return 0, &ExistsError{KindPipeline, p.Name}
+	}
+	return p.ID, nil
+}
+
+// mergeImage adds the rows of an image of a pipeline to the batch.
+func (t *Txn) mergeImage(id change.PipelineID, rows []imageRow) error {
+	mark, err := encodeJSON(rebuildRow{t.now})
+	if err != nil {
+		return err
+	}
+	if err := t.set(rebuildKey(id), mark); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := t.mergeRow(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Txn) mergeRow(r imageRow) error {
+	have, err := t.kv.Get(r.key)
+	if errors.Is(err, kv.ErrNotFound) {
+		if r.key[0] == prefixTable {
+			if err := t.freeName(r.value); err != nil {
+				return err
+			}
+		}
+		return t.set(r.key, r.value)
+	}
+	if err != nil {
+		return err
+	}
+	switch r.key[0] {
+	case prefixCounter:
+		if len(r.value) != 8 || len(have) != 8 {
+			return fmt.Errorf("counter: %w", ErrCorrupt)
+		}
+		if binary.LittleEndian.Uint64(r.value) > binary.LittleEndian.Uint64(have) {
+			return t.set(r.key, r.value)
+		}
+	case prefixTable:
+		id, _ := ownerOfKey(r.key)
+		return &ExistsError{KindTable, idName(id)}
+	}
+	return nil
+}
+
+// freeName says whether a table of an image can have its name here.
+func (t *Txn) freeName(row []byte) error {
+	var tbl Table
+	if err := decodeJSON(row, &tbl); err != nil {
+		return err
+	}
+	if _, taken := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; taken {
+		return &ExistsError{KindTable, tbl.Schema + "." + tbl.Name}
+	}
+	return nil
+}
+
+// set writes a row as it is.
+func (t *Txn) set(key, value []byte) error {
+	t.wrote(key)
+	return t.batch.Set(key, bytes.Clone(value))
+}
+
+// reloadLocked shows what the store has; mu is locked.
+func (c *Catalog) reloadLocked() error {
+	fresh, err := loadFacts(c.store)
+	if err != nil {
+		c.mu.err = fmt.Errorf("%w: %w", ErrBroken, err)
+		return err
+	}
+	clear(c.mu.hot)
+	c.view.Lock()
+	defer c.view.Unlock()
+	old := c.view.facts
+	fresh.version = old.version + 1
+	for id, row := range fresh.lakes {
+		row.epoch = max(old.lakes[id].epoch, fresh.version)
+		fresh.lakes[id] = row
+	}
+	c.view.facts = fresh
+	c.notifyLocked()
+	return nil
+}
