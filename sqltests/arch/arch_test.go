@@ -92,8 +92,8 @@ var lowLeaves = map[string]int{
 	"lake/vector": 0, "pgwire/pgerr": 0, "pgwire/encode": 3, "wal/env": 0, "wal/change": 0, "wal/segment": 0,
 	// The engine's contract of the wire is declared by its consumer (DESIGN §2).
 	"pgwire": 5,
-	// A real server for tests of every layer.
-	"sqltests/pgtest": 0, "sqltests/slt": 7,
+	// Real servers for tests of every layer.
+	"sqltests/pgtest": 0, "sqltests/s3test": 0, "sqltests/slt": 7,
 }
 
 func levelOf(dir string) int {
@@ -128,6 +128,8 @@ var onlyImporters = map[string][]string{
 	"github.com/pganalyze/pg_query_go":     {"planner"},
 	"github.com/prometheus/client_golang":  {"cmd/skipprd"},
 	"github.com/jackc/pgx/v5/pgproto3":     {"pgwire", "ingest/postgres"},
+	"github.com/aws/aws-sdk-go-v2":         {"wal/objstore/s3store"},
+	"github.com/aws/smithy-go":             {"wal/objstore/s3store"},
 }
 
 func TestOnlyImporters(t *testing.T) {

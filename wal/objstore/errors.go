@@ -17,8 +17,8 @@ var (
 	// ErrUnavailable says that the store did not serve the request; it had no effect.
 	ErrUnavailable = errors.New("object store is unavailable")
 	// ErrUnknown says that a write may have happened, may not have, or may still
-	// happen. Reading the object back and not finding the write does not settle it; a
-	// conditional write of the same bytes does.
+	// happen. Reading the object back settles it if the write is found, or another one
+	// that precludes it; else a conditional write of the same bytes does.
 	ErrUnknown = errors.New("outcome of the write is unknown")
 	// ErrRange says that a range begins at or beyond the end of the object.
 	ErrRange = errors.New("range is beyond the end of the object")
@@ -27,6 +27,9 @@ var (
 	ErrDamaged = errors.New("object does not match its checksum")
 	// ErrKey says that a key is malformed, or is a directory of another one.
 	ErrKey = errors.New("key is not allowed")
+	// ErrUnsuitable says that a store does not do what the contract asks for. Nothing
+	// that commits may be kept in it.
+	ErrUnsuitable = errors.New("object store cannot keep a log safely")
 )
 
 // IsRetryable says whether the same request with the same bytes may succeed when it

@@ -1,7 +1,7 @@
 // Package objstore is the contract of an object store: whole objects under keys, with
 // put-if-absent and compare-and-swap. The log on an object store needs nothing else
-// of it. The package does no I/O and does not retry: a retry changes what an answer
-// means (see ErrUnknown), so retries belong to the protocol above.
+// of it. Nothing here retries: a retry changes what an answer means (see ErrUnknown),
+// so retries belong to the protocol above.
 //
 // What a caller may rely on:
 //
@@ -130,7 +130,9 @@ type Store interface {
 	// effect, as is ErrUnavailable. ErrUnknown if the object may be stored, now or later.
 	// Retry: with IfAbsent or IfMatch, with the same bytes, after any of IsRetryable.
 	// After ErrUnknown or ErrConflict a retry's ErrPrecondition may be the doing of an
-	// earlier attempt: Get and compare all bytes.
+	// earlier attempt: Get and compare all bytes. After ErrUnknown Get first and put
+	// again only what is not there: a store that refuses a large body before it has
+	// read it may cut the connection, which is ErrUnknown each time.
 	Put(ctx context.Context, key string, body []byte, cond Condition) (Version, error)
 
 	// Get reads an object, or a range of it.

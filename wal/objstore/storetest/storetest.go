@@ -234,8 +234,11 @@ func testBig(t *testing.T, s objstore.Store) {
 	if err != nil || !bytes.Equal(o.Data, body[size-4096:]) {
 		t.Errorf("its end: %d bytes, %v", len(o.Data), err)
 	}
-	_, err = s.Put(t.Context(), "big", body, objstore.IfAbsent())
-	is(t, "put it again", err, objstore.ErrPrecondition)
+	_, err = putSettled(t.Context(), s, "big", random(4, size), objstore.IfAbsent())
+	is(t, "put another", err, objstore.ErrPrecondition)
+	if o := get(t, s, "big"); o.Version != v {
+		t.Errorf("version is %s after that, want %s", o.Version, v)
+	}
 }
 
 func testEndedContext(t *testing.T, s objstore.Store) {
