@@ -241,7 +241,7 @@ func (w *world) put(rows ...string) {
 			op, f = change.Delete, []string{f[0][1:]}
 		}
 		b.Add(op, w.token, int32(i))
-		for c := range 3 {
+		for c := range w.table.Current.Fields {
 			if c >= len(f) || f[c] == "null" {
 				b.Column(c).AppendNull()
 			} else if err := b.Column(c).AppendValueFromString(f[c]); err != nil {
@@ -253,6 +253,27 @@ func (w *world) put(rows ...string) {
 	defer batch.Release()
 	_, err := w.log.Append(w.t.Context(), &change.Group{
 		Batches: []*change.Batch{batch}, Position: change.Position(fmt.Sprintf("0/%X", w.token)), CommittedAt: time.Now(),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// evolve gives the table its next schema version.
+func (w *world) evolve(key string, cols ...schema.NewField) {
+	w.t.Helper()
+	next, err := schema.Evolve(w.table.Current, cols, []string{key})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	err = w.cat.Update(w.t.Context(), func(txn *catalog.Txn) error {
+		t, err := txn.TableByID(w.table.ID)
+		if err != nil {
+			return err
+		}
+		t.Current = next
+		w.table = t
+		return txn.PutTable(t)
 	})
 	if err != nil {
 		w.t.Fatal(err)
