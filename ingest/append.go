@@ -33,6 +33,9 @@ type appender struct {
 	// position became durable last.
 	idlePending change.Position
 	savedAt     time.Time
+	// parts are those of the open transaction that are durable; no position is saved
+	// between them.
+	parts partsDone
 }
 
 // run appends until ctx ends or the log fails.
@@ -66,7 +69,7 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 		return true, 0, a.append(ctx, g)
 	case idle != "":
 		return true, 0, a.idle(ctx, idle)
-	case a.idlePending == "":
+	case a.idlePending == "" || a.parts.Parts > 0:
 		return false, wait, nil
 	}
 	rest := a.idleInterval - a.clock.Since(a.savedAt)
@@ -82,9 +85,15 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 // append makes a group durable, then acknowledges it.
 func (a *appender) append(ctx context.Context, g *group) error {
 	defer g.release()
-	state := &groupState{Stops: g.stops, Schemas: g.schemas}
+	state := &groupState{Stops: g.stops, Schemas: g.schemas, Part: g.part, Voids: g.voids}
 	out := &change.Group{Batches: g.batches, CommittedAt: g.newest}
-	out.Position = a.progress.plan(g.position, state)
+	if g.part == "" {
+		out.Position = a.progress.plan(g.position, state)
+	}
+	if g.completes != "" {
+		done := a.parts
+		state.Completes = &done
+	}
 	var err error
 	if out.State, err = state.encode(); err != nil {
 		return err
@@ -96,6 +105,7 @@ func (a *appender) append(ctx context.Context, g *group) error {
 		return fmt.Errorf("append group: %w", err)
 	}
 	a.settle(out, state)
+	a.countPart(g, committed.Seq)
 	a.live.committed(committed, g)
 	for _, s := range g.stops {
 		a.live.stopped(s)
@@ -106,6 +116,19 @@ func (a *appender) append(ctx context.Context, g *group) error {
 	}
 	a.acknowledge()
 	return nil
+}
+
+// countPart counts a part that became durable, or forgets them with the group that ends
+// their transaction.
+func (a *appender) countPart(g *group, at segment.Seq) {
+	if g.part == "" {
+		a.parts = partsDone{}
+		return
+	}
+	if a.parts.Parts == 0 {
+		a.parts = partsDone{Txn: g.part, First: at}
+	}
+	a.parts.Parts++
 }
 
 // settle records that a group is durable.
@@ -164,6 +187,9 @@ type writer struct {
 	clock env.Clock
 	out   *slog.Logger
 	live  *live
+	// stuck says that the log cannot become less full, since all of it is a transaction
+	// that has not ended; bytes is how much.
+	stuck func() (bytes int64, err error)
 	// failed says that an append's fate is open.
 	failed atomic.Bool
 }
@@ -182,13 +208,19 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 		if !errors.Is(err, wal.ErrFull) {
 			w.live.throttled(false)
 			if errors.Is(err, segment.ErrTooLarge) { // nothing was written
-				return committed, &TransactionError{Limit: transactionBytesMax}
+				return committed, &TableError{
+					Reason: fmt.Sprintf("a row has more than the %d MiB that can be made durable at once", rowBytesMax>>20),
+					Hint:   hintSmallerRow,
+				}
 			}
 			if err != nil {
 				w.failed.Store(true)
 				return committed, &logError{err}
 			}
 			return committed, nil
+		}
+		if bytes, stuckErr := w.stuck(); stuckErr != nil || bytes > 0 {
+			return committed, errors.Join(stuckErr, &TransactionError{Bytes: bytes})
 		}
 		if w.live.throttled(true) {
 			w.out.Warn("log is full, source throttled", env.KeyError, err)

@@ -20,10 +20,10 @@ type Config struct {
 	// GroupBytes closes a group of stream changes early, and bounds what a stream
 	// holds in memory beside one transaction (BUFFER_THRESHOLD_BYTES). Default 8 MiB.
 	GroupBytes int64
-	// TransactionBytes bounds one transaction of the source, which is held in memory
-	// until it commits and is one group of the log, whose format has a limit: a larger
-	// one stops the pipeline. Default and most 400 MiB.
-	TransactionBytes int64
+	// PartBytes is how much of one transaction of the source is held in memory: a larger
+	// one goes into the log in parts of this size, which become visible together. Default
+	// four times GroupBytes, at most 64 MiB.
+	PartBytes int64
 	// Freshness is how long a committed transaction may wait for company before its
 	// group is appended (BUFFER_THRESHOLD_SECONDS); the pipeline option "freshness"
 	// overrides it. Default 0: as soon as the previous append has returned.
@@ -42,20 +42,17 @@ type Config struct {
 	SegmentBytes, QuotaBytes int64
 }
 
-// The most that a group may have of whole transactions, and of the one that fills it.
-// Together, encoded, they stay below what segment.Encoder takes, 512 MiB.
-const (
-	groupBytesMax       = 64 << 20
-	transactionBytesMax = 400 << 20
-)
+// groupBytesMax is the most that a group may have before the last row: with rowBytesMax it
+// stays, encoded, below what segment.Encoder takes, 512 MiB.
+const groupBytesMax = 64 << 20
 
 // withDefaults returns a filled copy.
 func (c Config) withDefaults() Config {
 	if c.GroupBytes == 0 {
 		c.GroupBytes = 8 << 20
 	}
-	if c.TransactionBytes == 0 {
-		c.TransactionBytes = transactionBytesMax
+	if c.PartBytes == 0 {
+		c.PartBytes = min(4*c.GroupBytes, groupBytesMax)
 	}
 	if c.GroupInterval == 0 {
 		c.GroupInterval = 40 * time.Millisecond
@@ -81,9 +78,8 @@ func (c Config) Validate() error {
 	if c.GroupBytes < 0 || c.GroupBytes > groupBytesMax {
 		errs = append(errs, fmt.Errorf("ingest: group bytes %d are outside 0..%d", c.GroupBytes, groupBytesMax))
 	}
-	if c.TransactionBytes < 0 || c.TransactionBytes > transactionBytesMax {
-		errs = append(errs, fmt.Errorf("ingest: transaction bytes %d are outside 0..%d", c.TransactionBytes,
-			transactionBytesMax))
+	if c.PartBytes < 0 || c.PartBytes > groupBytesMax {
+		errs = append(errs, fmt.Errorf("ingest: part bytes %d are outside 0..%d", c.PartBytes, groupBytesMax))
 	}
 	if c.Freshness < 0 || c.Freshness > time.Hour {
 		errs = append(errs, fmt.Errorf("ingest: freshness %v is outside 0..1 h", c.Freshness))

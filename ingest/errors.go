@@ -38,17 +38,17 @@ type TableError struct {
 // Error renders the reason.
 func (e *TableError) Error() string { return "table cannot go on: " + e.Reason }
 
-// TransactionError says that a transaction of the source is larger than the log takes.
-// Trying again does not help.
+// TransactionError says that a transaction of the source is larger than the log has room
+// for. Trying again does not help before there is more.
 type TransactionError struct {
-	Limit int64 // in bytes
+	Bytes int64 // of it that were in the log
 }
 
 // Error renders the limit and what helps.
 func (e *TransactionError) Error() string {
-	return fmt.Sprintf("a transaction of the source has more than %d MiB of changes, the most that can be made durable "+
-		"at once; ALTER PIPELINE … RESET copies the tables anew and begins after it; change rows in smaller "+
-		"transactions from then on", e.Limit>>20)
+	return fmt.Sprintf("the log is full with %d MiB of one transaction of the source, which has not ended; give the log "+
+		"more space and ENABLE the pipeline, or ALTER PIPELINE … RESET, which copies the tables anew and begins after it",
+		e.Bytes>>20)
 }
 
 // sourceError marks err as coming from the external system.

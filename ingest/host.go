@@ -43,7 +43,7 @@ type host struct {
 		still  chan struct{}
 		// outcomes are told the result of the next start.
 		outcomes []*outcome
-		source  Source // of the running session
+		source   Source // of the running session
 		// progress of the running or last session.
 		progress *progress
 		reason   string
@@ -76,6 +76,7 @@ func (h *host) run(ctx context.Context) {
 			continue
 		}
 		if !p.Enabled || p.Paused || h.isHeld() {
+			h.voidParts(ctx)
 			h.rest(ctx, p)
 			_ = h.deps.Tasks.Wait(ctx, 0, h.kick) // likewise
 			continue
@@ -92,6 +93,7 @@ func (h *host) run(ctx context.Context) {
 		wait := h.jitter(&backoff)
 		if large := (*TransactionError)(nil); errors.As(err, &large) {
 			wait = 0 // it would read as much in vain: until a statement acts
+			h.voidParts(ctx)
 		}
 		_ = h.deps.Tasks.Wait(ctx, wait, h.kick) // likewise
 	}
@@ -134,7 +136,10 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 	}
 	s := &session{
 		cfg: h.cfg, deps: h.deps, live: h.live, out: h.out, pipeline: p,
-		writer:   &writer{log: log, clock: h.deps.Clock, out: h.out, live: h.live},
+		writer: &writer{
+			log: log, clock: h.deps.Clock, out: h.out, live: h.live,
+			stuck: func() (int64, error) { return stuck(h.deps.Catalog, h.id) },
+		},
 		advanced: make(chan struct{}, 1),
 	}
 	s.ready = func() {

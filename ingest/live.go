@@ -69,7 +69,9 @@ func (l *live) committed(c wal.CommittedGroup, g *group) {
 	m.Transactions += g.txns
 	for _, s := range c.Slices {
 		t := l.tableLocked(s.Table)
-		t.lastCommit = g.newest
+		if !g.newest.IsZero() { // zero: a part
+			t.lastCommit = g.newest
+		}
 		for _, into := range []*TableMetrics{&t.metrics} {
 			into.Inserts += int64(s.Counts.Inserts)
 			into.Updates += int64(s.Counts.Updates)

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -11,7 +12,8 @@ import (
 func (s *session) stream(ctx context.Context) error {
 	from, tables := s.progress.from(), s.streamTables()
 	sink := newBatcher(ctx, batcherConfig{
-		clock: s.deps.Clock, tasks: s.deps.Tasks, limit: s.cfg.GroupBytes, most: s.cfg.TransactionBytes, freshness: s.freshness(),
+		clock: s.deps.Clock, tasks: s.deps.Tasks, limit: s.cfg.GroupBytes,
+		part: s.cfg.PartBytes, session: fmt.Sprintf("%016x", s.deps.IDs.Uint64()), freshness: s.freshness(),
 		interval: s.cfg.GroupInterval, compare: s.source.Compare, from: from, tables: tables,
 	})
 	s.live.attach(sink.pendingSince)
@@ -25,10 +27,6 @@ func (s *session) stream(ctx context.Context) error {
 		err := s.source.Stream(ctx, from, tables, sink)
 		if err == nil {
 			err = errors.New("stream ended")
-		}
-		var large *TransactionError
-		if errors.As(err, &large) {
-			return large
 		}
 		return sourceError("stream", err)
 	}

@@ -210,6 +210,12 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 	if err != nil {
 		return err
 	}
+	// The source sends from the position on, so a transaction that was not complete
+	// comes again, whole. This is durable before it does, and no part of before is under
+	// way: the log is open, and no session runs.
+	if err := txn.VoidPending(p.ID); err != nil {
+		return err
+	}
 	p.SourceState = result.State
 	if err := txn.PutPipeline(p); err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 
 // batcher is the Sink of one stream: it gathers whole transactions into groups, which
 // the appender takes as soon as its previous append has returned. So at most one
-// group is being appended while one is being filled.
+// group is being appended while one is being filled. A transaction that fills a group
+// alone is handed over in parts.
 //
 // Its Sink methods belong to the streaming goroutine, take and finished to the
 // appender's. While a transaction is open the tables belong to the stream; between
@@ -21,14 +22,18 @@ type batcher struct {
 	clock     env.Clock
 	tasks     env.Tasks
 	limit     int64
-	most      int64 // of one transaction
+	part      int64 // of one transaction that a group may have before it is one in parts
 	freshness time.Duration
 	interval  time.Duration // at least between two groups
 	compare   func(a, b change.Position) int
-	entries   int // of the open transaction
+	session   string // names transactions in parts, with their number
 	tables    map[change.TableID]*sinkTable
 	txn       uint64 // number of the open or last transaction
 	committed time.Time
+	// current is the table that the last change of the open transaction is of, until it
+	// is measured; openBytes is what the filling has of that transaction.
+	current   *sinkTable
+	openBytes int64
 
 	// wake tells the appender that there may be work, room tells the stream that a
 	// group was taken.
@@ -39,9 +44,10 @@ type batcher struct {
 		open     bool
 		inFlight bool
 		filling  filling
-		// sealed is a group closed early, so that a long transaction does not keep
-		// those before it waiting.
-		sealed *group
+		// sealed are groups closed early: one that a long transaction does not keep
+		// waiting, and a part of one.
+		sealed []*group
+		parts  int       // of the open transaction
 		closed time.Time // when the last group was
 		// last is the position up to which everything has been delivered: of the last
 		// commit, or an idle one after it.
@@ -62,6 +68,10 @@ type filling struct {
 	newest  time.Time
 	stops   []tableStop
 	schemas []tableSchema
+	// completes is the transaction in parts that it has the commit of, voids that one
+	// was aborted.
+	completes string
+	voids     bool
 }
 
 // group is a closed group, owned by who takes it.
@@ -73,6 +83,10 @@ type group struct {
 	newest   time.Time
 	stops    []tableStop
 	schemas  []tableSchema
+	// part is the transaction that all of it is a part of, "" for none; for the others
+	// see filling.
+	part, completes string
+	voids           bool
 }
 
 func (g *group) release() {
@@ -88,7 +102,8 @@ type batcherConfig struct {
 	clock     env.Clock
 	tasks     env.Tasks
 	limit     int64
-	most      int64 // of one transaction; 0: any
+	part      int64  // 0: transactions stay whole
+	session   string // unique
 	freshness time.Duration
 	interval  time.Duration
 	compare   func(a, b change.Position) int // of the source
@@ -98,7 +113,8 @@ type batcherConfig struct {
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	b := &batcher{
-		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, most: cfg.most, freshness: cfg.freshness, interval: cfg.interval,
+		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, part: cfg.part, session: cfg.session,
+		freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),
 		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -117,13 +133,13 @@ func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	if b.mu.err != nil {
 		return b.mu.err
 	}
-	if _, due := b.dueLocked(); due && !b.mu.inFlight && b.mu.sealed == nil {
-		b.mu.sealed = b.sealLocked()
+	if _, due := b.dueLocked(); due && !b.mu.inFlight && len(b.mu.sealed) == 0 {
+		b.mu.sealed = append(b.mu.sealed, b.sealLocked())
 		signal(b.wake)
 	}
 	b.mu.open = true
 	b.txn++
-	b.entries = 0
+	b.current, b.openBytes = nil, 0
 	b.committed = committedAt
 	return nil
 }
@@ -155,11 +171,13 @@ func (b *batcher) enter(id change.TableID) (*sinkTable, error) {
 	if t.stopped {
 		return nil, errTable(ErrTableStopped, id)
 	}
-	if b.entries++; b.entries%measureEvery == 0 {
-		if err := b.measure(); err != nil {
-			return nil, err
-		}
+	if err := b.makeRoom(); err != nil {
+		return nil, err
 	}
+	if t.stopped { // by its last row
+		return nil, errTable(ErrTableStopped, id)
+	}
+	b.current = t
 	t.enter(b.txn)
 	if !t.touched {
 		t.touched = true
@@ -168,27 +186,12 @@ func (b *batcher) enter(id change.TableID) (*sinkTable, error) {
 	return t, nil
 }
 
-// measureEvery is how many changes may come before the open transaction is measured
-// again: one is cheap, but not as cheap as a change.
-const measureEvery = 64
-
-// measure refuses the open transaction when it has grown too large.
-func (b *batcher) measure() error {
-	var bytes int64
-	for _, t := range b.mu.filling.touched { // open: ours
-		if t.txn == b.txn {
-			bytes += t.now() - t.bytes
-		}
-	}
-	if b.most > 0 && bytes > b.most {
-		return &TransactionError{Limit: b.most}
-	}
-	return nil
-}
-
 // Commit implements Sink. It waits while the group is full and the one before it is
 // still being appended: that is how a slow log slows the source.
 func (b *batcher) Commit(at change.Position) error {
+	if err := b.measure(); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	f := &b.mu.filling
 	if f.txns == 0 {
@@ -200,6 +203,9 @@ func (b *batcher) Commit(at change.Position) error {
 		if t.txn == b.txn {
 			f.bytes += t.grown()
 		}
+	}
+	if b.mu.parts > 0 {
+		f.completes, b.mu.parts = b.partID(), 0
 	}
 	b.mu.last, b.mu.open, b.mu.idle = at, false, ""
 	full := f.bytes >= b.limit
@@ -250,11 +256,12 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.mu.open {
+		b.openBytes -= t.open(b.txn)
 		t.discard(b.txn)
 		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, id, b.txn)
 	}
 	t.stopped = true
-	stop := tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint}
+	stop := tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint, Voids: b.mu.parts > 0}
 	if b.compare != nil && b.compare(t.after, stop.At) > 0 {
 		stop.At = t.after // the stream repeats, for others, what this table has
 	}
@@ -271,8 +278,9 @@ func (b *batcher) take() (g *group, idle change.Position, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mu.inFlight = false
-	if g = b.mu.sealed; g != nil {
-		b.mu.sealed, b.mu.inFlight = nil, true
+	if len(b.mu.sealed) > 0 {
+		g, b.mu.sealed, b.mu.inFlight = b.mu.sealed[0], b.mu.sealed[1:], true
+		signal(b.room)
 		return g, "", 0
 	}
 	wait, due := b.dueLocked()
@@ -292,7 +300,7 @@ func (b *batcher) take() (g *group, idle change.Position, wait time.Duration) {
 // may be: 0 when it holds nothing.
 func (b *batcher) dueLocked() (wait time.Duration, due bool) {
 	f := &b.mu.filling
-	if len(f.stops) > 0 || f.bytes >= b.limit {
+	if len(f.stops) > 0 || f.voids || f.bytes >= b.limit {
 		return 0, true
 	}
 	if f.txns == 0 {
@@ -308,6 +316,7 @@ func (b *batcher) sealLocked() *group {
 	g := &group{
 		position: b.mu.last, txns: f.txns,
 		oldest: f.oldest, newest: f.newest, stops: f.stops, schemas: f.schemas,
+		completes: f.completes, voids: f.voids,
 	}
 	for _, t := range f.touched {
 		g.batches = t.seal(g.batches)
@@ -332,8 +341,11 @@ func (b *batcher) fail(err error) {
 func (b *batcher) pendingSince() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.mu.sealed != nil {
-		return b.mu.sealed.oldest
+	if len(b.mu.sealed) > 0 {
+		return b.mu.sealed[0].oldest
+	}
+	if b.mu.parts > 0 {
+		return b.committed
 	}
 	if b.mu.filling.txns > 0 {
 		return b.mu.filling.oldest
@@ -343,9 +355,10 @@ func (b *batcher) pendingSince() time.Time {
 
 // release frees what was not taken. The stream and the appender have ended.
 func (b *batcher) release() {
-	if b.mu.sealed != nil {
-		b.mu.sealed.release()
+	for _, g := range b.mu.sealed {
+		g.release()
 	}
+	b.mu.sealed = nil
 	for _, t := range b.tables {
 		t.release()
 	}

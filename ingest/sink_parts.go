@@ -1,14 +1,149 @@
 package ingest
 
+import (
+	"fmt"
+
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// rowBytesMax bounds a row: with a part beside it, it stays below what the log takes in
+// one group, 512 MiB.
+const rowBytesMax = 400 << 20
+
+const hintSmallerRow = "Make the row smaller at the source, then copy the table anew with ALTER PIPELINE … RESYNC TABLE …."
+
 // Abort implements Sink.
 func (b *batcher) Abort() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, t := range b.mu.filling.touched {
+	for _, t := range b.tables { // one may have had its changes in an earlier part
 		t.discard(b.txn)
 		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, t.id, b.txn)
 	}
-	b.mu.open = false
+	b.mu.filling.voids = b.mu.filling.voids || b.mu.parts > 0
+	b.mu.open, b.mu.parts = false, 0
 	signal(b.wake)
 	return b.mu.err
+}
+
+// measure looks at the change that was added last. A table whose row is too large for
+// the log stops.
+func (b *batcher) measure() error {
+	t := b.current
+	if t == nil {
+		return nil
+	}
+	b.current = nil
+	now := t.now()
+	row := now - t.seen
+	t.seen = now
+	b.openBytes += row
+	if row <= rowBytesMax || t.stopped {
+		return nil
+	}
+	return b.StopTable(t.id,
+		fmt.Sprintf("a row has %d MiB, more than the %d MiB that can be made durable at once", row>>20, rowBytesMax>>20),
+		hintSmallerRow)
+}
+
+// makeRoom hands over what the open transaction has so far when that is a part, and
+// waits until the appender has taken it.
+func (b *batcher) makeRoom() error {
+	if err := b.measure(); err != nil {
+		return err
+	}
+	if b.part == 0 || b.openBytes < b.part {
+		return nil
+	}
+	if err := b.waitTaken(); err != nil { // Begin may have closed a group
+		return err
+	}
+	b.sealPart()
+	return b.waitTaken()
+}
+
+// sealPart closes what the open transaction has so far, and before its first part what
+// came before it. Facts that the transaction brings about tables stay, to go with its
+// commit.
+func (b *batcher) sealPart() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := &b.mu.filling
+	part := &group{part: b.partID(), oldest: b.committed}
+	if b.mu.parts == 0 {
+		whole := b.splitLocked(part)
+		if whole.txns > 0 || len(whole.stops) > 0 || whole.voids {
+			b.mu.sealed = append(b.mu.sealed, whole)
+		}
+	} else {
+		for _, t := range f.touched {
+			part.batches = t.seal(part.batches)
+		}
+		f.touched = f.touched[:0]
+	}
+	b.mu.sealed = append(b.mu.sealed, part)
+	b.mu.parts++
+	b.openBytes = 0
+	b.mu.closed = b.clock.Now()
+	signal(b.wake)
+}
+
+// splitLocked closes the group being filled and gives part what it has of the open
+// transaction.
+func (b *batcher) splitLocked(part *group) (whole *group) {
+	f := &b.mu.filling
+	var before, within []tableSchema
+	for _, s := range f.schemas {
+		if s.txn == b.txn {
+			within = append(within, s)
+		} else {
+			before = append(before, s)
+		}
+	}
+	whole = &group{
+		position: b.mu.last, txns: f.txns, oldest: f.oldest, newest: f.newest,
+		stops: f.stops, schemas: before, completes: f.completes, voids: f.voids,
+	}
+	for _, t := range f.touched {
+		whole.batches, part.batches = t.split(b.txn, whole.batches, part.batches)
+	}
+	*f = filling{touched: f.touched[:0], schemas: within}
+	return whole
+}
+
+// waitTaken waits until no closed group waits for the appender.
+func (b *batcher) waitTaken() error {
+	for {
+		b.mu.Lock()
+		waits, err := len(b.mu.sealed) > 0, b.mu.err
+		b.mu.Unlock()
+		if err != nil || !waits {
+			return err
+		}
+		if err := b.tasks.Wait(b.ctx, 0, b.room); err != nil {
+			return err
+		}
+	}
+}
+
+// partID names the open transaction.
+func (b *batcher) partID() string { return fmt.Sprintf("%s-%d", b.session, b.txn) }
+
+// split is seal for a group of which transaction txn goes elsewhere.
+func (t *sinkTable) split(txn uint64, whole, part []*change.Batch) (w, p []*change.Batch) {
+	if t.txn != txn {
+		return t.seal(whole), part
+	}
+	begin := t.begin
+	all := t.seal(nil)
+	whole, all = append(whole, all[:begin.batches]...), all[begin.batches:]
+	if begin.rows == 0 && !begin.truncate {
+		return whole, append(part, all...)
+	}
+	first := all[0] // being built when the transaction began
+	if first.Rows() > int64(begin.rows) {
+		part = append(part, tail(first, begin.rows))
+		head(first, begin.rows)
+	}
+	return append(whole, first), append(part, all[1:]...)
 }

@@ -29,6 +29,8 @@ type sinkTable struct {
 	begin mark
 	// bytes is the table's part of the group's size, doneBytes that of done.
 	bytes, doneBytes int64
+	// seen is the part as it was when the last change was measured.
+	seen int64
 }
 
 // mark is how much of the group was there at some moment.
@@ -50,7 +52,7 @@ func (t *sinkTable) enter(txn uint64) {
 	if t.txn == txn {
 		return
 	}
-	t.txn = txn
+	t.txn, t.seen = txn, t.now()
 	t.begin = mark{
 		rows: t.builder.Rows(), batches: len(t.done), truncate: t.builder.Truncate, schema: t.schema, source: t.source,
 	}
@@ -96,7 +98,15 @@ func (t *sinkTable) discard(txn uint64) {
 		t.build(t.begin.schema)
 	}
 	t.source = t.begin.source
-	t.doneBytes = t.bytes // the table stops here, and gets nothing more
+	t.doneBytes, t.seen = t.bytes, t.bytes
+}
+
+// open is what the group has of transaction txn in bytes, as measured.
+func (t *sinkTable) open(txn uint64) int64 {
+	if t.txn != txn {
+		return 0
+	}
+	return t.seen - t.bytes
 }
 
 // head keeps the first rows of a batch and counts them anew.
@@ -104,10 +114,23 @@ func head(b *change.Batch, rows int) *change.Batch {
 	whole := b.Record
 	b.Record = whole.NewSlice(0, int64(rows))
 	whole.Release()
+	count(b)
+	return b
+}
+
+// tail is a batch of the rows from a row on. The whole one stays as it is.
+func tail(b *change.Batch, from int) *change.Batch {
+	t := *b
+	t.Truncate, t.Record = false, b.Record.NewSlice(int64(from), b.Record.NumRows())
+	count(&t)
+	return &t
+}
+
+func count(b *change.Batch) {
 	b.Counts = change.Counts{}
 	ops := b.Record.Column(0).(*array.Uint8)
 	tokens := b.Record.Column(1).(*array.Int64)
-	for i := range rows {
+	for i := range ops.Len() {
 		switch change.Op(ops.Value(i)) {
 		case change.Insert:
 			b.Counts.Inserts++
@@ -123,7 +146,6 @@ func head(b *change.Batch, rows int) *change.Batch {
 		b.Counts.MinToken = min(b.Counts.MinToken, token)
 		b.Counts.MaxToken = max(b.Counts.MaxToken, token)
 	}
-	return b
 }
 
 // seal hands over the table's batches of the group.
@@ -132,7 +154,7 @@ func (t *sinkTable) seal(dst []*change.Batch) []*change.Batch {
 	if t.builder.Rows() > 0 || t.builder.Truncate {
 		dst = append(dst, t.builder.Batch())
 	}
-	t.done, t.touched, t.bytes, t.doneBytes = nil, false, 0, 0
+	t.done, t.touched, t.bytes, t.doneBytes, t.seen = nil, false, 0, 0, 0
 	t.begin = mark{schema: t.begin.schema, source: t.begin.source}
 	return dst
 }

@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +23,10 @@ type sinkWorld struct {
 func newSinkWorld(t *testing.T, cfg batcherConfig) *sinkWorld {
 	t.Helper()
 	clock := env.NewFake(time.Unix(1000, 0), 1)
-	cfg.clock, cfg.tasks = clock, env.Goroutines(clock)
+	cfg.clock = clock
+	if cfg.tasks == nil {
+		cfg.tasks = env.Goroutines(clock)
+	}
 	if cfg.limit == 0 {
 		cfg.limit = 1 << 20
 	}
@@ -374,39 +375,4 @@ func TestProgress(t *testing.T) {
 	if at, ok := p.ack(); !ok || at != "25" {
 		t.Errorf("ack %q %t", at, ok)
 	}
-}
-
-// TestSinkTransactionLimit: one transaction may not grow past the limit, in however many
-// tables and batches; many together may.
-func TestSinkTransactionLimit(t *testing.T) {
-	const most = 64 << 10
-	w := newSinkWorld(t, batcherConfig{most: most})
-	value := strings.Repeat("x", 1000)
-	for range 3 {
-		w.begin()
-		for i := range int64(40) {
-			w.insert(1, i, value)
-		}
-		w.commit("")
-	}
-	w.begin()
-	for i := range int64(1000) {
-		if i%50 == 20 {
-			if err := w.Truncate(1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		b, err := w.Builder(change.TableID(1 + i%2))
-		var large *TransactionError
-		if errors.As(err, &large) {
-			if i*1000 < most || i*1000 > most+2*measureEvery*1000 || large.Limit != most {
-				t.Errorf("refused after %d bytes: %v", i*1000, large)
-			}
-			return
-		}
-		b.Add(change.Insert, w.token, 0)
-		b.Column(0).(*array.Int64Builder).Append(i)
-		b.Column(1).(*array.StringBuilder).Append(value)
-	}
-	t.Error("never refused")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // groupState is what travels in change.Group.State: facts about tables that become
@@ -20,6 +21,13 @@ type groupState struct {
 	Stops []tableStop `json:"stops,omitempty"`
 	// Schemas are schema versions that begin in this group, in order.
 	Schemas []tableSchema `json:"schemas,omitempty"`
+	// Part is the transaction that the group is a part of: its slices are pending until
+	// a group completes it.
+	Part string `json:"part,omitempty"`
+	// Completes is the transaction in parts whose commit is in this group.
+	Completes *partsDone `json:"completes,omitempty"`
+	// Voids says that the transaction in parts before this group was aborted.
+	Voids bool `json:"voids,omitempty"`
 	// Progress moves the own positions of tables that are behind the pipeline.
 	Progress []tableProgress `json:"progress,omitempty"`
 	// Reached are tables that were behind and no longer are.
@@ -45,6 +53,15 @@ type tableStop struct {
 	At     change.Position `json:"at"`
 	Reason string          `json:"reason"`
 	Hint   string          `json:"hint,omitempty"`
+	// Voids says that it stopped in a transaction in parts, of which it gets nothing.
+	Voids bool `json:"voids,omitempty"`
+}
+
+// partsDone names a transaction in parts, how many it has and the segment of the first.
+type partsDone struct {
+	Txn   string      `json:"txn"`
+	Parts int         `json:"parts"`
+	First segment.Seq `json:"first"`
 }
 
 type tableProgress struct {
@@ -54,7 +71,8 @@ type tableProgress struct {
 
 // empty says that there is nothing to make durable.
 func (s *groupState) empty() bool {
-	return s.Chunk == nil && len(s.Stops) == 0 && len(s.Schemas) == 0 && len(s.Progress) == 0 && len(s.Reached) == 0
+	return s.Chunk == nil && len(s.Stops) == 0 && len(s.Schemas) == 0 && len(s.Progress) == 0 && len(s.Reached) == 0 &&
+		s.Part == "" && s.Completes == nil && !s.Voids
 }
 
 // encode renders the state, nil when it is empty.
@@ -100,6 +118,9 @@ func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) erro
 		f(t)
 		return txn.PutTable(t)
 	}
+	if err := s.applyParts(txn, pipeline); err != nil {
+		return err
+	}
 	if c := s.Chunk; c != nil {
 		if err := apply(c.Table, c.apply); err != nil {
 			return err
@@ -127,6 +148,30 @@ func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) erro
 		if err := apply(id, reached); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// applyParts says which slices become pending, live or void.
+func (s *groupState) applyParts(txn *catalog.Txn, pipeline change.PipelineID) error {
+	if s.Voids {
+		if err := txn.VoidPending(pipeline); err != nil {
+			return err
+		}
+	}
+	for _, stop := range s.Stops {
+		if !stop.Voids {
+			continue
+		}
+		if err := txn.VoidPendingOf(stop.Table); err != nil {
+			return err
+		}
+	}
+	if s.Part != "" {
+		return txn.PartOf(s.Part)
+	}
+	if c := s.Completes; c != nil {
+		return txn.Complete(c.Txn, c.Parts, c.First)
 	}
 	return nil
 }

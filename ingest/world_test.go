@@ -190,7 +190,8 @@ type world struct {
 	removeLog  func(change.PipelineID) error
 	interval   time.Duration
 	group      int64
-	most       int64 // bytes of a transaction
+	part       int64 // bytes of a transaction that make a part
+	noCopy     bool  // tables are ready from the start
 
 	catalog    *catalog.Catalog
 	supervisor *ingest.Supervisor
@@ -232,7 +233,7 @@ func (w *world) create() {
 		}
 		return txn.CreatePipeline(&catalog.Pipeline{
 			Name: "shop", Connection: "c", TargetSchema: "shop", Enabled: true,
-			Selection: catalog.TableSelection{AllTables: true}, Options: map[string]string{},
+			Selection: catalog.TableSelection{AllTables: true}, Options: map[string]string{"copy_data": strconv.FormatBool(!w.noCopy)},
 		})
 	})
 	if err != nil {
@@ -289,7 +290,7 @@ func (w *world) boot() {
 	w.supervisor = ingest.NewSupervisor(ingest.Config{
 		DataDir: w.t.TempDir(), BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
 		IdleInterval: time.Millisecond, GroupBytes: w.group, GroupInterval: w.interval,
-		TransactionBytes: w.most,
+		PartBytes: w.part,
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},
 		Clock: clock, IDs: ids, Log: log, Lake: w.lake,
@@ -416,9 +417,13 @@ func (w *world) table(name string) *catalog.Table {
 // place and ordinal, the last one per key winning.
 func (w *world) fold(name string, read func(catalog.Slice) *change.Batch) []string {
 	w.t.Helper()
-	t := w.table(name)
 	snap := w.catalog.Snapshot()
 	defer snap.Close()
+	return w.foldIn(snap, w.tableIn(snap, name), read)
+}
+
+func (w *world) foldIn(snap *catalog.Snapshot, t *catalog.Table, read func(catalog.Slice) *change.Batch) []string {
+	w.t.Helper()
 	slices, err := snap.LiveSlices(t.ID)
 	if err != nil {
 		w.t.Fatal(err)
@@ -539,6 +544,13 @@ func (w *world) expect(cfg generate.Config, n int64) {
 
 func (w *world) expectRead(cfg generate.Config, n int64, read func(catalog.Slice) *change.Batch) {
 	w.t.Helper()
+	snap := w.catalog.Snapshot()
+	defer snap.Close()
+	w.expectIn(snap, cfg, n, read)
+}
+
+func (w *world) expectIn(snap *catalog.Snapshot, cfg generate.Config, n int64, read func(catalog.Slice) *change.Batch) {
+	w.t.Helper()
 	state := generate.StateAt(cfg, n)
 	for _, table := range generate.Tables() {
 		var want []string
@@ -553,7 +565,7 @@ func (w *world) expectRead(cfg generate.Config, n int64, read func(catalog.Slice
 			want = append(want, strings.Join(words, "|"))
 		}
 		sort.Strings(want)
-		w.same(table.String(), w.fold(table.String(), read), want)
+		w.same(table.String(), w.foldIn(snap, w.tableIn(snap, table.String()), read), want)
 	}
 }
 

@@ -68,8 +68,8 @@ func problemOf(err error) error {
 		return &ddl.Problem{Kind: ddl.NotSupported, Message: message, Hint: table.Hint, Cause: err}
 	case errors.As(err, &large):
 		return &ddl.Problem{
-			Kind: ddl.WrongState, Message: "a transaction of the source is too large", Detail: sentence(large),
-			Hint: "ALTER PIPELINE … RESET; copies the tables anew and begins after it.", Cause: err,
+			Kind: ddl.WrongState, Message: "a transaction of the source is larger than the log", Detail: sentence(large),
+			Hint: "Raise wal-quota-bytes, or free space on the disk; then ALTER PIPELINE … ENABLE reads it again.", Cause: err,
 		}
 	case errors.As(err, &setup):
 		return &ddl.Problem{

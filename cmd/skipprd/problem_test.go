@@ -39,7 +39,7 @@ func TestProblemOf(t *testing.T) {
 		{wrap(postgres.ErrOtherServer), ddl.WrongState, "another server", "Set up slot s", "ALTER CONNECTION"},
 		{wrap(postgres.ErrNotSetUp), ddl.WrongState, "not set up", "Set up slot s", "ENABLE"},
 		{wrap(errors.New("refused")), ddl.Unreachable, "could not use the source", "refused", "VALIDATE"},
-		{fmt.Errorf("start: %w", &ingest.TransactionError{Limit: 400 << 20}), ddl.WrongState, "too large", "400 MiB", "RESET"},
+		{fmt.Errorf("start: %w", &ingest.TransactionError{Bytes: 400 << 20}), ddl.WrongState, "larger than the log", "400 MiB", "quota"},
 		{fmt.Errorf("log: %w", ingest.ErrNotRunning), ddl.WrongState, "log: pipeline is not running", "", "ENABLE"},
 	} {
 		var p *ddl.Problem
