@@ -1,0 +1,264 @@
+package check
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// logBytes is a log as its store has it, parsed. It reads again only what has changed.
+type logBytes struct {
+	dir     string
+	version uint64
+	read    bool
+	segs    map[segment.Seq]*segmentBytes
+	// last is where the log ends: its last whole group.
+	last place
+	// position is the greatest position of a group that was ever seen in these bytes.
+	position change.Position
+}
+
+// place is a point of a log: the end of a group.
+type place struct {
+	seq segment.Seq
+	end uint32
+}
+
+func (p place) less(o place) bool { return p.seq < o.seq || p.seq == o.seq && p.end < o.end }
+
+// segmentBytes is a segment in a store.
+type segmentBytes struct {
+	seq    segment.Seq
+	header segment.Header
+	head   []byte // the header's bytes
+	length int    // of the file
+	next   []byte // what follows the last group
+	marker []byte // nil while there is none
+	mark   segment.Marker
+	body   bool // there is a readable body
+	groups []segment.Group
+	end    uint32
+	slices map[uint32]*segment.Slice
+	digest bool // that of the marker
+	damage error
+}
+
+// committed says whether a reader may see the segment's groups.
+func (s *segmentBytes) committed(shared bool) bool {
+	return s.body && s.damage == nil && (!shared || s.marker != nil)
+}
+
+// group finds the group that ends at end.
+func (s *segmentBytes) group(end uint32) *segment.Group {
+	for i := range s.groups {
+		if s.groups[i].End == end {
+			return &s.groups[i]
+		}
+	}
+	return nil
+}
+
+// update reads the store anew if it has changed; full reads everything. changed says
+// that there was something to read.
+func (l *logBytes) update(b Bytes, dir string, full bool) (changed bool, err error) {
+	if dir != l.dir {
+		*l = logBytes{dir: dir}
+	}
+	if l.read && b.Version() == l.version && !full {
+		return false, nil
+	}
+	l.version, l.read = b.Version(), true
+	old := l.segs
+	if full {
+		old = nil
+	}
+	l.segs = map[segment.Seq]*segmentBytes{}
+	bodies, markers := map[segment.Seq][]body{}, map[segment.Seq][]byte{}
+	for _, name := range b.Names(l.prefix()) {
+		n, ok := parseName(name)
+		if !ok {
+			continue
+		}
+		data, ok := b.Read(name)
+		if !ok {
+			continue
+		}
+		if n.marker {
+			markers[n.seq] = data
+		} else {
+			bodies[n.seq] = append(bodies[n.seq], body{n.epoch, data})
+		}
+	}
+	for seq, list := range bodies {
+		l.segs[seq] = parseSegment(seq, list, markers[seq], old[seq])
+	}
+	for seq, m := range markers {
+		if l.segs[seq] == nil {
+			l.segs[seq] = parseSegment(seq, nil, m, nil)
+		}
+	}
+	l.findEnd()
+	return true, nil
+}
+
+func (l *logBytes) prefix() string {
+	if l.dir == "" {
+		return ""
+	}
+	return l.dir + "/"
+}
+
+func (l *logBytes) findEnd() {
+	l.last = place{}
+	for seq, s := range l.segs {
+		for i := range s.groups {
+			if p := s.groups[i].Position; source.LSN(p) > source.LSN(l.position) {
+				l.position = p
+			}
+		}
+		if n := len(s.groups); n > 0 && l.last.less(place{seq, s.end}) {
+			l.last = place{seq, s.end}
+		}
+	}
+}
+
+// slice finds a slice in the bytes.
+func (l *logBytes) slice(ref segment.SliceRef) *segment.Slice {
+	if s := l.segs[ref.Seq]; s != nil {
+		return s.slices[ref.Start]
+	}
+	return nil
+}
+
+// body is a body of an epoch; of a log on a disk the epoch is 0.
+type body struct {
+	epoch segment.Epoch
+	data  []byte
+}
+
+// name is a file's name taken apart.
+type name struct {
+	seq    segment.Seq
+	epoch  segment.Epoch
+	marker bool
+}
+
+// parseName reads "ID.seg", "ID.seg.commit" and, of a shared store, "ID-EPOCH.seg".
+func parseName(full string) (name, bool) {
+	base := path.Base(full)
+	var n name
+	base, n.marker = strings.CutSuffix(base, ".seg.commit")
+	if !n.marker {
+		var ok bool
+		if base, ok = strings.CutSuffix(base, ".seg"); !ok {
+			return n, false
+		}
+	}
+	id, epoch, shared := strings.Cut(base, "-")
+	seq, err := strconv.ParseUint(id, 16, 64)
+	if err != nil || len(id) != 16 || seq == 0 {
+		return n, false
+	}
+	n.seq = segment.Seq(seq)
+	if shared {
+		e, err := strconv.ParseUint(epoch, 16, 32)
+		if err != nil {
+			return n, false
+		}
+		n.epoch = segment.Epoch(e)
+	}
+	return n, true
+}
+
+// parseSegment reads a segment. What of old is still so is not read again.
+func parseSegment(seq segment.Seq, bodies []body, marker []byte, old *segmentBytes) *segmentBytes {
+	s := &segmentBytes{seq: seq, marker: marker, digest: true}
+	if marker != nil {
+		m, err := segment.ParseMarker(marker, seq)
+		if err != nil {
+			s.damage = err
+			return s
+		}
+		s.mark = m
+	}
+	data := s.choose(bodies)
+	if data == nil {
+		return s
+	}
+	if old != nil && old.same(s, data) {
+		return old
+	}
+	s.parse(data)
+	return s
+}
+
+// choose picks the body that the marker commits, or the only one.
+func (s *segmentBytes) choose(bodies []body) []byte {
+	for _, b := range bodies {
+		if b.epoch == 0 || s.marker != nil && b.epoch == s.mark.Epoch || s.marker == nil && len(bodies) == 1 {
+			return b.data
+		}
+	}
+	return nil
+}
+
+const nextBytes = 64
+
+// same says whether nothing has happened to a segment: its header, its marker, its
+// length and what follows its last group are what they were.
+func (s *segmentBytes) same(now *segmentBytes, data []byte) bool {
+	return s.body && s.damage == nil && bytes.Equal(s.marker, now.marker) && s.length == len(data) &&
+		len(data) >= segment.HeaderBytes && bytes.Equal(s.head, data[:segment.HeaderBytes]) &&
+		bytes.Equal(s.next, following(data, s.end))
+}
+
+func following(data []byte, end uint32) []byte {
+	rest := data[min(int(end), len(data)):]
+	return rest[:min(len(rest), nextBytes)]
+}
+
+func (s *segmentBytes) parse(data []byte) {
+	h, err := segment.ParseHeader(data)
+	if err != nil || h.Seq != s.seq {
+		if s.marker != nil && err == nil {
+			err = segment.ErrIdentity
+		}
+		if s.marker != nil {
+			s.damage = fmt.Errorf("body of a committed segment: %w", err)
+		}
+		return // of an earlier use of the file, or being made
+	}
+	s.header, s.body, s.length = h, true, len(data)
+	s.head = bytes.Clone(data[:segment.HeaderBytes])
+	s.slices = map[uint32]*segment.Slice{}
+	collect := func(g segment.Group) error {
+		s.groups = append(s.groups, g)
+		for i := range g.Slices {
+			s.slices[g.Slices[i].Start] = &g.Slices[i]
+		}
+		return nil
+	}
+	if s.marker == nil {
+		s.end, s.damage = segment.WalkGroups(h, data, collect)
+	} else {
+		s.sealed(data, collect)
+	}
+	s.next = bytes.Clone(following(data, s.end))
+}
+
+func (s *segmentBytes) sealed(data []byte, collect func(segment.Group) error) {
+	if int64(len(data)) < int64(s.mark.Length) {
+		s.damage = fmt.Errorf("body of %d bytes, the marker covers %d: %w", len(data), s.mark.Length, segment.ErrLength)
+		return
+	}
+	data = data[:s.mark.Length]
+	s.digest = sha256.Sum256(data) == s.mark.Digest
+	s.end, s.damage = segment.WalkSealed(s.header, s.mark, data, collect)
+}

@@ -1,0 +1,304 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// facts is what the checkers of a run share: the stores' bytes, parsed; what the lake was
+// given; what each catalog showed when it was looked at last; and what was promised to
+// whom. It is brought up to date once a step.
+type facts struct {
+	hosts  map[string]*hostFacts
+	shared logBytes // of the object store
+	oracle *oracle
+	lakes  map[change.TableID]*lakeFacts
+	// owed are the slices of groups whose append was answered, and that the lake does not
+	// have: the log must have them (A2).
+	owed map[owedKey]owedSlice
+	// asked are the segments that were handed to a reclaim.
+	asked map[segmentKey]bool
+	// acked is the greatest position told to the source, by pipeline.
+	acked map[change.PipelineID]int64
+	holds map[holdKey]hold
+	pins  map[int]*pinFacts // by query, the latest
+	// verdicts are of this step's executed pins.
+	verdicts []*verdict
+	full     bool
+}
+
+type (
+	owedKey struct {
+		pipeline change.PipelineID
+		ref      segment.SliceRef
+	}
+	segmentKey struct {
+		pipeline change.PipelineID
+		seq      segment.Seq
+	}
+	holdKey struct {
+		host string
+		name string
+	}
+)
+
+type owedSlice struct {
+	host       string
+	table      change.TableID
+	generation uint32
+}
+
+type hold struct {
+	pipeline change.PipelineID
+	at       segment.SliceRef
+	since    time.Time
+}
+
+// hostFacts is what is known of a host.
+type hostFacts struct {
+	incarnation int
+	log         logBytes
+	// logChanged says that the bytes are others than at the last step.
+	logChanged bool
+	// looked says that the catalog was looked at in this step, and then was has what it
+	// showed before; nil at the first look of a process.
+	looked      bool
+	now, before *catalogFacts
+	// known are the slices that were ever live, by table, of its present generation.
+	known map[change.TableID]*knownSlices
+}
+
+type knownSlices struct {
+	generation uint32
+	refs       map[segment.SliceRef]bool
+}
+
+// catalogFacts is a catalog at a moment.
+type catalogFacts struct {
+	tables    map[change.TableID]*tableFacts
+	offsets   map[change.PipelineID]catalog.Offset
+	segments  map[segmentKey]bool
+	pipelines map[change.PipelineID]bool
+}
+
+type tableFacts struct {
+	table *catalog.Table
+	lake  catalog.LakeState
+	live  []catalog.Slice
+}
+
+func newFacts() *facts {
+	return &facts{
+		hosts: map[string]*hostFacts{}, oracle: newOracle(), lakes: map[change.TableID]*lakeFacts{},
+		owed: map[owedKey]owedSlice{}, asked: map[segmentKey]bool{}, acked: map[change.PipelineID]int64{},
+		holds: map[holdKey]hold{}, pins: map[int]*pinFacts{},
+	}
+}
+
+// update takes in a step.
+func (f *facts) update(v *View) error {
+	f.full = v.Drained || v.Step%fullEvery == 0
+	f.verdicts = nil
+	looks := map[string]bool{}
+	for _, e := range v.Events {
+		if host := f.note(v, e); host != "" {
+			looks[host] = true
+		}
+	}
+	if v.Objects != nil {
+		if _, err := f.shared.update(v.Objects, "", f.full); err != nil {
+			return err
+		}
+	}
+	for _, h := range v.Hosts {
+		if err := f.updateHost(v, h, looks[h.Name]); err != nil {
+			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+	}
+	f.settle()
+	return f.judge(v)
+}
+
+// note takes in an event. It returns the host whose catalog is to be looked at.
+func (f *facts) note(v *View, e Event) string {
+	switch e := e.(type) {
+	case Committed:
+		for i := range e.Group.Slices {
+			s := &e.Group.Slices[i]
+			f.owed[owedKey{e.Pipeline, s.Ref}] = owedSlice{host: e.Host, table: s.Table, generation: f.generation(e.Host, s.Table)}
+		}
+	case AckSent:
+		f.acked[e.Pipeline] = max(f.acked[e.Pipeline], source.LSN(e.Position))
+	case ReclaimAsked:
+		for _, seq := range e.Seqs {
+			f.asked[segmentKey{e.Pipeline, seq}] = true
+		}
+	case LakeCommitted:
+		f.noteLake(e)
+	case PinTaken:
+		f.notePin(v, e)
+	case HoldMoved:
+		f.noteHold(v, e)
+	case Crashed:
+		f.noteCrash(e)
+	case Updated:
+		return e.Host
+	case Published:
+		return e.Host
+	case Opened:
+		return e.Host
+	}
+	return ""
+}
+
+func (f *facts) noteHold(v *View, e HoldMoved) {
+	if e.Released {
+		delete(f.holds, holdKey{e.Host, e.Name})
+		return
+	}
+	f.holds[holdKey{e.Host, e.Name}] = hold{pipeline: e.Pipeline, at: e.At, since: v.Now}
+}
+
+// noteCrash forgets what died with a process.
+func (f *facts) noteCrash(e Crashed) {
+	for k := range f.holds {
+		if k.host == e.Host {
+			delete(f.holds, k)
+		}
+	}
+	if h := f.hosts[e.Host]; h != nil {
+		h.now, h.before = nil, nil
+		h.known = map[change.TableID]*knownSlices{}
+	}
+}
+
+func (f *facts) updateHost(v *View, h *Host, look bool) error {
+	hf := f.hosts[h.Name]
+	if hf == nil {
+		hf = &hostFacts{known: map[change.TableID]*knownSlices{}}
+		f.hosts[h.Name] = hf
+	}
+	if hf.incarnation != h.Incarnation {
+		hf.incarnation, hf.now, hf.before = h.Incarnation, nil, nil
+		look = true
+	}
+	hf.logChanged, hf.looked = false, false
+	if h.Disk != nil && v.Objects == nil {
+		var err error
+		if hf.logChanged, err = hf.log.update(h.Disk, h.LogDir, f.full); err != nil {
+			return err
+		}
+	}
+	if h.Catalog == nil || h.State == Down || !look && (!f.full || hf.now == nil) {
+		return nil
+	}
+	return hf.look(h.Catalog)
+}
+
+// look reads the catalog.
+func (hf *hostFacts) look(c *catalog.Catalog) error {
+	snap := c.Snapshot()
+	defer snap.Close()
+	now := &catalogFacts{
+		tables: map[change.TableID]*tableFacts{}, offsets: map[change.PipelineID]catalog.Offset{},
+		segments: map[segmentKey]bool{}, pipelines: map[change.PipelineID]bool{},
+	}
+	for _, t := range snap.AllTables() {
+		live, err := snap.LiveSlices(t.ID)
+		if err != nil {
+			return err
+		}
+		now.tables[t.ID] = &tableFacts{table: t, lake: snap.LakeState(t.ID), live: live}
+		hf.remember(t, live)
+	}
+	for _, p := range snap.Pipelines() {
+		at, err := snap.Offset(p.ID)
+		if err != nil {
+			return err
+		}
+		segments, err := snap.Segments(p.ID)
+		if err != nil {
+			return err
+		}
+		now.offsets[p.ID], now.pipelines[p.ID] = at, true
+		for _, s := range segments {
+			now.segments[segmentKey{p.ID, s.Seq}] = true
+		}
+	}
+	hf.before, hf.now, hf.looked = hf.now, now, true
+	return nil
+}
+
+func (hf *hostFacts) remember(t *catalog.Table, live []catalog.Slice) {
+	k := hf.known[t.ID]
+	if k == nil || k.generation != t.Generation {
+		k = &knownSlices{generation: t.Generation, refs: map[segment.SliceRef]bool{}}
+		hf.known[t.ID] = k
+	}
+	for i := range live {
+		k.refs[live[i].Ref] = true
+	}
+}
+
+// generation is a table's, as a host's catalog showed it last.
+func (f *facts) generation(host string, table change.TableID) uint32 {
+	if h := f.hosts[host]; h != nil && h.now != nil && h.now.tables[table] != nil {
+		return h.now.tables[table].table.Generation
+	}
+	return 0
+}
+
+// settle takes out of what is owed the slices that the lake has, and those of tables that
+// are gone or were begun anew.
+func (f *facts) settle() {
+	for k, s := range f.owed {
+		if l := f.lakes[s.table]; l != nil && l.has(k.ref) {
+			delete(f.owed, k)
+			continue
+		}
+		h := f.hosts[s.host]
+		if h == nil || !h.looked {
+			continue
+		}
+		t := h.now.tables[s.table]
+		if t == nil || s.generation != 0 && t.table.Generation != s.generation {
+			delete(f.owed, k)
+		}
+	}
+}
+
+// logOf is the log as durable for a host.
+func (f *facts) logOf(v *View, host string) *logBytes {
+	if v.Objects != nil {
+		return &f.shared
+	}
+	if h := f.hosts[host]; h != nil {
+		return &h.log
+	}
+	return &logBytes{}
+}
+
+// host finds a host of the view.
+func (v *View) host(name string) *Host {
+	for _, h := range v.Hosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// logChanged says whether the log of a host is another than at the last step.
+func (f *facts) logChanged(v *View, h *Host) bool {
+	return v.Objects != nil || f.hosts[h.Name].logChanged
+}
+
+// sortedTables are the tables of a catalog, by id.
+func (c *catalogFacts) sortedTables() []change.TableID { return slices.Sorted(maps.Keys(c.tables)) }

@@ -1,0 +1,64 @@
+package check
+
+import (
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// lakeFacts is what the lake was given of a table, commit by commit.
+type lakeFacts struct {
+	commits []lakeCommit
+	at      map[int64]int            // commit by snapshot
+	first   map[segment.SliceRef]int // commit by slice
+}
+
+type lakeCommit struct {
+	lake.Commit
+	head *lake.Snapshot
+}
+
+func (f *facts) noteLake(e LakeCommitted) {
+	if e.Head == nil {
+		return
+	}
+	l := f.lakes[e.Table]
+	if l == nil {
+		l = &lakeFacts{at: map[int64]int{}, first: map[segment.SliceRef]int{}}
+		f.lakes[e.Table] = l
+	}
+	if _, known := l.at[e.Head.ID]; known {
+		return
+	}
+	n := len(l.commits)
+	l.commits = append(l.commits, lakeCommit{e.Commit, e.Head})
+	l.at[e.Head.ID] = n
+	for _, ref := range e.Commit.Slices {
+		if _, in := l.first[ref]; !in {
+			l.first[ref] = n
+		}
+	}
+}
+
+// has says whether any commit names a slice.
+func (l *lakeFacts) has(ref segment.SliceRef) bool {
+	_, ok := l.first[ref]
+	return ok
+}
+
+// excluded says whether E of a snapshot has a slice. known is false for a snapshot that
+// no compaction made.
+func (f *facts) excluded(t *tableFacts, ref segment.SliceRef) (in, known bool) {
+	if t.lake.Snapshot == 0 {
+		return false, true
+	}
+	l := f.lakes[t.table.ID]
+	if l == nil {
+		return false, false
+	}
+	at, known := l.at[t.lake.Snapshot]
+	if !known {
+		return false, false
+	}
+	n, in := l.first[ref]
+	return in && n <= at, true
+}

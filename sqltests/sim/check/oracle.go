@@ -1,0 +1,152 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/sqltests/sim/query"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// oracle is the deliberately naive answer to every query: it folds the changes that the
+// source admitted, one after the other, and knows nothing of logs and lakes. Tables are
+// folded on demand, and no further than asked.
+type oracle struct {
+	tables map[uint32]*oracleTable // by OID
+}
+
+func newOracle() *oracle { return &oracle{tables: map[uint32]*oracleTable{}} }
+
+// oracleTable is a table as of an LSN.
+type oracleTable struct {
+	oid  uint32
+	lsn  int64
+	next int // of History.Txns
+	// rows by key; of a table without one under running numbers.
+	rows map[string]*oracleRow
+	bag  []*oracleRow
+	// digest is that of the rows under shape, kept as rows come and go.
+	shape  *schema.Table
+	digest query.Digest
+	key    []byte // scratch
+}
+
+type oracleRow struct {
+	version *source.Version
+	row     source.Row
+	text    []byte // under the table's shape
+}
+
+// at is a table as of an LSN, under the columns of a schema version of ours.
+func (o *oracle) at(h *source.History, oid uint32, lsn int64, shape *schema.Table) *oracleTable {
+	t := o.tables[oid]
+	if t == nil || lsn < t.lsn {
+		t = &oracleTable{oid: oid, rows: map[string]*oracleRow{}}
+		o.tables[oid] = t
+	}
+	t.show(shape)
+	t.advance(h, lsn)
+	return t
+}
+
+// show renders the rows under another shape.
+func (t *oracleTable) show(shape *schema.Table) {
+	if t.shape == shape {
+		return
+	}
+	t.shape, t.digest = shape, query.Digest{}
+	t.each(func(r *oracleRow) {
+		r.text = renderRow(shape, r.version, r.row)
+		t.digest.Add(r.text)
+	})
+}
+
+func (t *oracleTable) each(f func(*oracleRow)) {
+	for _, r := range t.rows {
+		f(r)
+	}
+	for _, r := range t.bag {
+		f(r)
+	}
+}
+
+func (t *oracleTable) advance(h *source.History, lsn int64) {
+	for t.next < len(h.Txns) && h.Txns[t.next].LSN <= lsn {
+		for i := range h.Txns[t.next].Changes {
+			if c := &h.Txns[t.next].Changes[i]; c.Table.OID == t.oid {
+				t.fold(c)
+			}
+		}
+		t.next++
+	}
+	t.lsn = lsn
+}
+
+// fold applies one change.
+func (t *oracleTable) fold(c *source.Change) {
+	switch {
+	case c.Truncate:
+		clear(t.rows)
+		t.bag, t.digest = nil, query.Digest{}
+	case len(c.Version.Key) == 0:
+		if c.Op == change.Insert {
+			r := t.make(c)
+			t.bag = append(t.bag, r)
+		}
+	default:
+		if c.Old != nil {
+			t.remove(c.Version, c.Old)
+		}
+		if c.New != nil {
+			t.remove(c.Version, c.New)
+			t.rows[string(t.keyOf(c.Version, c.New))] = t.make(c)
+		}
+	}
+}
+
+func (t *oracleTable) make(c *source.Change) *oracleRow {
+	r := &oracleRow{version: c.Version, row: c.New}
+	r.text = renderRow(t.shape, c.Version, c.New)
+	t.digest.Add(r.text)
+	return r
+}
+
+func (t *oracleTable) remove(v *source.Version, row source.Row) {
+	key := t.keyOf(v, row)
+	if old := t.rows[string(key)]; old != nil {
+		t.digest.Remove(old.text)
+		delete(t.rows, string(key))
+	}
+}
+
+// keyOf renders a key. It is valid until the next call.
+func (t *oracleTable) keyOf(v *source.Version, row source.Row) []byte {
+	t.key = t.key[:0]
+	for _, i := range v.KeyIndexes() {
+		t.key = append(query.AppendValue(t.key, row[i]), '|')
+	}
+	return t.key
+}
+
+// sorted are the rendered rows.
+func (t *oracleTable) sorted() []string {
+	var out []string
+	t.each(func(r *oracleRow) { out = append(out, string(r.text)) })
+	slices.Sort(out)
+	return out
+}
+
+// renderRow shows a row of the source under a schema version of ours: columns by the
+// source's permanent numbers; what the row does not have has its initial value.
+func renderRow(shape *schema.Table, v *source.Version, row source.Row) []byte {
+	values := make([]any, len(shape.Fields))
+	for i := range shape.Fields {
+		f := &shape.Fields[i]
+		at := slices.IndexFunc(v.Columns, func(c source.Column) bool { return c.AttNum == f.AttNum })
+		if at >= 0 && at < len(row) {
+			values[i] = row[at]
+		}
+	}
+	return query.AppendRow(nil, values)
+}

@@ -1,0 +1,276 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/sqltests/sim/query"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// pinFacts is a pin with what its rows must be.
+type pinFacts struct {
+	pin     Pin
+	host    string
+	lsns    []int64
+	digests []query.Digest
+	// got are the digests of its first execution, nil before.
+	got []query.Digest
+}
+
+// verdict is what is wrong with the rows of a pin: the invariant that explains it best.
+type verdict struct {
+	label, detail string
+}
+
+// notePin asks the oracle at once, while it stands there.
+func (f *facts) notePin(v *View, e PinTaken) {
+	p := &pinFacts{pin: clonePin(e.Pin), host: e.Host}
+	for i := range p.pin.Tables {
+		t := p.pin.Tables[i].Table
+		lsn := tableLSN(t, e.Pin.Position)
+		p.lsns = append(p.lsns, lsn)
+		p.digests = append(p.digests, f.oracle.at(v.Source.History, t.SourceOID, lsn, t.Current).digest)
+	}
+	f.pins[e.Query] = p
+}
+
+func clonePin(p Pin) Pin {
+	p.Tables = slices.Clone(p.Tables)
+	return p
+}
+
+// tableLSN is where a readable table stands in a pin: with its pipeline, or where it
+// stopped; and never before its own copy.
+func tableLSN(t *catalog.Table, at change.Position) int64 {
+	if t.StoppedAt != "" {
+		at = t.StoppedAt
+	}
+	return max(source.LSN(at), source.LSN(t.Backfill.Horizon))
+}
+
+// judge compares the rows of this step's pins with the oracle.
+func (f *facts) judge(v *View) error {
+	for _, e := range v.Events {
+		x, ok := e.(PinExecuted)
+		if !ok || x.Err != nil {
+			continue
+		}
+		p := f.pins[x.Query]
+		if p == nil || len(x.Results) != len(p.digests) {
+			return fmt.Errorf("query %d: %d results of a pin that was not taken so", x.Query, len(x.Results))
+		}
+		for i, r := range x.Results {
+			if r.Digest != p.digests[i] {
+				f.verdicts = append(f.verdicts, f.diagnose(v, p, x.Results, x.Query))
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// of returns the verdict of a label, nil if there is none.
+func (f *facts) of(label string) error {
+	for _, d := range f.verdicts {
+		if d.label == label {
+			return fmt.Errorf("%s", d.detail)
+		}
+	}
+	return nil
+}
+
+// diagnose finds out which invariant a wrong answer breaks. It may take its time.
+func (f *facts) diagnose(v *View, p *pinFacts, results []*query.Result, number int) *verdict {
+	label, texts := "", []string(nil)
+	for i, r := range results {
+		if r.Digest == p.digests[i] {
+			continue
+		}
+		l, text := f.diagnoseTable(v, p, i, r)
+		texts = append(texts, text)
+		if label == "" {
+			label = l
+		}
+	}
+	if f.torn(v, p, results) {
+		label = "T1"
+	}
+	if label == "Q1" && f.lostSlice(p) {
+		label = "P3"
+	}
+	return &verdict{label, fmt.Sprintf("query %d at %s: %s", number, p.pin.Position, strings.Join(texts, "; "))}
+}
+
+// diagnoseTable compares the rows of one table.
+func (f *facts) diagnoseTable(v *View, p *pinFacts, i int, r *query.Result) (label, text string) {
+	t := p.pin.Tables[i].Table
+	fresh := newOracle()
+	want := fresh.at(v.Source.History, t.SourceOID, p.lsns[i], t.Current).sorted()
+	got := r.Rows()
+	extra, missing := difference(got, want)
+	text = fmt.Sprintf("%s.%s as of %d has %d rows, not %d: too much %.10q, missing %.10q", t.Schema, t.Name, p.lsns[i],
+		len(got), len(want), extra, missing)
+	keys := keyColumnsOf(t)
+	keyed := len(keys) > 0
+	ever := everRows(v.Source.History, t)
+	for n, row := range extra {
+		key := keyText(row, keys)
+		switch {
+		case !ever[row]:
+			return "D1", text + fmt.Sprintf(": no transaction ever made %q", row)
+		case keyed && countKey(got, key, keys) > 1:
+			return "M1", text + fmt.Sprintf(": key %q is there twice", key)
+		case keyed && countKey(want, key, keys) == 0 && n == 0 && len(missing) == 0:
+			return "C4", text + fmt.Sprintf(": key %q was deleted", key)
+		case keyed && countKey(missing, key, keys) > 0 && f.compares(&p.pin.Tables[i]):
+			return "M2", text
+		case keyed && countKey(missing, key, keys) > 0:
+			return "M1", text
+		}
+	}
+	return "Q1", text
+}
+
+// compares says whether the table's live changes may be older than its lake rows.
+func (f *facts) compares(t *PinnedTable) bool {
+	return slices.ContainsFunc(t.Live, func(s catalog.Slice) bool {
+		return s.Rows > 0 && s.Counts.MinToken <= t.Lake.MaxToken
+	})
+}
+
+// torn says whether the tables of a pin are each as of some moment, but not of one; or
+// one is as of the middle of a transaction.
+func (f *facts) torn(v *View, p *pinFacts, results []*query.Result) bool {
+	moments := map[int64]bool{}
+	for i, r := range results {
+		if r.Digest == p.digests[i] {
+			moments[p.lsns[i]] = true
+			continue
+		}
+		at, ok := momentOf(v.Source.History, p.pin.Tables[i].Table, r.Digest)
+		if !ok {
+			return inTransaction(v.Source.History, p.pin.Tables[i].Table, r.Digest)
+		}
+		moments[at] = true
+	}
+	return len(results) > 1 && len(moments) > 1
+}
+
+// momentOf finds the latest LSN at which a table has those rows.
+func momentOf(h *source.History, t *catalog.Table, want query.Digest) (int64, bool) {
+	o, found, at := newOracle(), false, int64(0)
+	for _, txn := range h.Txns {
+		if o.at(h, t.SourceOID, txn.LSN, t.Current).digest == want {
+			found, at = true, txn.LSN
+		}
+	}
+	return at, found
+}
+
+// inTransaction says whether a table has those rows between two changes of a transaction.
+func inTransaction(h *source.History, t *catalog.Table, want query.Digest) bool {
+	x := &oracleTable{oid: t.SourceOID, rows: map[string]*oracleRow{}, shape: t.Current}
+	for _, txn := range h.Txns {
+		for i := range txn.Changes {
+			if c := &txn.Changes[i]; c.Table.OID == t.SourceOID {
+				x.fold(c)
+				if x.digest == want {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// lostSlice says whether a slice of a pin was handed to a reclaim.
+func (f *facts) lostSlice(p *pinFacts) bool {
+	for _, t := range p.pin.Tables {
+		for i := range t.Live {
+			if f.asked[segmentKey{t.Table.Pipeline, t.Live[i].Ref.Seq}] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// everRows are all rows that a table ever had, rendered under its present shape.
+func everRows(h *source.History, t *catalog.Table) map[string]bool {
+	out := map[string]bool{}
+	for _, txn := range h.Txns {
+		for i := range txn.Changes {
+			if c := &txn.Changes[i]; c.Table.OID == t.SourceOID && c.New != nil {
+				out[string(renderRow(t.Current, c.Version, c.New))] = true
+			}
+		}
+	}
+	return out
+}
+
+// difference returns what a has beyond b, and b beyond a. Both are sorted.
+func difference(a, b []string) (extra, missing []string) {
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
+			extra, a = append(extra, a[0]), a[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			missing, b = append(missing, b[0]), b[1:]
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	return extra, missing
+}
+
+// keyColumnsOf are the places of a table's key columns.
+func keyColumnsOf(t *catalog.Table) []int {
+	var out []int
+	for _, id := range t.Current.Key {
+		out = append(out, t.Current.Index(id))
+	}
+	return out
+}
+
+// keyText is the key in a rendered row.
+func keyText(row string, keys []int) string {
+	values := splitRow(row)
+	var b strings.Builder
+	for _, k := range keys {
+		if k < len(values) {
+			b.WriteString(values[k])
+		}
+		b.WriteByte('|')
+	}
+	return b.String()
+}
+
+// splitRow takes a rendered row apart; what is escaped stays so.
+func splitRow(row string) []string {
+	var out []string
+	start := 0
+	for i := 0; i < len(row); i++ {
+		switch row[i] {
+		case '\\':
+			i++
+		case '|':
+			out = append(out, row[start:i])
+			start = i + 1
+		}
+	}
+	return append(out, row[start:])
+}
+
+func countKey(rows []string, key string, keys []int) int {
+	n := 0
+	for _, r := range rows {
+		if keyText(r, keys) == key {
+			n++
+		}
+	}
+	return n
+}
