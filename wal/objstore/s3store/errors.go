@@ -47,6 +47,7 @@ var codes = map[string]error{
 	"XAmzContentSHA256Mismatch":   objstore.ErrUnavailable,
 	"XAmzContentChecksumMismatch": objstore.ErrUnavailable,
 
+	"NotImplemented":        nil,
 	"NoSuchBucket":          nil,
 	"AccessDenied":          nil,
 	"SignatureDoesNotMatch": nil,
