@@ -208,6 +208,10 @@ func (t *liveTable) reset() {
 func (t *liveTable) pin(ctx context.Context, reader SliceReader, r *Relation) (*pinned, error) {
 	want := r.Live.Slices
 	lo, known, ok := t.log.match(want)
+	if !ok && t.log.outgrown(want) {
+		t.reset()
+		lo, known, ok = t.log.match(want)
+	}
 	if !ok {
 		return t.oneShot(ctx, reader, r)
 	}

@@ -90,6 +90,14 @@ func (l *liveLog) match(want []LiveSlice) (lo merge.Ordinal, known int, ok bool)
 	return l.first + merge.Ordinal(at) - 1, known, true
 }
 
+// outgrown says that slices which the log cannot be extended to hold are of a newer pin:
+// the slices of pins to come look like them. They are not an extension when parts of a
+// transaction became visible that lie before held slices, or when held slices in the
+// middle went to the lake.
+func (l *liveLog) outgrown(want []LiveSlice) bool {
+	return len(l.refs) > 0 && compareSlices(l.refs[len(l.refs)-1], want[len(want)-1]) < 0
+}
+
 func compareSlices(a, b LiveSlice) int {
 	return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Start, b.Start))
 }
