@@ -31,6 +31,7 @@ type Spec struct {
 
 // Warehouse holds lake tables. Safe for concurrent use.
 type Warehouse interface {
+	Recoverer
 	// Table opens the table. One of another catalog table that has the name goes; one
 	// of this catalog table that has another name is renamed; else it is made, empty.
 	// The result is for one goroutine at a time, and there is one committer per table.

@@ -36,12 +36,19 @@ func newStore(t testing.TB) kv.Store {
 
 func TestConformance(t *testing.T) {
 	laketest.Run(t, func(t *testing.T) laketest.Harness {
-		clock := env.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 1)
-		w := openWarehouse(t, newStore(t), t.TempDir(), clock)
-		return laketest.Harness{Warehouse: w, Rows: func(t *testing.T, s *lake.Snapshot) []string {
-			return scanPeople(t, w, s)
-		}}
+		return harness(t, t.TempDir())
 	})
+}
+
+// harness is a lake in a directory whose pointers are new.
+func harness(t *testing.T, dir string) laketest.Harness {
+	clock := env.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 1)
+	w := openWarehouse(t, newStore(t), dir, clock)
+	return laketest.Harness{
+		Warehouse: w,
+		Rows:      func(t *testing.T, s *lake.Snapshot) []string { return scanPeople(t, w, s) },
+		Lose:      func(t *testing.T) laketest.Harness { return harness(t, dir) },
+	}
 }
 
 // scanPeople reads with iceberg-go's own scanner, as another engine would.

@@ -16,6 +16,9 @@ import (
 
 const formatVersion = 2
 
+// metadataSuffix ends the names of metadata files; they begin with their version.
+const metadataSuffix = ".metadata.json"
+
 // newMetadata is the first metadata of a table. Unlike iceberg-go's own it keeps the
 // schema's field ids, which are permanent with us (S1).
 func (c *Catalog) newMetadata(sc *icebergo.Schema, cfg icecat.CreateTableCfg, location string) (table.Metadata, error) {
@@ -51,7 +54,7 @@ func (c *Catalog) writeMetadata(meta table.Metadata, version int) (string, error
 	if err != nil {
 		return "", fmt.Errorf("encode metadata: %w", err)
 	}
-	file := fmt.Sprintf("%s/metadata/%05d-%s.metadata.json", meta.Location(), version, uuid.UUID(c.ids.UUID()))
+	file := fmt.Sprintf("%s/metadata/%05d-%s%s", meta.Location(), version, uuid.UUID(c.ids.UUID()), metadataSuffix)
 	if err := c.io.WriteFile(file, raw); err != nil {
 		return "", fmt.Errorf("write metadata: %w", err)
 	}

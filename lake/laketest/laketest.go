@@ -24,6 +24,8 @@ type Harness struct {
 	// Rows reads the snapshot's rows less the deleted ones, each rendered as
 	// "id|name|token", in any order.
 	Rows func(t *testing.T, s *lake.Snapshot) []string
+	// Lose is the same lake after the loss of whatever names its tables.
+	Lose func(t *testing.T) Harness
 }
 
 // Run runs the suite; each test gets a fresh lake.
@@ -45,6 +47,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 		{"a dropped name starts anew", dropped},
 		{"a renamed table keeps its rows", renamed},
 		{"a fence keeps earlier writers out", fenced},
+		{"tables are found again without their names", recovered},
+		{"what is not there is not recovered", notRecovered},
 		{"commits are told with their slices", history},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, fresh(t)) })
@@ -68,7 +72,12 @@ var ident = lake.Ident{Namespace: "public", Name: "people"}
 
 func open(t *testing.T, h Harness, id change.TableID) lake.Table {
 	t.Helper()
-	tbl, err := h.Warehouse.Table(t.Context(), lake.Spec{Ident: ident, Table: id, Schema: People(t)})
+	return openNamed(t, h, ident, uint32(id))
+}
+
+func openNamed(t *testing.T, h Harness, name lake.Ident, id uint32) lake.Table {
+	t.Helper()
+	tbl, err := h.Warehouse.Table(t.Context(), lake.Spec{Ident: name, Table: change.TableID(id), Schema: People(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,6 +91,52 @@ func (w *Warehouse) Snapshot(_ context.Context, ident, _ string, snapshot int64)
 	return nil, fmt.Errorf("snapshot %d of lake table %s: %w", snapshot, ident, lake.ErrNoSnapshot)
 }
 
+// Recover implements lake.Recoverer. Nothing here is ever lost.
+func (w *Warehouse) Recover(ctx context.Context, tables []lake.Lost) (*lake.Recovery, error) {
+	out := &lake.Recovery{Tables: make([]lake.Recovered, len(tables))}
+	claimed := map[change.TableID]bool{}
+	for i, l := range tables {
+		t := w.owned(l)
+		if t != nil {
+			claimed[l.Table] = true
+		}
+		if t == nil || !t.Head().OfGeneration(l.Generation) {
+			if l.Snapshot != 0 {
+				out.Tables[i].Problem = fmt.Sprintf("the lake has lost snapshot %d", l.Snapshot)
+			}
+			continue
+		}
+		all, err := t.Commits(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("recover lake table %s: %w", l.Ident, err)
+		}
+		out.Tables[i] = lake.RecoveredOf(l, t.Head(), all)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ident, s := range w.tables {
+		if !claimed[s.id] {
+			out.Kept = append(out.Kept, ident.String())
+		}
+	}
+	slices.Sort(out.Kept)
+	return out, nil
+}
+
+// owned is the lake table of a catalog table, under its present name; nil if none is.
+func (w *Warehouse) owned(l lake.Lost) *table {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ident, s := range w.tables {
+		if s.id == l.Table {
+			delete(w.tables, ident)
+			w.tables[l.Ident] = s
+			return &table{w: w, ident: l.Ident, state: s}
+		}
+	}
+	return nil
+}
+
 // Drop implements lake.Warehouse.
 func (w *Warehouse) Drop(_ context.Context, id change.TableID) error {
 	w.mu.Lock()

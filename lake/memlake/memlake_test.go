@@ -14,7 +14,9 @@ import (
 func TestConformance(t *testing.T) {
 	laketest.Run(t, func(*testing.T) laketest.Harness {
 		w := memlake.New()
-		return laketest.Harness{Warehouse: w, Rows: func(t *testing.T, s *lake.Snapshot) []string { return rows(t, w, s) }}
+		h := laketest.Harness{Warehouse: w, Rows: func(t *testing.T, s *lake.Snapshot) []string { return rows(t, w, s) }}
+		h.Lose = func(*testing.T) laketest.Harness { return h }
+		return h
 	})
 }
 
