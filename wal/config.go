@@ -1,12 +1,15 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/objstore"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -26,6 +29,22 @@ type Config struct {
 	GroupBytes int64
 	// QuotaBytes bounds the files of the log, spares included; zero does not.
 	QuotaBytes int64
+
+	// The rest is for a log on an object store (Deps.Store). There Dir is a mirror of
+	// what is committed, SegmentBytes and Spares are not used, and each commit is a
+	// segment.
+
+	// Prefix is where the log's objects are; they share it with nothing else.
+	Prefix string
+	// Owner names this host to people who look at the log.
+	Owner string
+	// Linger is how long a commit waits for more groups (default 250 ms; negative: not
+	// at all), unless GroupBytes are there before.
+	Linger time.Duration
+	// LeaseTTL is after how long without a sign of life another host may take the log
+	// over (default 15 s). Longer bears longer outages of the store, shorter fails over
+	// sooner; neither is less safe.
+	LeaseTTL time.Duration
 }
 
 // Deps are a log's collaborators.
@@ -39,6 +58,20 @@ type Deps struct {
 	// SegmentBytesMin is the least Config.SegmentBytes; zero means 64 KiB. Simulations
 	// lower it, so that segments are sealed often.
 	SegmentBytesMin int64
+
+	// Store holds the log. Nil: Config.Dir does.
+	Store objstore.Store
+	// FenceLake makes the lake's tables refuse whoever compacts for an older epoch. It
+	// is called by a takeover before it reads the log. Nil: nothing does.
+	FenceLake func(ctx context.Context, epoch segment.Epoch) error
+	// Facts are what a catalog that is lost needs to know besides what is in the log.
+	// They go into the checkpoint, which is written before segments are deleted. Nil:
+	// none.
+	Facts func() []byte
+	// Restore is called by Open when the catalog has published nothing of a log that has
+	// a checkpoint, before anything is published. Afterwards the catalog's watermark is
+	// asked for anew. Nil: nothing happens.
+	Restore func(ctx context.Context, c segment.Checkpoint) error
 }
 
 const (
@@ -46,6 +79,8 @@ const (
 	defaultGroupBytes   = 8 << 20
 	defaultSpares       = 2
 	segmentBytesMin     = 64 << 10
+	defaultLinger       = 250 * time.Millisecond
+	defaultLeaseTTL     = 15 * time.Second
 	// queuedCommits is how many commits' worth of groups may wait in memory.
 	queuedCommits = 4
 )
@@ -59,6 +94,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Spares == 0 {
 		c.Spares = defaultSpares
+	}
+	if c.Linger == 0 {
+		c.Linger = defaultLinger
+	}
+	if c.LeaseTTL == 0 {
+		c.LeaseTTL = defaultLeaseTTL
 	}
 	return c
 }
@@ -77,6 +118,9 @@ func (c Config) validate(segmentBytesMin int64) error {
 	if c.SegmentBytes < segmentBytesMin || c.SegmentBytes > segment.BodyBytesMax {
 		errs = append(errs, fmt.Errorf("wal: SegmentBytes %d is not within %d and %d",
 			c.SegmentBytes, segmentBytesMin, segment.BodyBytesMax))
+	}
+	if c.LeaseTTL < 0 {
+		errs = append(errs, errors.New("wal: LeaseTTL must not be negative"))
 	}
 	if c.GroupBytes < 1 || c.Spares < 0 || c.QuotaBytes < 0 {
 		errs = append(errs, errors.New("wal: GroupBytes, Spares and QuotaBytes must not be negative"))

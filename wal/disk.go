@@ -386,6 +386,27 @@ func (d *disk) setSize(seq segment.Seq, n int64) {
 	d.mu.sizes[seq] = n
 }
 
+func (d *disk) hasSize(seq segment.Seq) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.mu.sizes[seq]
+	return ok
+}
+
+// seqsBelow are the segments with a file, ascending.
+func (d *disk) seqsBelow(low segment.Seq) []segment.Seq {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []segment.Seq
+	for seq := range d.mu.sizes {
+		if seq < low {
+			out = append(out, seq)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // forget drops the size of a segment that is gone, and returns it.
 func (d *disk) forget(seq segment.Seq) int64 {
 	d.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,12 +22,16 @@ type Log struct {
 	cfg     Config
 	deps    Deps
 	lock    io.Closer
-	disk    *disk
+	disk    *disk // of a log on an object store: the mirror's
 	encoder *segment.Encoder
 	owner   owner
 	// commits runs Open and Write, background the rest; at most one of the first and
 	// three of the second are under way (a seal, a cut, a reclaim).
 	commits, background *executor
+	// On an object store commits puts markers and bodies puts bodies, several at a time.
+	bodies *executor
+	remote *remote // nil on a disk
+	lease  *lease
 
 	pendings   sync.Pool     // of *Pending, for Append
 	reclaiming chan struct{} // held by the Reclaim under way
@@ -39,6 +44,8 @@ type Log struct {
 		sync.Mutex
 		inbox  inbox
 		next   uint64
+		since  time.Time     // when the first of the inbox's appends came
+		queued int64         // bytes of the inbox's appends
 		bytes  int64         // of the groups not answered
 		room   chan struct{} // closed when bytes has shrunk, if anyone waits for it
 		wanted bool          // someone waits for room
@@ -49,6 +56,8 @@ type Log struct {
 		health    health
 	}
 	wake chan struct{}
+	// lingering is signalled when an append comes to an empty inbox.
+	lingering chan struct{}
 }
 
 // inbox is what the owner has not seen yet.
@@ -57,6 +66,8 @@ type inbox struct {
 	controls []request
 	events   []protocol.Event
 	reclaims []*reclaim
+	// superseded says that another host has the log.
+	superseded error
 }
 
 // request is an Append, or a SealActive when it has no group.
@@ -91,6 +102,8 @@ type Stats struct {
 	Full bool
 	// Refuses is why appends fail now; nil in health.
 	Refuses error
+	// Stalled is why appends wait, on an object store that does not answer.
+	Stalled error
 }
 
 // epochDisk is the epoch of a log on a disk: a lock keeps a second writer out, so
@@ -102,7 +115,7 @@ const epochDisk segment.Epoch = 1
 // that is not a torn tail (*segment.CorruptError, ErrBehind) and when another
 // process has the log (ErrLocked). Opening again after an error is safe.
 func Open(ctx context.Context, cfg Config, deps Deps) (*Log, error) {
-	l, err := open(ctx, cfg, deps)
+	l, err := open(ctx, cfg, deps, false)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +124,7 @@ func Open(ctx context.Context, cfg Config, deps Deps) (*Log, error) {
 }
 
 // open recovers a log that nobody moves yet.
-func open(ctx context.Context, cfg Config, deps Deps) (*Log, error) {
+func open(ctx context.Context, cfg Config, deps Deps, stepped bool) (*Log, error) {
 	cfg, deps = cfg.withDefaults(), deps.withDefaults()
 	if err := errors.Join(cfg.validate(deps.SegmentBytesMin), deps.validate()); err != nil {
 		return nil, err
@@ -124,21 +137,36 @@ func open(ctx context.Context, cfg Config, deps Deps) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	d := newDisk(cfg, deps, epochDisk)
-	tail, err := recoverLog(ctx, d, cfg, deps)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open log %s: %w", cfg.Dir, err), d.close(), lock.Close())
-	}
 	l := &Log{
-		cfg: cfg, deps: deps, lock: lock, disk: d, encoder: segment.NewEncoder(),
-		reclaiming: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		cfg: cfg, deps: deps, lock: lock, encoder: segment.NewEncoder(), stepped: stepped,
+		reclaiming: make(chan struct{}, 1), wake: make(chan struct{}, 1), lingering: make(chan struct{}, 1),
 	}
 	l.mu.room = make(chan struct{})
 	l.mu.health.changed = make(chan struct{})
-	l.owner.init(l, tail)
-	l.commits = newExecutor(l, nil)
-	l.background = newExecutor(l, l.fillSpares)
+	l.commits, l.bodies = newExecutor(l, nil), newExecutor(l, nil)
+	if deps.Store == nil {
+		l.background = newExecutor(l, l.fillSpares)
+		err = l.openDisk(ctx)
+	} else {
+		l.background = newExecutor(l, nil)
+		err = l.openStore(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open log %s: %w", cfg.Dir, err), l.disk.close(), lock.Close())
+	}
 	return l, nil
+}
+
+func (l *Log) openDisk(ctx context.Context) error {
+	l.disk = newDisk(l.cfg, l.deps, epochDisk)
+	tail, err := recoverLog(ctx, l.disk, l.cfg, l.deps)
+	if err != nil {
+		return err
+	}
+	l.owner.init(l, protocol.NewWriter(protocol.WriterConfig{
+		Epoch: epochDisk, SegmentBytes: l.cfg.SegmentBytes, CommitBytes: l.cfg.GroupBytes,
+	}, tail))
+	return nil
 }
 
 // Append makes g durable, publishes it and returns its place. All appends that wait
@@ -219,7 +247,7 @@ func (l *Log) Reclaim(ctx context.Context, seqs []segment.Seq) error {
 
 // Settle waits until the log takes appends: what an append failed on (ErrPoisoned,
 // ErrUnpublished) is decided and everything durable is published. Afterwards the
-// catalog's position is where the source goes on.
+// catalog's position is where the source goes on. A log that is fenced never does.
 func (l *Log) Settle(ctx context.Context) error {
 	for {
 		l.mu.Lock()
@@ -230,6 +258,9 @@ func (l *Log) Settle(ctx context.Context) error {
 		}
 		if refuses == nil {
 			return nil
+		}
+		if errors.Is(refuses, ErrFenced) {
+			return fmt.Errorf("settle: %w", refuses)
 		}
 		select {
 		case <-ctx.Done():
@@ -264,6 +295,9 @@ func (l *Log) Close() error {
 	if errors.Is(err, ErrClosed) {
 		err = nil
 	}
+	if l.lease != nil && !l.isAbandoned() {
+		err = errors.Join(err, l.lease.release(context.Background()))
+	}
 	return errors.Join(err, l.disk.close(), l.lock.Close())
 }
 
@@ -280,9 +314,12 @@ func (l *Log) closeLocked() {
 }
 
 // signal wakes the owner.
-func (l *Log) signal() {
+func (l *Log) signal() { poke(l.wake) }
+
+// poke signals without waiting.
+func poke(c chan<- struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

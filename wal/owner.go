@@ -11,13 +11,15 @@ import (
 
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/protocol"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // owner is the one goroutine that moves the protocol: it feeds events in and hands
 // effects out. Everything here is its own.
 type owner struct {
 	l       *Log
-	writer  *protocol.Writer
+	writer  writer
+	store   *storeOwner // nil on a disk
 	replies map[uint64]chan reply
 	// underway counts jobs of the executors.
 	underway int
@@ -26,16 +28,22 @@ type owner struct {
 	closing  bool
 }
 
+// writer is the machine that an owner moves.
+type writer interface {
+	Step(ev protocol.Event) []protocol.Effect
+	Busy() bool
+	Refuses() error
+	NeedsRetry() bool
+	Active() segment.Seq
+}
+
 // retryInterval is how long the log waits before it repeats what failed.
 const retryInterval = 200 * time.Millisecond
 
-func (o *owner) init(l *Log, tail protocol.Tail) {
-	o.l = l
+func (o *owner) init(l *Log, w writer) {
+	o.l, o.writer = l, w
 	o.replies = map[uint64]chan reply{}
-	o.writer = protocol.NewWriter(protocol.WriterConfig{
-		Epoch: epochDisk, SegmentBytes: l.cfg.SegmentBytes, CommitBytes: l.cfg.GroupBytes,
-	}, tail)
-	o.stats.Active = tail.Seq
+	o.stats.Active = w.Active()
 	l.mu.stats = o.stats
 }
 
@@ -51,7 +59,18 @@ func (o *owner) step(ctx context.Context) (did bool) {
 	idle := len(in.events) == 0 && len(in.controls) == 0
 	for _, ev := range in.events {
 		o.underway--
+		if done, ok := ev.(reclaimedStore); ok {
+			o.reclaimed(done)
+			continue
+		}
 		o.feed(ctx, ev)
+	}
+	appended := 0
+	if o.store != nil && (len(in.controls) > 0 || in.superseded != nil) {
+		appended += o.appends(ctx, o.gather(true)) // what came before the wish to seal
+	}
+	if in.superseded != nil {
+		o.feed(ctx, protocol.Superseded{Err: in.superseded})
 	}
 	for _, r := range in.controls {
 		o.replies[r.id] = r.reply
@@ -60,14 +79,11 @@ func (o *owner) step(ctx context.Context) (did bool) {
 	for _, r := range in.reclaims {
 		o.reclaim(r)
 	}
-	if idle && o.writer.NeedsRetry() && !o.closing {
+	if idle && o.writer.NeedsRetry() && !o.closing && o.retryDue() {
 		o.feed(ctx, protocol.Retry{})
 	}
-	appended := 0
 	if !o.writer.Busy() || o.closing {
-		requests := o.gather()
-		appended = len(requests)
-		o.appends(ctx, requests)
+		appended += o.appends(ctx, o.gather(o.closing))
 	}
 	o.report()
 	if o.closing && o.underway == 0 {
@@ -95,12 +111,15 @@ const gatherYields = 4
 // gather takes the appends for the next commit. The producers that the last commit
 // has just answered are about to append again: letting them do so first makes one
 // sync serve all of them instead of every other one half.
-func (o *owner) gather() []request {
+//
+// On an object store a commit costs money and time, so it waits for more, unless all
+// are wanted now.
+func (o *owner) gather(all bool) []request {
 	l := o.l
 	n := 0
 	for range gatherYields {
-		if l.stepped {
-			break // who runs when is not for us to say
+		if l.stepped || o.store != nil {
+			break // who runs when is not for us to say, or does not matter
 		}
 		l.mu.Lock()
 		now := len(l.mu.inbox.appends)
@@ -113,14 +132,19 @@ func (o *owner) gather() []request {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if o.store != nil && !all && l.mu.queued < l.cfg.GroupBytes &&
+		l.deps.Clock.Since(l.mu.since) < l.cfg.Linger {
+		return nil
+	}
 	out := l.mu.inbox.appends
-	l.mu.inbox.appends = nil
+	l.mu.inbox.appends, l.mu.queued = nil, 0
 	return out
 }
 
-func (o *owner) appends(ctx context.Context, requests []request) {
+// appends hands groups to the protocol and says how many there were.
+func (o *owner) appends(ctx context.Context, requests []request) int {
 	if len(requests) == 0 {
-		return
+		return 0
 	}
 	items := make([]protocol.Item, 0, len(requests))
 	for _, r := range requests {
@@ -132,8 +156,9 @@ func (o *owner) appends(ctx context.Context, requests []request) {
 		items = append(items, protocol.Item{ID: r.id, Group: r.group})
 	}
 	if len(items) > 0 {
-		o.feed(ctx, protocol.Append{Items: items})
+		o.feed(ctx, protocol.Append{Items: items, Nanos: o.l.deps.Clock.Now().UnixNano()})
 	}
+	return len(requests)
 }
 
 // feed gives ev to the protocol, executes the effects, and what completes at once is
@@ -149,19 +174,7 @@ func (o *owner) feed(ctx context.Context, ev protocol.Event) {
 }
 
 func (o *owner) execute(ctx context.Context, e protocol.Effect) {
-	d := o.l.disk
 	switch e := e.(type) {
-	case protocol.Write:
-		o.submit(o.l.commits, func() protocol.Event { return d.write(e) })
-		o.stats.Bytes += uint64(len(e.Data))
-	case protocol.Open:
-		o.submit(o.l.commits, func() protocol.Event { return o.opened(d.open(e)) })
-	case protocol.Seal:
-		o.submit(o.l.background, func() protocol.Event { return o.sealed(e, d.seal(e)) })
-	case protocol.Inspect:
-		o.submit(o.l.background, func() protocol.Event { return d.inspect(e) })
-	case protocol.Discard:
-		o.submit(o.l.background, func() protocol.Event { return d.discard(e) })
 	case protocol.Publish:
 		o.queue = append(o.queue, o.publish(ctx, e))
 	case protocol.Done:
@@ -169,10 +182,33 @@ func (o *owner) execute(ctx context.Context, e protocol.Effect) {
 	case protocol.Failed:
 		o.report() // first: who is told of a failure may ask Settle about it
 		o.reply(e.ID, reply{err: e.Err})
+	default:
+		if o.store != nil {
+			o.executeStore(e)
+			return
+		}
+		o.executeDisk(e)
 	}
 }
 
-func (o *owner) submit(x *executor, run func() protocol.Event) {
+func (o *owner) executeDisk(e protocol.Effect) {
+	d := o.l.disk
+	switch e := e.(type) {
+	case protocol.Write:
+		o.submit(o.l.commits, func(context.Context) protocol.Event { return d.write(e) })
+		o.stats.Bytes += uint64(len(e.Data))
+	case protocol.Open:
+		o.submit(o.l.commits, func(context.Context) protocol.Event { return o.opened(d.open(e)) })
+	case protocol.Seal:
+		o.submit(o.l.background, func(context.Context) protocol.Event { return o.sealed(e, d.seal(e)) })
+	case protocol.Inspect:
+		o.submit(o.l.background, func(context.Context) protocol.Event { return d.inspect(e) })
+	case protocol.Discard:
+		o.submit(o.l.background, func(context.Context) protocol.Event { return d.discard(e) })
+	}
+}
+
+func (o *owner) submit(x *executor, run func(context.Context) protocol.Event) {
 	o.underway++
 	x.submit(run)
 }
@@ -211,6 +247,10 @@ func (o *owner) report() {
 	l := o.l
 	l.mu.Lock()
 	o.stats.Full = l.mu.stats.Full
+	if o.store != nil {
+		o.stats.Stalled = o.store.writer.Stalled()
+		o.stats.Full = errors.Is(o.stats.Stalled, ErrFull)
+	}
 	l.mu.stats = o.stats
 	changed := (refuses == nil) != (l.mu.health.refuses == nil)
 	l.mu.health.refuses = refuses

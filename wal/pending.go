@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -77,6 +78,10 @@ func (l *Log) Start(ctx context.Context, g *change.Group) (*Pending, error) {
 // channel instead that is closed when there may be room.
 func (l *Log) enqueue(p *Pending, x *segment.Encoded) (room <-chan struct{}, err error) {
 	n := int64(x.Bytes())
+	var now time.Time
+	if l.remote != nil {
+		now = l.deps.Clock.Now()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mu.closed {
@@ -87,7 +92,12 @@ func (l *Log) enqueue(p *Pending, x *segment.Encoded) (room <-chan struct{}, err
 		return l.mu.room, nil
 	}
 	p.l, p.group, p.done = l, x, false
+	if len(l.mu.inbox.appends) == 0 {
+		l.mu.since = now
+		poke(l.lingering)
+	}
 	l.mu.bytes += n
+	l.mu.queued += n
 	l.mu.next++
 	l.mu.inbox.appends = append(l.mu.inbox.appends, request{id: l.mu.next, group: x, reply: p.answer})
 	l.signal()

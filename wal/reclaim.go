@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/skipprd/skipprd/wal/env"
@@ -17,7 +18,11 @@ type reclaim struct {
 // reclaim asks the protocol whether the segments are sealed, and has them deleted in
 // the background.
 func (o *owner) reclaim(r *reclaim) {
-	machine, err := protocol.NewReclaim(r.seqs, o.writer.Unsealed())
+	if o.store != nil {
+		o.reclaimStore(r)
+		return
+	}
+	machine, err := protocol.NewReclaim(r.seqs, o.writer.(*protocol.Writer).Unsealed())
 	if err != nil || o.closing {
 		if err == nil {
 			err = fmt.Errorf("reclaim: %w", ErrClosed)
@@ -25,7 +30,7 @@ func (o *owner) reclaim(r *reclaim) {
 		o.l.answerReclaim(r, err)
 		return
 	}
-	o.submit(o.l.background, func() protocol.Event {
+	o.submit(o.l.background, func(context.Context) protocol.Event {
 		err := o.l.disk.reclaim(machine)
 		for _, seq := range r.seqs {
 			if err == nil {

@@ -18,6 +18,10 @@ const (
 	Commits
 	// Background seals, reads anew, deletes, and writes spare files.
 	Background
+	// Bodies puts bodies to an object store. Its steps may overlap, up to four.
+	Bodies
+	// Lease shows that the writer of a log on an object store lives.
+	Lease
 
 	partEnd
 )
@@ -27,7 +31,7 @@ func (p Part) String() string {
 	if p >= partEnd {
 		return fmt.Sprintf("part(%d)", uint8(p))
 	}
-	return [partEnd]string{Owner: "owner", Commits: "commits", Background: "background"}[p]
+	return [partEnd]string{Owner: "owner", Commits: "commits", Background: "background", Bodies: "bodies", Lease: "lease"}[p]
 }
 
 // Stepped is a log without goroutines: whoever has it moves its parts, in any order.
@@ -40,11 +44,10 @@ type Stepped struct{ l *Log }
 
 // OpenStepped is Open without the goroutines.
 func OpenStepped(ctx context.Context, cfg Config, deps Deps) (*Stepped, error) {
-	l, err := open(ctx, cfg, deps)
+	l, err := open(ctx, cfg, deps, true)
 	if err != nil {
 		return nil, err
 	}
-	l.stepped = true
 	l.stop = func(error) { l.ended = true }
 	return &Stepped{l: l}, nil
 }
@@ -67,6 +70,13 @@ func (s *Stepped) Step(ctx context.Context, part Part) (did bool, err error) {
 		return l.commits.step(ctx)
 	case Background:
 		return l.background.step(ctx)
+	case Bodies:
+		return l.bodies.step(ctx)
+	case Lease:
+		if l.lease == nil {
+			return false, nil
+		}
+		return l.lease.step(ctx)
 	}
 	return false, fmt.Errorf("step log: unknown %v", part)
 }

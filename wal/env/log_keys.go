@@ -5,6 +5,7 @@ const (
 	KeyPipeline   = "pipeline"
 	KeyTable      = "table"
 	KeySeq        = "seq"
+	KeyEpoch      = "epoch"
 	KeyLSN        = "lsn"
 	KeySnapshot   = "snapshot"
 	KeyCompaction = "compaction"
