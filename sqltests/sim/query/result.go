@@ -56,6 +56,9 @@ func (r *Result) end(start int) {
 	r.Digest.Add(r.text[start:])
 }
 
+// Len is the number of rows.
+func (r *Result) Len() int { return len(r.ends) }
+
 // Rows are the rows, sorted.
 func (r *Result) Rows() []string {
 	out := make([]string, len(r.ends))
