@@ -94,6 +94,7 @@ func TestParts(t *testing.T) {
 	open := snapshot(t, c)
 	equal(t, "log", logged(t, open), "1@1:0 2@1:10 ?1@1:100 ?2@2:0 seg1=3 seg2=1")
 	equal(t, "visible", visible(t, open, 1), "1:0")
+	equal(t, "pending by segment", get[map[segment.Seq]int](t)(open.PendingBySegment(1)), map[segment.Seq]int{1: 1, 2: 1})
 	p, _ := open.Pending(1)
 	equal(t, "pending", p, catalog.PendingTxn{ID: "x", Groups: 2, Slices: 2, Rows: 4, Bytes: 20, Since: testStart})
 	equal(t, "position", string(get[catalog.Offset](t)(open.Offset(1)).Position), "1.0")

@@ -60,6 +60,19 @@ func (r *reader) pendingSlices(pipeline change.PipelineID) ([]Slice, error) {
 	return out, err
 }
 
+// PendingBySegment counts a pipeline's pending slices.
+func (r *reader) PendingBySegment(pipeline change.PipelineID) (map[segment.Seq]int, error) {
+	all, err := r.pendingSlices(pipeline)
+	if err != nil {
+		return nil, err
+	}
+	out := map[segment.Seq]int{}
+	for i := range all {
+		out[all[i].Ref.Seq]++
+	}
+	return out, nil
+}
+
 // PartOf says that the group being published is a part of the transaction id: its slices
 // become pending. Those of another transaction become void: a stream that begins a
 // transaction has given up the one before. For Deps.ApplyState.

@@ -101,8 +101,15 @@ func fillSegments(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 		if err != nil {
 			return nil, err
 		}
+		pending, err := env.Snapshot.PendingBySegment(p.ID)
+		if err != nil {
+			return nil, err
+		}
 		for _, s := range segments {
-			rows = append(rows, row{"pipeline": p.Name, "seq": int64(s.Seq), "bytes": s.End, "slices": s.Slices, "live_slices": s.Live})
+			rows = append(rows, row{
+				"pipeline": p.Name, "seq": int64(s.Seq), "bytes": s.End, "slices": s.Slices,
+				"live_slices": s.Live - pending[s.Seq], "pending_slices": pending[s.Seq],
+			})
 		}
 	}
 	return c.build("skippr.segments", rows)
@@ -120,7 +127,7 @@ func fillSlices(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 				"pipeline": p.Name, "seq": int64(s.Ref.Seq), "start": s.Ref.Start, "bytes": s.Length, "rows": s.Rows,
 				"inserts": s.Counts.Inserts, "updates": s.Counts.Updates, "deletes": s.Counts.Deletes, "truncate": s.Truncate,
 				"backfill": s.Backfill, "min_token": s.Counts.MinToken, "max_token": s.Counts.MaxToken, "compaction": orNull(s.Compacted),
-				"committed_at": s.CommittedAt, "published_at": s.PublishedAt,
+				"committed_at": s.CommittedAt, "published_at": s.PublishedAt, "pending": s.Pending,
 			}
 			if t, err := env.Snapshot.TableByID(s.Table); err == nil {
 				r["table_schema"], r["table_name"] = t.Schema, t.Name
@@ -277,6 +284,8 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 				}
 			}
 		}
+		pending, _ := env.Snapshot.Pending(p.ID)
+		r["pending_rows"] = pending.Rows
 		r["lake_lag_rows"], r["lake_lag_seconds"] = waiting, max(0, env.Now.Sub(oldest).Seconds())
 		if s, ok := c.deps.Status(p.Name); ok {
 			r["state"], r["reason"], r["source_position"] = s.State, orNull(s.Reason), orNull(s.SourcePosition)
