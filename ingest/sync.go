@@ -64,7 +64,8 @@ func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 	return synced(before, after), nil
 }
 
-// newest asks the source for its newest position, "" when there is no session.
+// newest asks the source for its newest position, "" when there is no session or no
+// answer in time.
 func (h *host) newest(ctx context.Context) change.Position {
 	h.mu.Lock()
 	source := h.mu.source
@@ -72,6 +73,8 @@ func (h *host) newest(ctx context.Context) change.Position {
 	if source == nil {
 		return ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
 	status, err := source.Status(ctx)
 	if err != nil {
 		return "" // asked again soon
