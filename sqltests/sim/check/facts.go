@@ -104,7 +104,7 @@ func newFacts() *facts {
 
 // update takes in a step.
 func (f *facts) update(v *View) error {
-	f.full = v.Drained || v.Step%fullEvery == 0
+	f.full = v.Drained || v.Step%fullEvery == 0 || slices.ContainsFunc(v.Events, processChanged)
 	f.verdicts = nil
 	looks := map[string]bool{}
 	for _, e := range v.Events {
@@ -124,6 +124,15 @@ func (f *facts) update(v *View) error {
 	}
 	f.settle()
 	return f.judge(v)
+}
+
+// processChanged says that a process ended or began, so that everything is looked at.
+func processChanged(e Event) bool {
+	switch e.(type) {
+	case Crashed, Opened:
+		return true
+	}
+	return false
 }
 
 // note takes in an event. It returns the host whose catalog is to be looked at.

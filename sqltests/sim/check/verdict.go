@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,8 +18,6 @@ type pinFacts struct {
 	host    string
 	lsns    []int64
 	digests []query.Digest
-	// got are the digests of its first execution, nil before.
-	got []query.Digest
 }
 
 // verdict is what is wrong with the rows of a pin: the invariant that explains it best.
@@ -96,11 +95,12 @@ func (f *facts) diagnose(v *View, p *pinFacts, results []*query.Result, number i
 			label = l
 		}
 	}
-	if f.torn(v, p, results) {
-		label = "T1"
-	}
-	if label == "Q1" && f.lostSlice(p) {
+	switch {
+	case label == "D1":
+	case f.lostSlice(p):
 		label = "P3"
+	case f.torn(v, p, results):
+		label = "T1"
 	}
 	return &verdict{label, fmt.Sprintf("query %d at %s: %s", number, p.pin.Position, strings.Join(texts, "; "))}
 }
@@ -145,30 +145,34 @@ func (f *facts) compares(t *PinnedTable) bool {
 // torn says whether the tables of a pin are each as of some moment, but not of one; or
 // one is as of the middle of a transaction.
 func (f *facts) torn(v *View, p *pinFacts, results []*query.Result) bool {
-	moments := map[int64]bool{}
+	h := v.Source.History
+	var common map[int64]bool
 	for i, r := range results {
-		if r.Digest == p.digests[i] {
-			moments[p.lsns[i]] = true
-			continue
+		t := p.pin.Tables[i].Table
+		at := momentsOf(h, t, r.Digest)
+		if len(at) == 0 {
+			return inTransaction(h, t, r.Digest)
 		}
-		at, ok := momentOf(v.Source.History, p.pin.Tables[i].Table, r.Digest)
-		if !ok {
-			return inTransaction(v.Source.History, p.pin.Tables[i].Table, r.Digest)
+		if common == nil {
+			common = at
 		}
-		moments[at] = true
+		maps.DeleteFunc(common, func(lsn int64, _ bool) bool { return !at[lsn] })
 	}
-	return len(results) > 1 && len(moments) > 1
+	return len(common) == 0
 }
 
-// momentOf finds the latest LSN at which a table has those rows.
-func momentOf(h *source.History, t *catalog.Table, want query.Digest) (int64, bool) {
-	o, found, at := newOracle(), false, int64(0)
+// momentsOf are the LSNs at which a table has those rows.
+func momentsOf(h *source.History, t *catalog.Table, want query.Digest) map[int64]bool {
+	o, out := newOracle(), map[int64]bool{}
+	if want == (query.Digest{}) {
+		out[0] = true
+	}
 	for _, txn := range h.Txns {
 		if o.at(h, t.SourceOID, txn.LSN, t.Current).digest == want {
-			found, at = true, txn.LSN
+			out[txn.LSN] = true
 		}
 	}
-	return at, found
+	return out
 }
 
 // inTransaction says whether a table has those rows between two changes of a transaction.
