@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// row makes a row whose key is the n-th.
+func (w *World) row(r *random, t *source.Table, n int) source.Row {
+	v := t.Current()
+	out := make(source.Row, len(v.Columns))
+	for i, c := range v.Columns {
+		if slices.Contains(v.Key, c.Name) {
+			out[i] = keyValue(c.Type, n)
+		} else {
+			out[i] = w.value(r, c.Type)
+		}
+	}
+	return out
+}
+
+func keyValue(t schema.Type, n int) any {
+	if t.Kind == schema.String {
+		return oddTexts[n%len(oddTexts)] + fmt.Sprint(n/len(oddTexts))
+	}
+	if n == 0 {
+		return int64(math.MinInt32) // every integer type has it
+	}
+	return int64(n)
+}
+
+// oddTexts are values that encodings trip over.
+var oddTexts = []string{"", "a", "NULL", "\\N", "'\"\\\n\t", "ünï😀", "\x01", " lead and trail "}
+
+var oddFloats = []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 0.1, math.MaxFloat64, 5e-324}
+
+// value makes a value, often one of its own.
+func (w *World) value(r *random, t schema.Type) any {
+	if r.one(8) {
+		return nil
+	}
+	w.serial++
+	odd := r.one(6)
+	switch t.Kind {
+	case schema.Int32:
+		if odd {
+			return int64([]int32{math.MinInt32, math.MaxInt32, 0, -1}[r.n(4)])
+		}
+		return w.serial
+	case schema.Int64:
+		if odd {
+			return []int64{math.MinInt64, math.MaxInt64, 0, -1}[r.n(4)]
+		}
+		return w.serial
+	case schema.Float64:
+		if odd {
+			return oddFloats[r.n(len(oddFloats))]
+		}
+		return float64(w.serial) / 4
+	case schema.Bool:
+		return r.one(2)
+	default:
+		if odd {
+			if r.one(4) {
+				return strings.Repeat("x", 1+r.n(600))
+			}
+			return oddTexts[r.n(len(oddTexts))]
+		}
+		return fmt.Sprintf("v%d", w.serial)
+	}
+}
+
+// txn makes the changes of a transaction that fits to the source's rows; shadow are rows as
+// the transaction sees them.
+func (w *World) txn(r *random, arg uint8) (changes []source.Change, huge bool) {
+	n := 1 + r.n(4)
+	huge = arg&0x0f == 0x0f
+	if huge {
+		n = 20 + r.n(60)
+		w.mark("huge transaction")
+	}
+	s := &shadow{w: w, rows: map[string]source.Row{}, gone: map[*source.Table]bool{}}
+	for range n {
+		t := w.tables[r.n(len(w.tables))]
+		if arg&0x30 == 0x10 {
+			t = w.tables[int(arg>>6)%len(w.tables)]
+		}
+		changes = append(changes, s.change(r, t, arg)...)
+	}
+	return changes, huge
+}
+
+// shadow is the rows of the source as an open transaction sees them.
+type shadow struct {
+	w    *World
+	rows map[string]source.Row // nil: deleted here
+	gone map[*source.Table]bool
+}
+
+func (s *shadow) find(t *source.Table, r source.Row) (source.Row, string, bool) {
+	key := t.Name
+	for _, i := range t.Current().KeyIndexes() {
+		key += "\x00" + string(source.AppendValue(nil, r[i]))
+	}
+	if row, ok := s.rows[key]; ok {
+		return row, key, row != nil
+	}
+	if s.gone[t] {
+		return nil, key, false
+	}
+	row, ok := s.w.db.Find(t, r)
+	return row, key, ok
+}
+
+func (s *shadow) change(r *random, t *source.Table, arg uint8) []source.Change {
+	w, v := s.w, t.Current()
+	base := source.Change{Table: t, Version: v}
+	if arg&0x40 != 0 && r.one(12) {
+		w.mark("truncate")
+		base.Truncate = true
+		s.gone[t] = true
+		for key := range s.rows { // a set
+			if strings.HasPrefix(key, t.Name+"\x00") {
+				delete(s.rows, key)
+			}
+		}
+		return []source.Change{base}
+	}
+	row := w.row(r, t, r.n(w.cfg.keys()))
+	if len(v.Key) == 0 {
+		base.Op, base.New = change.Insert, row
+		w.mark("change without a key")
+		return []source.Change{base}
+	}
+	old, key, found := s.find(t, row)
+	switch {
+	case !found:
+		base.Op, base.New = change.Insert, row
+		w.mark("insert")
+	case r.one(3):
+		base.Op, base.Old = change.Delete, old
+		w.mark("delete")
+		s.rows[key] = nil
+		return []source.Change{base}
+	case r.one(4):
+		moved := w.row(r, t, r.n(w.cfg.keys()))
+		if _, to, taken := s.find(t, moved); !taken {
+			base.Op, base.Old, base.New = change.Update, old, moved
+			w.mark("key update")
+			s.rows[key], s.rows[to] = nil, moved
+			return []source.Change{base}
+		}
+		fallthrough
+	default:
+		base.Op, base.Old, base.New = change.Update, old, row
+		w.mark("update")
+	}
+	s.rows[key] = base.New
+	return []source.Change{base}
+}

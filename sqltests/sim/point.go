@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// point is a kind of exchange with the world, at which a task may lose its turn and a fault
+// may happen.
+type point uint8
+
+const (
+	atRead point = iota
+	atWrite
+	atSync
+	atNames // rename, remove, sync of a directory
+	atOpen  // open, create, list, allocate, truncate
+	atLakeRead
+	atLakeWrite
+	atLakeCommit
+	atPublish
+	atFailpoint
+	atSource
+	atQuery
+	atObject // of the object store
+	atDone   // after an effect, before its reply
+
+	pointEnd
+)
+
+var pointNames = [pointEnd]string{
+	"read", "write", "sync", "names", "open", "lake read", "lake write", "lake commit", "publish", "failpoint",
+	"source", "query", "object", "done",
+}
+
+// Fault is what the outside does wrong. The values are part of schedules.
+type Fault uint8
+
+// The faults.
+const (
+	NoFault      Fault = iota
+	FailBefore         // error, and no effect
+	FailAfter          // effect, and an error: the reply is lost
+	Torn               // half of a write
+	FailSync           // error, and what was to be written is gone
+	FlipRead           // a flipped bit in what is read, once
+	Misdirect          // other bytes of the same file are read, once
+	FullDisk           // no space for a while
+	Kill               // the process dies
+	PowerCut           // the machine dies
+	Late               // the exchange takes seconds
+	Disconnect         // the source's connection ends
+	LakeConflict       // somebody else says that it has committed to the lake table
+
+	faultEnd
+)
+
+var faultNames = [faultEnd]string{
+	"none", "fail_before", "fail_after", "torn", "fail_sync", "flip_read", "misdirect", "full_disk", "kill",
+	"power_cut", "late", "disconnect", "lake_conflict",
+}
+
+// String names the fault, as scripts do.
+func (f Fault) String() string {
+	if f >= faultEnd {
+		return fmt.Sprintf("fault(%d)", uint8(f))
+	}
+	return faultNames[f]
+}
+
+func kinds(points ...point) (set uint32) {
+	for _, p := range points {
+		set |= 1 << p
+	}
+	return set
+}
+
+// everywhere is where a process can die.
+const everywhere = 1<<pointEnd - 1
+
+// faultPlaces are the points at which a fault can happen.
+var faultPlaces = [faultEnd]uint32{
+	FailBefore: kinds(atRead, atWrite, atSync, atNames, atOpen, atLakeRead, atLakeWrite, atLakeCommit, atPublish, atSource, atObject),
+	FailAfter:  kinds(atWrite, atNames, atLakeCommit, atSource, atObject),
+	Torn:       kinds(atWrite), FailSync: kinds(atSync), FlipRead: kinds(atRead), Misdirect: kinds(atRead),
+	FullDisk: everywhere, Kill: everywhere, PowerCut: everywhere, Late: everywhere,
+	Disconnect: kinds(atSource), LakeConflict: kinds(atLakeCommit),
+}
+
+// errInjected is the cause of every error that a fault makes.
+var errInjected = errors.New("injected fault")
+
+// armed is the fault that waits for its moment.
+type armed struct {
+	fault Fault
+	after int // points at which it can happen that it lets pass
+}
+
+// at is where a task meets the world: it may lose its turn. The result is the fault that
+// happens here; Kill and PowerCut have happened, and are errDead.
+func (p *process) at(k point, name string) (Fault, error) {
+	w := p.world
+	w.points++
+	if w.current != nil {
+		w.note(uint64(w.current.id)<<8 | uint64(k))
+		if w.verbose {
+			w.say("%s %s %s", w.current.name, pointNames[k], name)
+		}
+	}
+	if err := w.park(nil, time.Time{}); err != nil || p.dead {
+		return NoFault, errDead
+	}
+	a := &w.armed
+	if a.fault == NoFault || faultPlaces[a.fault]&(1<<k) == 0 {
+		return NoFault, nil
+	}
+	if a.after > 0 {
+		a.after--
+		return NoFault, nil
+	}
+	f := a.fault
+	a.fault = NoFault
+	w.mark("fault " + f.String())
+	w.mark("fault " + f.String() + " at " + pointNames[k])
+	w.say("! %s at %s %s", f, pointNames[k], name)
+	return p.strike(f, k, name)
+}
+
+// strike lets the faults happen that are not the caller's to execute.
+func (p *process) strike(f Fault, k point, name string) (Fault, error) {
+	w := p.world
+	switch f {
+	case Kill, PowerCut:
+		if k == atFailpoint {
+			w.mark("crash at failpoint " + name)
+		}
+		w.crash(p.host, f == PowerCut, false)
+		return NoFault, errDead
+	case FullDisk:
+		p.host.disk.SetSpace(int64(w.rng.n(8 << 10)))
+		w.mark("disk full")
+		return NoFault, nil
+	case Late:
+		until := w.now.Add(time.Duration(1+w.rng.n(20)) * time.Second)
+		if err := w.park(func() bool { return false }, until); err != nil {
+			return NoFault, err
+		}
+		return NoFault, nil
+	}
+	p.faulted = true
+	return f, nil
+}
+
+// injected is the error of a fault at a place.
+func injected(f Fault, name string) error { return fmt.Errorf("%s: %w (%s)", name, errInjected, f) }
+
+// failpoints is a process's env.Failpoints.
+type failpoints struct{ p *process }
+
+var _ env.Failpoints = failpoints{}
+
+// Hit implements env.Failpoints.
+func (f failpoints) Hit(fp env.Failpoint) error {
+	if _, err := f.p.at(atFailpoint, fp.String()); err != nil {
+		return err
+	}
+	if fp == env.AfterUpdate {
+		f.p.world.updated(f.p)
+	}
+	return nil
+}
+
+// exchange is at for exchanges that can only fail before or after their effect: do is the
+// effect.
+func (p *process) exchange(k point, name string, do func() error) error {
+	f, err := p.at(k, name)
+	if err != nil {
+		return err
+	}
+	if f != NoFault && f != FailAfter {
+		return injected(f, name)
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if f == FailAfter {
+		return injected(f, name)
+	}
+	return nil
+}

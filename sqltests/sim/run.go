@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/sqltests/sim/check"
+	"github.com/skipprd/skipprd/sqltests/sim/script"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+)
+
+// Config is one run.
+type Config struct {
+	Schedule script.Schedule
+	// Trace gets a line for everything that happens; nil: nobody looks. Verbose adds each
+	// exchange.
+	Trace   io.Writer
+	Verbose bool
+	// Unchecked leaves the checkers out, to measure what they cost.
+	Unchecked bool
+}
+
+// Result is what came of a run.
+type Result struct {
+	// Violation is the first broken invariant, nil if all held.
+	Violation *check.Violation
+	// TraceHash is a function of everything that happened.
+	TraceHash uint64
+	// Points is how many exchanges with the world there were, Steps how often the checkers
+	// looked.
+	Points, Steps int
+	// Marks counts what was covered, by name.
+	Marks map[string]int
+}
+
+// Run executes a schedule, then stops the faults and runs until nothing is left to do.
+func Run(c Config) (Result, error) {
+	w, err := newWorld(c.Schedule)
+	if err != nil {
+		return Result{}, fmt.Errorf("make world: %w", err)
+	}
+	w.out, w.verbose = c.Trace, c.Verbose
+	if !c.Unchecked {
+		w.suite = check.NewSuite()
+	}
+	for _, r := range c.Schedule.Records {
+		if w.violation != nil {
+			break
+		}
+		w.step(r)
+	}
+	if w.violation == nil {
+		w.drain()
+	}
+	w.end()
+	w.note(uint64(w.points))
+	return Result{
+		Violation: w.violation, TraceHash: w.hash, Points: w.points, Steps: w.steps, Marks: w.marks,
+	}, nil
+}
+
+// The bounds of a drain.
+const (
+	drainPoints = 40_000
+	drainTime   = 20 * time.Minute
+)
+
+// drain ends the faults and runs until nothing is left to do (L1).
+func (w *World) drain() {
+	w.say("- drain")
+	w.rng, w.armed = random{w.cfg.Seed ^ 0xd4a1}, armed{}
+	for _, h := range w.hosts {
+		h.paused, h.skew = false, 0
+		h.disk.SetSpace(-1)
+		if h.proc != nil {
+			h.proc.release()
+		}
+	}
+	begin, from := w.now, w.points
+	var why error
+	for w.violation == nil {
+		w.goOn(going{points: 50, time: 500 * time.Millisecond})
+		if why = w.drained(); why == nil {
+			break
+		}
+		if w.now.Sub(begin) > drainTime || w.points-from > drainPoints {
+			w.view.Stuck = true
+			break
+		}
+	}
+	if w.violation != nil {
+		return
+	}
+	w.view.Drained, w.dirty = true, true
+	w.look()
+	if w.view.Stuck {
+		w.fail("L1", fmt.Sprintf("not drained after %v and %d exchanges: %v", w.now.Sub(begin), w.points-from, why))
+	}
+}
+
+// release gives up the holds.
+func (p *process) release() {
+	for _, h := range p.holds {
+		h.Release()
+	}
+	p.holds = nil
+}
+
+// drained says what is left to do; nil: nothing.
+func (w *World) drained() error {
+	h := w.hosts[0]
+	p := h.proc
+	if p == nil {
+		return errors.New("host is down")
+	}
+	snap := p.catalog.Snapshot()
+	defer snap.Close()
+	pl, err := snap.Pipeline(pipelineName)
+	if err != nil {
+		return err
+	}
+	if pl.Paused {
+		if !w.statementRuns() {
+			w.spawn(p, "statement resume", func() { _ = p.resumePipeline(p.ctx) })
+		}
+		return errors.New("pipeline is paused")
+	}
+	at, err := snap.Offset(pl.ID)
+	if err != nil {
+		return err
+	}
+	if last := w.db.LSN; source.LSN(at.Position) < last {
+		return fmt.Errorf("position is %s of %d", at.Position, last)
+	}
+	for _, t := range snap.Tables(pl.ID) {
+		if t.State != catalog.TableReady && t.State != catalog.TableStopped {
+			return fmt.Errorf("table %s is %s", t.Name, t.State)
+		}
+		live, err := snap.LiveSlices(t.ID)
+		if err != nil {
+			return err
+		}
+		if len(live) > 0 {
+			return fmt.Errorf("table %s has %d live slices", t.Name, len(live))
+		}
+	}
+	segments, err := snap.Segments(pl.ID)
+	if err != nil {
+		return err
+	}
+	if len(segments) > 1 {
+		return fmt.Errorf("%d segments are left", len(segments))
+	}
+	return nil
+}
+
+func (w *World) statementRuns() bool {
+	for _, t := range w.tasks {
+		if !t.ended && len(t.name) > 9 && t.name[:9] == "statement" {
+			return true
+		}
+	}
+	return false
+}
+
+// end unwinds everything, so that nothing of the run stays.
+func (w *World) end() {
+	for _, h := range w.hosts {
+		if p := h.proc; p != nil {
+			p.dead = true
+			p.cancel(errDead)
+			h.proc = nil
+			w.bury(p)
+		}
+	}
+	w.view.Events = nil
+	w.reap()
+}

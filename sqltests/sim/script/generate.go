@@ -1,0 +1,84 @@
+package script
+
+import "math/rand/v2"
+
+// Limits of what is generated.
+const (
+	recordsMin  = 20
+	recordsMean = 60
+	// swarmShare of a hundred schedules switches operations off and weighs the rest by
+	// chance; the others use weights that were tuned by hand.
+	swarmShare = 80
+)
+
+// weights of the operations, tuned by hand.
+var weights = [opEnd]int{
+	Tick: 8, Run: 40, Part: 12, Txn: 22, Crash: 3, Query: 8, Statement: 2, Hold: 2, Compact: 4, Seal: 4, Pause: 1,
+	Skew: 1, Idle: 1, Alter: 2, Space: 1, Takeover: 2, Abort: 1, Settle: 2,
+}
+
+// indispensable operations stay on in every swarm: without them nothing happens.
+var indispensable = map[Op]bool{Run: true, Txn: true, Tick: true}
+
+// FaultsMax is how many kinds of faults a generator chooses among, the first being none.
+const FaultsMax = 13
+
+// Generate makes the schedule of a seed. records is how many it has, 0: a number of the
+// seed's own.
+func Generate(seed uint64, records int) Schedule {
+	r := rand.New(rand.NewPCG(seed, 0x5c4edb1e))
+	s := Schedule{Seed: seed}
+	for i := range s.Config {
+		if r.IntN(3) > 0 {
+			s.Config[i] = byte(r.IntN(256))
+		}
+	}
+	w, faults := weights, [FaultsMax]int{}
+	faultShare := 8
+	for i := 1; i < FaultsMax; i++ {
+		faults[i] = 1
+	}
+	if r.IntN(100) < swarmShare {
+		for op := range w {
+			switch {
+			case r.IntN(3) == 0 && !indispensable[Op(op)]:
+				w[op] = 0
+			default:
+				w[op] *= 1 << r.IntN(4)
+			}
+		}
+		for i := 1; i < FaultsMax; i++ {
+			faults[i] = r.IntN(2) * (1 << r.IntN(3))
+		}
+		faultShare = []int{0, 2, 8, 20, 40}[r.IntN(5)]
+	}
+	if records == 0 {
+		records = recordsMin + r.IntN(2*(recordsMean-recordsMin))
+	}
+	for range records {
+		rec := Record{Op: Op(pick(r, w[:])), Arg: uint8(r.IntN(256)), Rand: uint16(r.IntN(1 << 16))}
+		if r.IntN(100) < faultShare {
+			rec.Fault = uint8(pick(r, faults[:]))
+		}
+		s.Records = append(s.Records, rec)
+	}
+	return s
+}
+
+// pick chooses an index by weight; 0 when all are zero.
+func pick(r *rand.Rand, weights []int) int {
+	sum := 0
+	for _, w := range weights {
+		sum += w
+	}
+	if sum == 0 {
+		return 0
+	}
+	n := r.IntN(sum)
+	for i, w := range weights {
+		if n -= w; n < 0 {
+			return i
+		}
+	}
+	return 0
+}

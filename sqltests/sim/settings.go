@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv/memkv"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/lake/compact"
+	"github.com/skipprd/skipprd/sqltests/sim/script"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/crashfs"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// settings are what a schedule's configuration bytes mean. Zero bytes are the plainest.
+type settings struct {
+	Seed uint64
+	c    [script.ConfigBytes]byte
+}
+
+// The configuration bytes.
+const (
+	bySegment = iota // size of segments
+	byCopy           // odd: tables begin with rows, and are copied
+	byReclaim        // delay of reclaim
+	byCompaction
+	byGroup // size of groups
+	byRetention
+	byKeys // how many keys there are
+)
+
+func settingsOf(s script.Schedule) settings { return settings{Seed: s.Seed, c: s.Config} }
+
+func (s settings) segmentBytes() int64 {
+	return segmentBytesMin << (s.c[bySegment] % 3)
+}
+
+func (s settings) copies() bool { return s.c[byCopy]%2 == 1 }
+
+// initialRows is how many rows each table has before a pipeline reads it.
+func (s settings) initialRows() int {
+	if !s.copies() {
+		return 0
+	}
+	return int(s.c[byCopy]>>1) % 8
+}
+
+func (s settings) keys() int { return 4 + int(s.c[byKeys]%12) }
+
+// compaction makes the compactor eager, so that a short run has many compactions.
+func (s settings) compaction() compact.Config {
+	return compact.Config{
+		CommitInterval: time.Duration(1+s.c[byCompaction]%4) * time.Second,
+		WantRows:       int64(4 + s.c[byCompaction]%16), MostRows: int64(8 + s.c[byCompaction]/8),
+		MostSlices: int64(1 + s.c[byCompaction]%5),
+		Snapshots:  2 + int(s.c[byRetention]%4), MaintainEvery: 1 + int(s.c[byRetention]%3), FileGrace: grace,
+		ReclaimDelay: time.Duration(1+s.c[byReclaim]%3) * time.Second,
+	}
+}
+
+func (s settings) ingest() ingest.Config {
+	return ingest.Config{
+		DataDir: "/data", GroupBytes: 64 << (s.c[byGroup] % 6), BackoffMax: 2 * time.Second,
+	}
+}
+
+// sourceKind is the kind of the world's connection.
+const sourceKind = "scripted"
+
+// pipelineName is the only pipeline's.
+const pipelineName = "p"
+
+var catalogKey [32]byte
+
+// templates are catalogs as they are before a pipeline runs for the first time; making one
+// takes longer than a run.
+var templates struct {
+	sync.Mutex
+	made map[bool]*memkv.Store
+}
+
+// template is a catalog with a pipeline that has not run.
+func (s settings) template() (*memkv.Store, error) {
+	templates.Lock()
+	defer templates.Unlock()
+	t := templates.made[s.copies()]
+	if t == nil {
+		var err error
+		if t, err = makeTemplate(s.copies()); err != nil {
+			return nil, fmt.Errorf("make catalog: %w", err)
+		}
+		if templates.made == nil {
+			templates.made = map[bool]*memkv.Store{}
+		}
+		templates.made[s.copies()] = t
+	}
+	return t.Crash(), nil
+}
+
+func makeTemplate(copies bool) (*memkv.Store, error) {
+	fake := env.NewFake(origin, 1)
+	store := memkv.New()
+	c, err := catalog.Open(context.Background(), store, catalog.Deps{Clock: fake, IDs: fake, Key: catalogKey[:]})
+	if err != nil {
+		return nil, err
+	}
+	err = c.Update(context.Background(), func(txn *catalog.Txn) error {
+		if err := txn.CreateConnection(&catalog.Connection{Name: "c", Kind: sourceKind}); err != nil {
+			return err
+		}
+		return txn.CreatePipeline(&catalog.Pipeline{
+			Name: pipelineName, Connection: "c", TargetSchema: "public",
+			Selection: catalog.TableSelection{AllTables: true}, Enabled: true, State: catalog.PipelineStarting,
+			Options: map[string]string{"copy_data": fmt.Sprint(copies)},
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return store, c.Close()
+}
+
+func newHost(w *World, name string, kv *memkv.Store) *host {
+	return &host{world: w, name: name, disk: crashfs.New(), kv: kv}
+}
+
+// The types of the world's columns.
+var (
+	int64Type   = schema.Type{Kind: schema.Int64}
+	int32Type   = schema.Type{Kind: schema.Int32}
+	stringType  = schema.Type{Kind: schema.String}
+	float64Type = schema.Type{Kind: schema.Float64}
+)
+
+const (
+	oidInt8   = 20
+	oidInt4   = 23
+	oidText   = 25
+	oidFloat8 = 701
+)
+
+// createTables makes the source's tables: one with a key of one number, one with a key of two
+// texts, one without.
+func (w *World) createTables() {
+	w.tables = []*source.Table{
+		w.db.CreateTable("s", "ints", []source.Column{
+			{Name: "id", Type: int64Type, OID: oidInt8, TypMod: -1},
+			{Name: "v", Type: stringType, OID: oidText, TypMod: -1},
+			{Name: "n", Type: int32Type, OID: oidInt4, TypMod: -1},
+		}, "id"),
+		w.db.CreateTable("s", "texts", []source.Column{
+			{Name: "a", Type: stringType, OID: oidText, TypMod: -1},
+			{Name: "f", Type: float64Type, OID: oidFloat8, TypMod: -1},
+			{Name: "b", Type: stringType, OID: oidText, TypMod: -1},
+		}, "b", "a"),
+		w.db.CreateTable("s", "log", []source.Column{
+			{Name: "at", Type: int64Type, OID: oidInt8, TypMod: -1},
+			{Name: "what", Type: stringType, OID: oidText, TypMod: -1},
+		}),
+	}
+	r := &random{w.cfg.Seed ^ 0x1a1}
+	var rows []source.Change
+	for _, t := range w.tables {
+		for i := range w.cfg.initialRows() {
+			rows = append(rows, source.Change{
+				Table: t, Version: t.Current(), Op: change.Insert, New: w.row(r, t, i),
+			})
+		}
+	}
+	if len(rows) > 0 {
+		w.db.Commit(rows, false)
+	}
+}

@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/lake/compact"
+	"github.com/skipprd/skipprd/sqltests/sim/check"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// pipelineID is the only pipeline's.
+const pipelineID change.PipelineID = 1
+
+// acked notes a position that the source is given.
+func (p *process) acked(at change.Position) {
+	p.world.mark("acknowledged")
+	p.world.emit(check.AckSent{Host: p.host.name, Pipeline: pipelineID, Position: at})
+}
+
+// statement has a user run a statement.
+func (w *World) statement(arg uint8) {
+	h := w.host(arg >> 5)
+	p := h.proc
+	if p == nil || h.paused {
+		return
+	}
+	table := catalog.SelectedTable{Schema: "s", Name: w.tables[w.rng.n(len(w.tables))].Name}
+	s := p.supervisor
+	var text string
+	var do func(context.Context) error
+	switch arg % 16 {
+	case 0:
+		text, do = "reset", func(ctx context.Context) error { return s.Reset(ctx, pipelineName) }
+	case 1, 2:
+		text, do = "resync "+table.Name, func(ctx context.Context) error { return s.ResyncTable(ctx, pipelineName, table) }
+	case 3:
+		text, do = "drop table "+table.Name, func(ctx context.Context) error { return s.DropTable(ctx, pipelineName, table) }
+	case 4, 5, 6:
+		text, do = "add tables", func(ctx context.Context) error {
+			_, err := s.AddTables(ctx, pipelineName, []catalog.SelectedTable{table})
+			return err
+		}
+	case 7, 8, 9:
+		text, do = "resume table "+table.Name, func(ctx context.Context) error { return s.ResumeTable(ctx, pipelineName, table) }
+	case 10, 11:
+		text, do = "pause", p.pausePipeline
+	case 12, 13, 14:
+		text, do = "resume", p.resumePipeline
+	default:
+		text, do = "sync", func(ctx context.Context) error {
+			_, err := s.Sync(ctx, pipelineName, 5*time.Second, func(ingest.PipelineStatus) {})
+			return err
+		}
+	}
+	w.mark("statement " + firstWords(text))
+	w.spawn(p, "statement "+text, func() {
+		err := do(p.ctx)
+		if p.dead {
+			return
+		}
+		if err == nil {
+			w.mark("statement done " + firstWords(text))
+		}
+		w.emit(check.Statement{Host: p.host.name, Text: text, Err: err})
+	})
+	w.goOn(going{points: w.rng.n(40)})
+}
+
+// firstWords leaves a table's name off.
+func firstWords(text string) string {
+	for _, s := range []string{"resync", "drop table", "resume table"} {
+		if len(text) > len(s) && text[:len(s)] == s {
+			return s
+		}
+	}
+	return text
+}
+
+func (p *process) pausePipeline(ctx context.Context) error {
+	err := p.catalog.Update(ctx, func(txn *catalog.Txn) error {
+		pl, err := txn.Pipeline(pipelineName)
+		if err != nil {
+			return err
+		}
+		pl.Paused, pl.State, pl.Reason = true, catalog.PipelinePaused, "paused by the user"
+		return txn.PutPipeline(pl)
+	})
+	if err != nil {
+		return err
+	}
+	return p.supervisor.Stop(ctx, pipelineName)
+}
+
+func (p *process) resumePipeline(ctx context.Context) error {
+	err := p.catalog.Update(ctx, func(txn *catalog.Txn) error {
+		pl, err := txn.Pipeline(pipelineName)
+		if err != nil {
+			return err
+		}
+		pl.Enabled, pl.Paused, pl.State, pl.Reason = true, false, catalog.PipelineStarting, ""
+		return txn.PutPipeline(pl)
+	})
+	if err != nil {
+		return err
+	}
+	return p.supervisor.Start(ctx, pipelineName)
+}
+
+// hold takes, moves or releases a hold on the log.
+func (w *World) hold(arg uint8) {
+	p := w.host(arg >> 5).proc
+	if p == nil {
+		return
+	}
+	snap := p.catalog.Snapshot()
+	at, err := snap.Offset(pipelineID)
+	snap.Close()
+	if err != nil {
+		return
+	}
+	move := func(h *holding, released bool) {
+		w.emit(check.HoldMoved{
+			Host: p.host.name, Pipeline: pipelineID, Name: h.name, At: segment.SliceRef{Seq: h.at}, Released: released,
+		})
+	}
+	switch n := len(p.holds); {
+	case n == 0 || n < 3 && arg&3 == 0:
+		w.serial++
+		h := &holding{name: fmt.Sprintf("hold%d", w.serial), at: max(1, at.Seq)}
+		h.LogHold = p.compactor.HoldLog(pipelineID, h.at)
+		p.holds = append(p.holds, h)
+		w.mark("hold taken")
+		move(h, false)
+	case arg&3 == 1:
+		h := p.holds[w.rng.n(n)]
+		h.at = max(h.at, at.Seq)
+		h.Move(h.at)
+		w.mark("hold moved")
+		move(h, false)
+	default:
+		i := w.rng.n(n)
+		h := p.holds[i]
+		p.holds = append(p.holds[:i], p.holds[i+1:]...)
+		h.Release()
+		w.mark("hold released")
+		move(h, true)
+	}
+}
+
+// holding is a hold on the log that the world has.
+type holding struct {
+	*compact.LogHold
+	name string
+	at   segment.Seq
+}
