@@ -25,8 +25,10 @@ func (s *silent) Status(ctx context.Context) (ingest.SourceStatus, error) {
 func TestSyncWithSilentSource(t *testing.T) {
 	w := newWorld(t, shopFactory(small, func(s ingest.Source) ingest.Source { return &silent{s} }))
 	w.start()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	w.awaitReady("2500")
+	ctx, cancel := context.WithCancel(context.Background()) // without a limit of its own
 	defer cancel()
+	defer time.AfterFunc(5*time.Second, cancel).Stop()
 	if _, err := w.supervisor.Sync(ctx, "shop", time.Millisecond, func(ingest.PipelineStatus) {}); err != nil {
 		t.Fatalf("sync: %v", err)
 	}
