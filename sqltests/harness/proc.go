@@ -73,18 +73,24 @@ func Children(pid int) []int {
 func PeakBytes(pid int) int64 {
 	var total int64
 	for _, p := range append([]int{pid}, Children(pid)...) {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))
-		if err != nil {
-			continue
-		}
-		for _, line := range strings.Split(string(b), "\n") {
-			if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-				kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-				if err == nil {
-					total += kb << 10
-				}
+		total += OwnPeakBytes(p)
+	}
+	return total
+}
+
+// OwnPeakBytes is the largest resident size of a process alone, 0 when it is gone.
+func OwnPeakBytes(pid int) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			if err == nil {
+				return kb << 10
 			}
 		}
 	}
-	return total
+	return 0
 }
