@@ -32,4 +32,7 @@ func TestSyncWithSilentSource(t *testing.T) {
 	if _, err := w.supervisor.Sync(ctx, "shop", time.Millisecond, func(ingest.PipelineStatus) {}); err != nil {
 		t.Fatalf("sync: %v", err)
 	}
+	if ctx.Err() != nil {
+		t.Fatal("sync waited until its caller gave up")
+	}
 }
