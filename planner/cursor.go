@@ -113,6 +113,9 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 		snap, release := s.snapshot()
 		defer release()
 		plan, err = s.plan(ctx, snap, a, params, s.output(duckdb.OutputRows, p.columns, nil))
+		if err == nil {
+			s.engine.pinner.holdLogs(&plan.holds, snap)
+		}
 		return err
 	})
 	if err != nil {

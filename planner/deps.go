@@ -10,6 +10,7 @@ import (
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // Deps are the collaborators of an Engine.
@@ -17,7 +18,9 @@ type Deps struct {
 	Catalog   *catalog.Catalog
 	Warehouse Snapshots
 	// Pins keeps lake snapshots that statements read; nil: none needs that.
-	Pins   Pins
+	Pins Pins
+	// Logs keeps logs that transactions and cursors read; nil: none can be kept.
+	Logs   LogPins
 	Runner Runner
 	DDL    DDL
 	System SystemRelations
@@ -48,6 +51,14 @@ type Pins interface {
 	// Hold keeps the snapshot's files until release is called; calling it again does
 	// nothing.
 	Hold(metadata string, snapshot int64) (release func())
+}
+
+// LogPins keeps a pipeline's log from being reclaimed, for as long as its owner allows.
+// Safe for concurrent use.
+type LogPins interface {
+	// HoldLog keeps segments at or above from until release is called; calling it again
+	// does nothing.
+	HoldLog(pipeline change.PipelineID, from segment.Seq) (release func())
 }
 
 // Runner runs plans in the engine. Safe for concurrent use.

@@ -33,7 +33,7 @@ var (
 // New makes an engine.
 func New(deps Deps) *Engine {
 	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}}
-	e.pinner = &Pinner{Catalog: deps.Catalog, Warehouse: deps.Warehouse, Pins: deps.Pins, LogDir: deps.LogDir}
+	e.pinner = &Pinner{Catalog: deps.Catalog, Warehouse: deps.Warehouse, Pins: deps.Pins, Logs: deps.Logs, LogDir: deps.LogDir}
 	for _, f := range deps.System.Functions() {
 		e.functions[f.Name] = append(e.functions[f.Name], pgsql.Function{
 			Schema: f.Schema, Name: f.Name, Args: f.Args, Result: f.Result, Set: f.Set, Engine: f.Engine,

@@ -12,12 +12,31 @@ import (
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // heldLake has one snapshot of each table, and knows who holds it.
-type heldLake struct{ held map[int64]int }
+type heldLake struct {
+	held map[int64]int
+	// logs are the holds on the log, from the segment that has a live slice.
+	logs int
+}
+
+func (l *heldLake) HoldLog(p change.PipelineID, from segment.Seq) func() {
+	if p == 1 && from == 2 {
+		l.logs++
+	}
+	done := false
+	return func() {
+		if !done {
+			l.logs--
+		}
+		done = true
+	}
+}
 
 func (*heldLake) Snapshot(_ context.Context, _, metadata string, id int64) (*lake.Snapshot, error) {
 	return &lake.Snapshot{ID: id, Metadata: metadata}, nil
@@ -38,6 +57,13 @@ func (l *heldLake) want(t *testing.T, when string, a, b bool) {
 	t.Helper()
 	if (l.held[1] > 0) != a || (l.held[2] > 0) != b {
 		t.Errorf("%s: held %v, want a %v, b %v", when, l.held, a, b)
+	}
+}
+
+func (l *heldLake) wantLogs(t *testing.T, when string, n int) {
+	t.Helper()
+	if l.logs != n {
+		t.Errorf("%s: %d holds on the log, want %d", when, l.logs, n)
 	}
 }
 
@@ -75,9 +101,15 @@ func lakeSession(t *testing.T, r planner.Runner) (pgwire.Session, *heldLake) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	err = cat.Publish(t.Context(), 1, []wal.CommittedGroup{{Seq: 2, End: 500, Slices: []wal.Slice{{
+		Ref: segment.SliceRef{Seq: 2, Start: 128}, Length: 64, Table: 1, SchemaVersion: 1, Rows: 1,
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := &heldLake{held: map[int64]int{}}
 	e := planner.New(planner.Deps{
-		Catalog: cat, Warehouse: l, Pins: l, Runner: r, DDL: noDDL{}, System: oneRelation{}, Clock: clock,
+		Catalog: cat, Warehouse: l, Pins: l, Logs: l, Runner: r, DDL: noDDL{}, System: oneRelation{}, Clock: clock,
 		Version: "15.8", Database: "lake", LogDir: func(change.PipelineID) string { return "" },
 	})
 	s, err := e.Open(t.Context(), pgwire.Startup{User: "postgres", Database: "lake", PID: 1})
@@ -127,8 +159,10 @@ func TestTransactionHolds(t *testing.T) {
 		execute(t, s, "BEGIN ISOLATION LEVEL REPEATABLE READ", 0)
 		execute(t, s, "SELECT x FROM a", 0)
 		l.want(t, "between statements", true, true)
+		l.wantLogs(t, "between statements", 1)
 		execute(t, s, end, 0)
 		l.want(t, "after "+end, false, false)
+		l.wantLogs(t, "after "+end, 0)
 	}
 	execute(t, s, "BEGIN", 0)
 	execute(t, s, "SELECT x FROM a", 0)
@@ -147,10 +181,12 @@ func TestCursorHolds(t *testing.T) {
 	execute(t, s, "DECLARE c CURSOR FOR SELECT x FROM a", 0)
 	execute(t, s, "DECLARE h CURSOR WITH HOLD FOR SELECT x FROM b", 0)
 	l.want(t, "declared", true, true)
+	l.wantLogs(t, "declared", 2)
 	execute(t, s, "FETCH 1 FROM c", 0)
 	l.want(t, "fetched", true, true)
 	execute(t, s, "COMMIT", 0)
 	l.want(t, "after the transaction", false, true)
+	l.wantLogs(t, "after the transaction", 1)
 	execute(t, s, "FETCH 1 FROM h", 0)
 	l.want(t, "fetched from h", false, true)
 	execute(t, s, "CLOSE h", 0)

@@ -26,6 +26,8 @@ type Pinner struct {
 	Warehouse Snapshots
 	// Pins keeps lake snapshots that are read; nil: none needs that.
 	Pins Pins
+	// Logs keeps the logs that a transaction or a cursor comes back to; nil: none can.
+	Logs LogPins
 	// LogDir is where the log of a pipeline lies.
 	LogDir func(change.PipelineID) string
 }
@@ -284,5 +286,26 @@ func (p *Pinner) holdAll(snap *catalog.Snapshot) holds {
 	for _, t := range snap.AllTables() {
 		p.hold(&h, snap.LakeState(t.ID))
 	}
+	p.holdLogs(&h, snap)
 	return h
+}
+
+// holdLogs keeps the logs from the first segment on that has live slices at the moment.
+// What cannot be kept is met as a lost slice later (P3).
+func (p *Pinner) holdLogs(h *holds, snap *catalog.Snapshot) {
+	if p.Logs == nil {
+		return
+	}
+	for _, pipeline := range snap.Pipelines() {
+		segments, err := snap.Segments(pipeline.ID)
+		if err != nil {
+			continue // the statement that reads there says so
+		}
+		for _, s := range segments {
+			if s.Live > 0 {
+				*h = append(*h, p.Logs.HoldLog(pipeline.ID, s.Seq))
+				break
+			}
+		}
+	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // node is a whole server in one process, its parts in the order in which they open.
@@ -77,6 +78,7 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 		func() error { return n.openCatalog(ctx, failpoints) },
 		n.openLake,
 		func() error { return n.openPipelines(failpoints) },
+		func() error { return n.rebuild(ctx) },
 		n.openEngine,
 		func() error { return n.openWire(ctx) },
 	} {
@@ -102,6 +104,7 @@ func (n *node) openCatalog(ctx context.Context, failpoints env.Failpoints) error
 	n.catalog, err = catalog.Open(ctx, n.store, catalog.Deps{
 		Clock: n.clock, IDs: n.ids, Log: n.log, Key: key, ApplyState: ingest.ApplyState, Failpoints: failpoints,
 		Getenv: os.Getenv, ReadFile: os.ReadFile,
+		Backup: catalog.FileBackup(wal.DiskFS(), dir), Orphans: func() (string, error) { return orphans(dir) },
 	})
 	n.metrics.catalog = n.catalog
 	return err
@@ -164,12 +167,21 @@ const postgresVersion = "15.8"
 
 func (n *node) openEngine() error {
 	n.engine = planner.New(planner.Deps{
-		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
+		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Logs: logPins{n.compactor},
+		Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL:   &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock},
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
 	})
 	return nil
+}
+
+// logPins keeps the log for transactions and cursors.
+type logPins struct{ compactor *compact.Service }
+
+// HoldLog implements planner.LogPins.
+func (p logPins) HoldLog(pipeline change.PipelineID, from segment.Seq) (release func()) {
+	return p.compactor.HoldLog(pipeline, from).Release
 }
 
 func (n *node) controller() *controller {
