@@ -29,6 +29,7 @@ type Link struct {
 type pair struct {
 	near, far net.Conn
 	frozen    chan struct{} // closed when nothing passes any more, silently
+	freeze    sync.Once
 	once      sync.Once
 }
 
@@ -151,7 +152,7 @@ func (l *Link) Cut(reset bool) int {
 func (l *Link) Freeze() int {
 	pairs := l.all()
 	for _, p := range pairs {
-		close(p.frozen)
+		p.freeze.Do(func() { close(p.frozen) })
 	}
 	return len(pairs)
 }

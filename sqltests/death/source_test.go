@@ -51,7 +51,6 @@ func TestBrokenLink(t *testing.T) {
 			}
 			link.Down(false)
 		}},
-		{"half open", func() { link.Freeze() }},
 		{"slow", func() { link.Delay(30 * time.Millisecond); g.wait(2 * time.Second) }},
 	} {
 		for round := range rounds(1) {
@@ -67,6 +66,46 @@ func TestBrokenLink(t *testing.T) {
 	g.check("at the end", g.s.CheckPosition(source, pipeline))
 	g.s.Start()
 	g.check("at the end", g.verifyLake())
+	g.s.Stop()
+}
+
+// TestHalfOpenLink lets the connections to the source fall silent without an end, while
+// the pipeline streams, connects, and copies. It takes a minute or so to notice.
+func TestHalfOpenLink(t *testing.T) {
+	if number("SKIPPRD_DEATH_ROUNDS", 0) == 0 {
+		t.Skip("takes minutes: make deaths")
+	}
+	pg := pgtest.StartPrivate(t, "wal_sender_timeout = '3s'")
+	source, through, link := via(t, pg.Server)
+	g := newRig(t, options{source: source, via: through, pace: time.Millisecond})
+	g.limit = 4 * time.Minute
+	g.check("before", g.verify())
+	for round := range rounds(1) {
+		for _, c := range []struct {
+			name string
+			do   func()
+		}{
+			{"half open while it streams", func() {}},
+			{"half open while it connects", func() {
+				link.Delay(20 * time.Millisecond)
+				link.Cut(false)
+				g.wait(time.Duration(g.r.IntN(600)) * time.Millisecond)
+			}},
+			{"half open while it copies", func() {
+				harness.Exec(t, g.s.DSN, "ALTER PIPELINE "+pipeline+" RESET")
+				link.Delay(20 * time.Millisecond)
+				g.wait(time.Duration(g.r.IntN(600)) * time.Millisecond)
+			}},
+		} {
+			how := fmt.Sprintf("round %d, %s", round, c.name)
+			c.do()
+			n := link.Freeze()
+			link.Delay(0)
+			began := time.Now()
+			g.check(how, g.verify())
+			t.Logf("%s: %d connections, everything after %.1f s", how, n, time.Since(began).Seconds())
+		}
+	}
 	g.s.Stop()
 }
 
