@@ -65,7 +65,9 @@ func (d disk) Remove(name string) error {
 }
 
 // SyncDir implements wal.FS.
-func (d disk) SyncDir(dir string) error { return d.names(dir, func() error { return d.fs.SyncDir(dir) }) }
+func (d disk) SyncDir(dir string) error {
+	return d.names(dir, func() error { return d.fs.SyncDir(dir) })
+}
 
 func (d disk) names(name string, do func() error) error {
 	if err := d.p.exchange(atNames, name, do); err != nil {
@@ -174,4 +176,3 @@ func (f *file) Size() (int64, error) {
 
 // Close implements wal.File.
 func (f *file) Close() error { return f.f.Close() }
-

@@ -203,7 +203,9 @@ func (p *process) remove(pipeline change.PipelineID) error {
 	return nil
 }
 
-func (p *process) logDir(pipeline change.PipelineID) string { return wal.PipelineDir("/data", pipeline) }
+func (p *process) logDir(pipeline change.PipelineID) string {
+	return wal.PipelineDir("/data", pipeline)
+}
 
 // publisher is a process's catalog as its logs see it.
 type publisher struct{ p *process }

@@ -105,6 +105,7 @@ func (w *World) drain() {
 func (p *process) release() {
 	for _, h := range p.holds {
 		h.Release()
+		h.tell(true)
 	}
 	p.holds = nil
 }

@@ -58,8 +58,9 @@ func (s settings) compaction() compact.Config {
 	return compact.Config{
 		CommitInterval: time.Duration(1+s.c[byCompaction]%4) * time.Second,
 		WantRows:       int64(4 + s.c[byCompaction]%16), MostRows: int64(8 + s.c[byCompaction]/8),
-		MostSlices: int64(1 + s.c[byCompaction]%5),
+		MostSlices: []int64{0, 8, 4, 2, 1}[s.c[byCompaction]%5],
 		Snapshots:  2 + int(s.c[byRetention]%4), MaintainEvery: 1 + int(s.c[byRetention]%3), FileGrace: grace,
+		HoldMost:     365 * 24 * time.Hour, // longer than any clock of ours jumps
 		ReclaimDelay: time.Duration(1+s.c[byReclaim]%3) * time.Second,
 	}
 }

@@ -123,38 +123,41 @@ func (w *World) hold(arg uint8) {
 	if err != nil {
 		return
 	}
-	move := func(h *holding, released bool) {
-		w.emit(check.HoldMoved{
-			Host: p.host.name, Pipeline: pipelineID, Name: h.name, At: segment.SliceRef{Seq: h.at}, Released: released,
-		})
-	}
 	switch n := len(p.holds); {
 	case n == 0 || n < 3 && arg&3 == 0:
 		w.serial++
-		h := &holding{name: fmt.Sprintf("hold%d", w.serial), at: max(1, at.Seq)}
+		h := &holding{p: p, name: fmt.Sprintf("hold%d", w.serial), at: max(1, at.Seq)}
 		h.LogHold = p.compactor.HoldLog(pipelineID, h.at)
 		p.holds = append(p.holds, h)
 		w.mark("hold taken")
-		move(h, false)
+		h.tell(false)
 	case arg&3 == 1:
 		h := p.holds[w.rng.n(n)]
 		h.at = max(h.at, at.Seq)
 		h.Move(h.at)
 		w.mark("hold moved")
-		move(h, false)
+		h.tell(false)
 	default:
 		i := w.rng.n(n)
 		h := p.holds[i]
 		p.holds = append(p.holds[:i], p.holds[i+1:]...)
 		h.Release()
 		w.mark("hold released")
-		move(h, true)
+		h.tell(true)
 	}
 }
 
 // holding is a hold on the log that the world has.
 type holding struct {
 	*compact.LogHold
+	p    *process
 	name string
 	at   segment.Seq
+}
+
+// tell tells the checkers where the hold is.
+func (h *holding) tell(released bool) {
+	h.p.world.emit(check.HoldMoved{
+		Host: h.p.host.name, Pipeline: pipelineID, Name: h.name, At: segment.SliceRef{Seq: h.at}, Released: released,
+	})
 }
