@@ -47,7 +47,7 @@ func (t *Txn) PlanCompaction(c *Compaction) error {
 	if err != nil {
 		return err
 	}
-	if t.rebuilding(tbl.Pipeline) {
+	if t.BeingRebuilt(tbl.Pipeline) {
 		return fmt.Errorf("plan compaction %s: %w", c.ID, ErrRebuilding)
 	}
 	if acked, err := t.acked(c.ID); err != nil || acked {

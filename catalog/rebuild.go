@@ -84,8 +84,8 @@ func (c *Catalog) checkedImage(image []byte) ([]imageRow, error) {
 	return rows, c.checkKeyRow(value(prefixKeyCheck))
 }
 
-// Rebuild is a pipeline whose rebuild is not finished.
-func (r *reader) rebuilding(id change.PipelineID) bool {
+// BeingRebuilt says whether the rebuild of a pipeline is not finished.
+func (r *reader) BeingRebuilt(id change.PipelineID) bool {
 	_, ok := r.facts.rebuilding[id]
 	return ok
 }

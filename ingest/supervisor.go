@@ -217,6 +217,16 @@ func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pi
 	return fn(p, h)
 }
 
+// RecoverLog opens a pipeline's log, which publishes what the catalog has not, and closes
+// it again: for the rebuild of a lost catalog, before Run.
+func (s *Supervisor) RecoverLog(ctx context.Context, p change.PipelineID) error {
+	log, err := s.deps.OpenLog(ctx, p)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	return log.Close()
+}
+
 // Reclaim has a pipeline's log delete segments that the catalog no longer needs.
 func (s *Supervisor) Reclaim(ctx context.Context, p change.PipelineID, seqs []segment.Seq) error {
 	r, err := s.openLogOf(p)

@@ -49,9 +49,6 @@ type Warehouse interface {
 type Table interface {
 	History
 	Fencer
-	// Head is the current snapshot; one with ID 0 and no files before the first
-	// commit. Immutable.
-	Head() *Snapshot
 	// NewWriter begins data files with rows of the schema.
 	NewWriter(s *schema.Table) (Writer, error)
 	// WriteDeletes writes one position delete file; positions must be sorted by
@@ -73,6 +70,9 @@ type Table interface {
 
 // History is what a table's retained snapshots say of the commits that made them.
 type History interface {
+	// Head is the current snapshot; one with ID 0 and no files before the first
+	// commit. Immutable.
+	Head() *Snapshot
 	// Find returns the retained snapshot that the compaction made, nil if none did.
 	// It decides what a commit of unknown outcome did.
 	Find(ctx context.Context, compactionID string) (*Snapshot, error)

@@ -46,7 +46,7 @@ func (s *Service) next(id change.TableID, force bool) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Current == nil {
+	if t.Current == nil || snap.BeingRebuilt(t.Pipeline) {
 		return nil, nil
 	}
 	p, err := snap.PipelineByID(t.Pipeline)
@@ -160,14 +160,19 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 		return fmt.Errorf("lake table %s is empty, the catalog has its snapshot %d: %w", spec.Ident, j.lake.Snapshot,
 			lake.ErrNoSnapshot)
 	}
+	done, err := tbl.Find(ctx, j.id)
+	if err != nil {
+		return err
+	}
+	if head := tbl.Head(); done == nil && head.ID != j.lake.Snapshot && head.OfGeneration(j.table.Generation) {
+		if n, err := s.adopt(ctx, tbl, j); err != nil || n > 0 {
+			return err // with slices gone from the live side the job is another
+		}
+	}
 	if !j.planned {
 		if err := s.plan(ctx, j, nil); err != nil {
 			return err
 		}
-	}
-	done, err := tbl.Find(ctx, j.id)
-	if err != nil {
-		return err
 	}
 	if mutant.On(mutant.CompactionNotFound) && done != nil {
 		done, j.id = nil, j.id+"0"
@@ -227,7 +232,7 @@ func (s *Service) commit(ctx context.Context, tbl lake.Table, j *job, out *outpu
 		return nil, err
 	}
 	return tbl.Commit(ctx, lake.Commit{
-		Base: head.ID, CompactionID: j.id, Pipeline: j.pipeline.Name, Generation: j.table.Generation,
+		Base: head.ID, CompactionID: j.id, Epoch: s.epoch(j), Pipeline: j.pipeline.Name, Generation: j.table.Generation,
 		Slices: j.refs, SourcePosition: j.position, MaxToken: maxToken(j.applied()), Schema: j.target(),
 		AddFiles: out.files, AddDeletes: out.deletes, ReplaceAll: replace,
 	})
@@ -299,8 +304,11 @@ func (s *Service) maintain(ctx context.Context, turn *tableTurn, j *job, tbl lak
 	if turn.seen && turn.commits < s.cfg.MaintainEvery {
 		return
 	}
-	p := lake.Retention{Snapshots: s.cfg.Snapshots, Protect: []int64{now.ID}, Grace: s.cfg.FileGrace}
-	err := tbl.Maintain(ctx, p)
+	p := lake.Retention{Snapshots: s.cfg.Snapshots, Protect: []int64{now.ID}, Grace: s.cfg.FileGrace, Epoch: s.epoch(j)}
+	err := s.deps.Catalog.Backup(ctx) // it says what the snapshots said that expire
+	if err == nil {
+		err = tbl.Maintain(ctx, p)
+	}
 	if err == nil && tbl.Head().ID != now.ID {
 		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 			if txn.LakeState(j.table.ID).Snapshot != now.ID {

@@ -32,6 +32,10 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 	if mutant.On(mutant.ForgetFirst) {
 		return true, errors.Join(s.forgetSegments(ctx, pipeline, due), log.Reclaim(ctx, due))
 	}
+	if err := s.deps.Catalog.Backup(ctx); err != nil { // it says what the segments said that go
+		s.postpone(pipeline, due)
+		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
+	}
 	if err := log.Reclaim(ctx, due); err != nil {
 		s.postpone(pipeline, due)
 		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)

@@ -41,7 +41,7 @@ type Log interface {
 	Reclaim(ctx context.Context, seqs []segment.Seq) error
 }
 
-// Deps are the service's collaborators; all but Logger, Failpoints and Tasks are required.
+// Deps are the service's collaborators; all but Logger, Failpoints, Epoch and Tasks are required.
 type Deps struct {
 	Catalog   *catalog.Catalog
 	Warehouse lake.Warehouse
@@ -54,6 +54,9 @@ type Deps struct {
 	Clock      env.Clock
 	Logger     *slog.Logger
 	Failpoints env.Failpoints
+	// Epoch is the epoch of a pipeline's open log, for the lake's fence; nil: 0, a log on
+	// a disk.
+	Epoch func(change.PipelineID) segment.Epoch
 	// Tasks waits for a table's turn; nil: as goroutines do.
 	Tasks env.Tasks
 }

@@ -1,0 +1,56 @@
+package compact
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+// adopt makes known what is in the lake and the catalog has not heard of: commits of
+// another process, or of this one whose mark was lost. Without it their slices would go
+// in twice (N1). It returns how many slices the lake had.
+func (s *Service) adopt(ctx context.Context, tbl lake.Table, j *job) (slices int, err error) {
+	all, err := tbl.Commits(ctx)
+	if err != nil {
+		return 0, err
+	}
+	head := tbl.Head()
+	found := lake.RecoveredOf(lake.Lost{Generation: j.table.Generation}, head, all)
+	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		t, err := txn.TableByID(j.table.ID)
+		if err != nil || t.Generation != j.table.Generation {
+			return err // reset meanwhile: its next compaction replaces all
+		}
+		slices, err = txn.AdoptCompactions(t.ID, lakeState(head, txn.Now()), committed(found.Commits))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("adopt snapshot %d: %w", head.ID, err)
+	}
+	j.lake = lakeState(head, s.deps.Clock.Now())
+	if slices > 0 {
+		s.log.Warn("compactions of another writer adopted", env.KeyTable, j.table.Schema+"."+j.table.Name,
+			env.KeySnapshot, head.ID, "slices", slices)
+	}
+	return slices, nil
+}
+
+func committed(all []lake.Committed) []catalog.Committed {
+	out := make([]catalog.Committed, len(all))
+	for i, c := range all {
+		out[i] = catalog.Committed{ID: c.CompactionID, Slices: c.Slices}
+	}
+	return out
+}
+
+// epoch is that of the log whose slices a job moves; see lake.Fencer.
+func (s *Service) epoch(j *job) segment.Epoch {
+	if s.deps.Epoch == nil {
+		return 0
+	}
+	return s.deps.Epoch(j.pipeline.ID)
+}
