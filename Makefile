@@ -12,7 +12,7 @@ all: build
 
 help:
 	@echo "make demo    build, run the server with a living shop, show live numbers"
-	@echo "make test    install what the tests need (PostgreSQL), lint, run all tests"
+	@echo "make test    install what the tests need (PostgreSQL, an S3 server), lint, run all tests"
 	@echo "make slt ADDR=postgres://… [FILES=…] [SOURCE=…]   run .slt suites against any Postgres address"
 	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
 	@echo "make bench   run the benchmarks of docs/performance.md"

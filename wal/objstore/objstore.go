@@ -80,7 +80,8 @@ type Object struct {
 	// Data is the object, or the range of it that was asked for, shorter where the
 	// object ends. It must not be modified.
 	Data []byte
-	// Version is the state that Data is of.
+	// Version is the state that Data is of or, if a write was under way, one before
+	// it, which IfMatch then refuses. It is never one after it.
 	Version Version
 	// Size is that of the whole object.
 	Size int64
@@ -139,7 +140,7 @@ type Store interface {
 	//
 	// Ownership: Object.Data may be shared, and must not be modified.
 	// Durability: what is returned was durable.
-	// Concurrency: any; the answer is of one state of the object.
+	// Concurrency: any; the bytes are of one state of the object.
 	// Errors: ErrNotFound; ErrRange if r begins at or beyond the end; ErrDamaged if
 	// the bytes that arrived are not those that were stored, where the store can tell.
 	// Retry: after any of IsRetryable. Digests are the caller's to check.

@@ -51,12 +51,15 @@ const (
 	Damaged
 	// Failed: without effect, Err. That of a machine which has died, for example.
 	Failed
+	// StaleVersion: a Get gives a version that no state has any more with its bytes.
+	StaleVersion
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"none", "refused", "conflicted", "lost request", "lost reply", "late", "duplicated", "repeated",
 	"partly", "partly unknown", "short page", "torn", "flipped", "misdirected", "damaged", "failed",
+	"stale version",
 }
 
 // String is the kind's name in traces.
@@ -117,7 +120,7 @@ func (o Op) Applies(k Kind) bool {
 		return o.Verb == Delete && len(o.Keys) > 0
 	case ShortPage:
 		return o.Verb == List
-	case Torn, Flipped, Misdirected, Damaged:
+	case Torn, Flipped, Misdirected, Damaged, StaleVersion:
 		return o.Verb == Get
 	default:
 		return false

@@ -224,6 +224,8 @@ func (s *Store) spoil(ctx context.Context, op Op, f Fault, a answer) answer {
 		if other, err := s.store.Get(ctx, f.Key, op.Range); err == nil {
 			a.object.Data, a.object.Size = other.Data, other.Size
 		}
+	case StaleVersion:
+		a.object.Version = "before-" + a.object.Version
 	case Damaged:
 		return fail(op, objstore.ErrDamaged)
 	}

@@ -210,6 +210,18 @@ func TestGetFaults(t *testing.T) {
 	}
 }
 
+// Bytes with a version from before them cannot be the ground of a swap.
+func TestStaleVersion(t *testing.T) {
+	s := faultstore.New(fill(t, "k=1"), faultstore.Hooks{Before: next(faultstore.Fault{Kind: faultstore.StaleVersion})})
+	stale, err := s.Get(t.Context(), "k", objstore.Range{})
+	if err != nil || string(stale.Data) != "1" {
+		t.Fatalf("get: %q, %v", stale.Data, err)
+	}
+	if _, err := s.Put(t.Context(), "k", []byte("2"), objstore.IfMatch(stale.Version)); !errors.Is(err, objstore.ErrPrecondition) {
+		t.Errorf("put: %v", err)
+	}
+}
+
 func TestListFaults(t *testing.T) {
 	for _, c := range []struct {
 		fault faultstore.Fault
@@ -287,7 +299,7 @@ func TestHookYields(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
-	for k := faultstore.None; k <= faultstore.Failed; k++ {
+	for k := faultstore.None; k <= faultstore.StaleVersion; k++ {
 		if name := k.String(); name == "" || seen[name] {
 			t.Errorf("kind %d is called %q", k, name)
 		}

@@ -165,6 +165,24 @@ func TestPutErrors(t *testing.T) {
 	}
 }
 
+// A store that refuses a large body by its headers is heard, and the body is not sent.
+func TestEarlyRefusal(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Expect") != "100-continue" {
+			t.Error("the client does not wait with the body")
+		}
+		says(412, "PreconditionFailed")(w, r)
+	}))
+	defer server.Close()
+	s, err := s3store.New(t.Context(), s3store.Config{Bucket: "b", Region: "r", Endpoint: server.URL, PathStyle: true, AccessKeyID: "a", SecretAccessKey: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "k", make([]byte, 16<<20), objstore.IfAbsent()); kind(t, err) != objstore.ErrPrecondition {
+		t.Errorf("put: %v", err)
+	}
+}
+
 // The conditions and the checksum go out as S3 wants them.
 func TestPutRequest(t *testing.T) {
 	var seen http.Header

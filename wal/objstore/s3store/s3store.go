@@ -25,6 +25,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/skipprd/skipprd/wal/objstore"
 )
@@ -78,11 +80,27 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 		o.UsePathStyle = cfg.PathStyle
 		o.RetryMaxAttempts = 1
 		o.DisableLogOutputChecksumValidationSkipped = true
+		o.APIOptions = append(o.APIOptions, speakHTTP11)
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = &cfg.Endpoint
 		}
 	})
 	return s, nil
+}
+
+// speakHTTP11 names the protocol in requests, which the SDK leaves open. Without it
+// net/http sends the SDK's "Expect: 100-continue" but does not wait, so a store that
+// refuses a large body by its condition cuts the connection in the middle of it, and
+// the refusal is lost.
+func speakHTTP11(stack *middleware.Stack) error {
+	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("SpeakHTTP11", func(
+		ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+	) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if r, ok := in.Request.(*smithyhttp.Request); ok {
+			r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
+		}
+		return next.HandleFinalize(ctx, in)
+	}), middleware.Before)
 }
 
 func httpClient(cfg Config) *awshttp.BuildableClient {
