@@ -45,6 +45,7 @@ func (h warehouse) Snapshot(ctx context.Context, ident, metadata string, id int6
 func (h warehouse) Drop(ctx context.Context, table change.TableID) error {
 	return h.p.exchange(atLakeWrite, "drop lake table", func() error {
 		h.p.world.mark("lake table dropped")
+		h.p.world.emit(check.LakeDropped{Host: h.p.host.name, Table: table})
 		return h.p.world.lake.Drop(ctx, table)
 	})
 }

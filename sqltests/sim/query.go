@@ -25,6 +25,8 @@ type session struct {
 
 	txn     *catalog.Snapshot
 	release func()
+	// told: the checkers know the transaction's pin; done: it was executed.
+	told, done bool
 }
 
 // plan is a pin and what the checkers want to know of it.
@@ -92,9 +94,6 @@ var errNothing = errors.New("no table is readable")
 // plan pins every table that can be read.
 func (s *session) plan(snap *catalog.Snapshot) (*plan, error) {
 	p := s.p
-	if _, err := p.at(atQuery, "plan"); err != nil {
-		return nil, err
-	}
 	out := &plan{pin: check.Pin{At: p.world.now}}
 	var uses []planner.TableUse
 	var pipeline *catalog.Pipeline
@@ -122,12 +121,13 @@ func (s *session) plan(snap *catalog.Snapshot) (*plan, error) {
 		return nil, err
 	}
 	out.pin.Position = offset.Position
-	if out.TablesPin, err = p.pinner.Plan(p.ctx, snap, uses); err != nil {
-		return nil, err
+	if !s.held || !s.told { // a transaction has one pin
+		p.world.mark("pin taken")
+		p.world.emit(check.PinTaken{Query: s.id, Host: p.host.name, Pin: out.pin})
+		s.told = true
 	}
-	p.world.mark("pin taken")
-	p.world.emit(check.PinTaken{Query: s.id, Host: p.host.name, Pin: out.pin})
-	return out, nil
+	out.TablesPin, err = p.pinner.Plan(p.ctx, snap, uses)
+	return out, err
 }
 
 // execute runs a pin, some time after it was taken.
@@ -136,7 +136,8 @@ func (s *session) execute(pl *plan) error {
 	if err := s.rest(); err != nil {
 		return err
 	}
-	err := s.once(pl, false)
+	err := s.once(pl, s.held && s.done)
+	s.done = true
 	if err == nil && s.again {
 		if err := s.rest(); err != nil {
 			return err

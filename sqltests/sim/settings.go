@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -27,7 +26,7 @@ type settings struct {
 // The configuration bytes.
 const (
 	bySegment = iota // size of segments
-	byCopy           // odd: tables begin with rows, and are copied
+	byRows           // of each table before it is copied
 	byReclaim        // delay of reclaim
 	byCompaction
 	byGroup // size of groups
@@ -41,15 +40,8 @@ func (s settings) segmentBytes() int64 {
 	return segmentBytesMin << (s.c[bySegment] % 3)
 }
 
-func (s settings) copies() bool { return s.c[byCopy]%2 == 1 }
-
 // initialRows is how many rows each table has before a pipeline reads it.
-func (s settings) initialRows() int {
-	if !s.copies() {
-		return 0
-	}
-	return int(s.c[byCopy]>>1) % 8
-}
+func (s settings) initialRows() int { return max(0, int(s.c[byRows]%16)-8) }
 
 func (s settings) keys() int { return 4 + int(s.c[byKeys]%12) }
 
@@ -79,32 +71,9 @@ const pipelineName = "p"
 
 var catalogKey [32]byte
 
-// templates are catalogs as they are before a pipeline runs for the first time; making one
-// takes longer than a run.
-var templates struct {
-	sync.Mutex
-	made map[bool]*memkv.Store
-}
-
-// template is a catalog with a pipeline that has not run.
-func (s settings) template() (*memkv.Store, error) {
-	templates.Lock()
-	defer templates.Unlock()
-	t := templates.made[s.copies()]
-	if t == nil {
-		var err error
-		if t, err = makeTemplate(s.copies()); err != nil {
-			return nil, fmt.Errorf("make catalog: %w", err)
-		}
-		if templates.made == nil {
-			templates.made = map[bool]*memkv.Store{}
-		}
-		templates.made[s.copies()] = t
-	}
-	return t.Crash(), nil
-}
-
-func makeTemplate(copies bool) (*memkv.Store, error) {
+// template is a catalog with a pipeline that has not run. Making one takes longer than a
+// run.
+var template = sync.OnceValues(func() (*memkv.Store, error) {
 	fake := env.NewFake(origin, 1)
 	store := memkv.New()
 	c, err := catalog.Open(context.Background(), store, catalog.Deps{Clock: fake, IDs: fake, Key: catalogKey[:]})
@@ -118,14 +87,13 @@ func makeTemplate(copies bool) (*memkv.Store, error) {
 		return txn.CreatePipeline(&catalog.Pipeline{
 			Name: pipelineName, Connection: "c", TargetSchema: "public",
 			Selection: catalog.TableSelection{AllTables: true}, Enabled: true, State: catalog.PipelineStarting,
-			Options: map[string]string{"copy_data": fmt.Sprint(copies)},
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	return store, c.Close()
-}
+})
 
 func newHost(w *World, name string, kv *memkv.Store) *host {
 	return &host{world: w, name: name, disk: crashfs.New(), kv: kv}

@@ -203,11 +203,11 @@ func newWorld(s script.Schedule) (*World, error) {
 	w.rng = random{s.Seed}
 	w.createTables()
 	w.view.Source = &check.Source{History: &w.db.History}
-	kv, err := w.cfg.template()
+	kv, err := template()
 	if err != nil {
 		return nil, err
 	}
-	h := newHost(w, "a", kv)
+	h := newHost(w, "a", kv.Crash())
 	w.hosts = []*host{h}
 	w.view.Hosts = []*check.Host{{Name: h.name, LogDir: (&process{}).logDir(1)}}
 	return w, nil

@@ -124,6 +124,11 @@ type (
 		Commit lake.Commit
 		Head   *lake.Snapshot
 	}
+	// LakeDropped is a lake table that was dropped, for a RESET, RESYNC or DROP.
+	LakeDropped struct {
+		Host  string
+		Table change.TableID
+	}
 	// Updated is a transaction of a catalog that has committed (compactions acked, states
 	// moved), and Published groups that it has taken.
 	Updated   struct{ Host string }
@@ -189,6 +194,7 @@ func (AckSent) event()       {}
 func (ReclaimAsked) event()  {}
 func (Removed) event()       {}
 func (LakeCommitted) event() {}
+func (LakeDropped) event()   {}
 func (Updated) event()       {}
 func (Published) event()     {}
 func (PinTaken) event()      {}

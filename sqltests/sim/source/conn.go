@@ -199,10 +199,13 @@ func (b *backfill) Parallel() int { return 2 }
 // Close implements ingest.Backfill.
 func (b *backfill) Close() error { return nil }
 
-// Plan implements ingest.Backfill.
-func (b *backfill) Plan(context.Context, ingest.SourceTable) ([]string, error) {
+// Plan implements ingest.Backfill: two chunks, or none of an empty table.
+func (b *backfill) Plan(_ context.Context, t ingest.SourceTable) ([]string, error) {
 	if err := b.conn.hooks.Point("plan copy"); err != nil {
 		return nil, err
+	}
+	if len(b.rows[t.OID]) == 0 {
+		return nil, nil
 	}
 	return []string{"0", "1"}, nil
 }

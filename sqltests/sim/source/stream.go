@@ -101,6 +101,9 @@ func (c *Conn) send(it item, targets map[uint32]*target, sink ingest.Sink) error
 		}
 	}
 	if it.aborted {
+		for _, t := range targets { // what it told of a table's columns goes with it
+			t.version = nil
+		}
 		return sink.Abort()
 	}
 	return sink.Commit(Position(it.LSN))
