@@ -111,9 +111,12 @@ type Table struct {
 	// Current is the schema version in force; Versions has all, oldest first.
 	Current  *schema.Table
 	Versions []*schema.Table
-	State    TableState
-	Reason   string
-	Hint     string
+	// VoidVersion is the greatest schema version that the log has void slices of: the
+	// next is above it, since a version has one schema.
+	VoidVersion uint32 `json:",omitempty"`
+	State       TableState
+	Reason      string
+	Hint        string
 	// StoppedAt is where the table stopped: the pipeline acknowledges nothing past
 	// it while the table is stopped.
 	StoppedAt change.Position

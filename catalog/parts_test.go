@@ -186,6 +186,28 @@ func TestPartsVoid(t *testing.T) {
 	}
 }
 
+// The schema versions of void slices are not given again.
+func TestPartsVoidVersion(t *testing.T) {
+	for what, act := range map[string]func(*catalog.Txn) error{
+		"void":  func(txn *catalog.Txn) error { return txn.VoidPending(1) },
+		"reset": func(txn *catalog.Txn) error { _, err := txn.ResetTable(1); return err },
+	} {
+		store := memkv.New()
+		c := openParts(t, store)
+		shop(t, c)
+		part := withState(group(1, 0, 1, 2), "part x")
+		part.Slices[0].SchemaVersion = 2
+		publish(t, c, part)
+		update(t, c, act)
+		for _, c := range []*catalog.Catalog{c, openParts(t, store)} {
+			s := snapshot(t, c)
+			for id, want := range map[change.TableID]uint32{1: 2, 2: 0} {
+				equal(t, what, get[*catalog.Table](t)(s.TableByID(id)).VoidVersion, want)
+			}
+		}
+	}
+}
+
 // A completion that does not find its parts is an error, unless the log no longer has
 // the first of them.
 func TestCompleteRefuses(t *testing.T) {

@@ -3,6 +3,8 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog/kv"
@@ -149,7 +151,8 @@ func (t *Txn) listAnew(added []Slice) error {
 			lowest[added[i].Table] = added[i].Ref
 		}
 	}
-	for table, ref := range lowest {
+	for _, table := range slices.Sorted(maps.Keys(lowest)) {
+		ref := lowest[table]
 		row := t.facts.lakes[table]
 		if ref.Less(row.LiveFrom) {
 			row.LiveFrom = ref
@@ -196,6 +199,7 @@ func (t *Txn) voidSlices(pipeline change.PipelineID, table change.TableID) error
 		return err
 	}
 	var key []byte
+	versions := map[change.TableID]uint32{}
 	for i := range all {
 		s := &all[i]
 		if table != 0 && s.Table != table {
@@ -206,12 +210,33 @@ func (t *Txn) voidSlices(pipeline change.PipelineID, table change.TableID) error
 			return err
 		}
 		seg.Live--
+		versions[s.Table] = max(versions[s.Table], s.SchemaVersion)
 		key = pendingKey(key[:0], pipeline, s.Ref)
 		if err := t.delete(key); err != nil {
 			return fmt.Errorf("slice %s: %w", s.Ref, err)
 		}
 	}
-	return t.flushSegments()
+	return errors.Join(t.voidVersions(versions), t.flushSegments())
+}
+
+// voidVersions notes the schema versions of void slices that tables do not have: their
+// transaction was to bring them.
+func (t *Txn) voidVersions(versions map[change.TableID]uint32) error {
+	for _, id := range slices.Sorted(maps.Keys(versions)) {
+		v := versions[id]
+		tbl, err := t.TableByID(id)
+		if errors.Is(err, ErrTableNotFound) || err == nil && (tbl.Current == nil || v <= max(tbl.Current.Version, tbl.VoidVersion)) {
+			continue
+		}
+		if err == nil {
+			tbl.VoidVersion = v
+			err = t.PutTable(tbl)
+		}
+		if err != nil {
+			return fmt.Errorf("note void schema version %d: %w", v, err)
+		}
+	}
+	return nil
 }
 
 func (t *Txn) putPending(pipeline change.PipelineID, p *PendingTxn) error {

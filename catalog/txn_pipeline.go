@@ -163,6 +163,7 @@ func (t *Txn) PutTable(tbl *Table) error {
 		if err := t.dropSlices(old); err != nil {
 			return err
 		}
+		tbl.VoidVersion = max(tbl.VoidVersion, t.facts.tables[tbl.ID].VoidVersion)
 	}
 	if old.Schema != tbl.Schema || old.Name != tbl.Name {
 		if _, ok := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; ok {

@@ -235,12 +235,19 @@ func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catal
 }
 
 func resync(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
+	if err := txn.VoidPending(t.Pipeline); err != nil { // no session runs, and so no transaction
+		return err
+	}
 	next, err := txn.TableByID(t.ID)
 	if err != nil {
 		return err
 	}
-	if next.Current, err = nextSchema(next.Current, fresh); err != nil {
+	current := next.Current
+	if next.Current, err = nextSchema(current, fresh); err != nil {
 		return err
+	}
+	if next.Current != current {
+		next.Current.Version = max(next.Current.Version, next.VoidVersion+1)
 	}
 	next.SourceOID = fresh.OID
 	restart(next)

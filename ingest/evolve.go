@@ -62,6 +62,7 @@ func (b *batcher) Evolve(id change.TableID, c SchemaChange) (*schema.Table, erro
 		t.source = [2]string{c.Schema, c.Name}
 	}
 	if next != t.schema {
+		next.Version = max(next.Version, t.void+1)
 		t.evolve(next)
 	}
 	b.mu.filling.schemas = append(b.mu.filling.schemas, s) // open: ours

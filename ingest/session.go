@@ -262,7 +262,7 @@ func (s *session) streamTables() []StreamTable {
 			continue
 		}
 		tables = append(tables, StreamTable{
-			ID: t.ID, Source: sourceTable(t), Schema: t.Current, After: s.progress.after(t),
+			ID: t.ID, Source: sourceTable(t), Schema: t.Current, VoidVersion: t.VoidVersion, After: s.progress.after(t),
 		})
 	}
 	return tables

@@ -222,7 +222,7 @@ func TestSinkPartsFacts(t *testing.T) {
 	}
 	w.begin()
 	w.inserts(1, 5, 6)
-	if v := evolve("kept").Version; v != 2 {
+	if v := evolve("kept").Version; v != 3 { // 2 may be in the log, with another schema
 		t.Errorf("version %d", v)
 	}
 	add(7)
@@ -233,7 +233,7 @@ func TestSinkPartsFacts(t *testing.T) {
 	add(9)
 	w.commit("20")
 	w.check("part s-1 [1 1 2 3]", "@0 voids", "@0 stop 2@0 void=false", "part s-2 [1 5 6] [1 7]",
-		"@20 completes s-2 schema 1 v2 [1 8 9]")
+		"@20 completes s-2 schema 1 v3 [1 8 9]")
 }
 
 // The stream's memory is bounded by a part: it waits for the appender, and ends with it.

@@ -17,6 +17,7 @@ type sinkTable struct {
 	after   change.Position // up to which the table has everything at the start
 	source  [2]string       // schema and name at the source
 	schema  *schema.Table   // of builder
+	void    uint32          // the greatest version of a schema that was given up
 	builder *change.Builder
 	size    sizer
 	// done are batches of the group that a truncate or a schema change closed.
@@ -42,7 +43,7 @@ type mark struct {
 }
 
 func newSinkTable(t StreamTable) *sinkTable {
-	st := &sinkTable{id: t.ID, after: t.After, source: [2]string{t.Source.Schema, t.Source.Name}}
+	st := &sinkTable{id: t.ID, after: t.After, void: t.VoidVersion, source: [2]string{t.Source.Schema, t.Source.Name}}
 	st.build(t.Schema)
 	return st
 }
@@ -94,6 +95,7 @@ func (t *sinkTable) discard(txn uint64) {
 		t.done = append(t.done, head(first, t.begin.rows))
 	}
 	if t.schema != t.begin.schema {
+		t.void = max(t.void, t.schema.Version) // a part may have it
 		t.builder.Release()
 		t.build(t.begin.schema)
 	}

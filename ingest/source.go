@@ -113,6 +113,8 @@ type StreamTable struct {
 	ID     change.TableID
 	Source SourceTable
 	Schema *schema.Table
+	// VoidVersion is the greatest schema version that the log has and the table has not.
+	VoidVersion uint32
 	// After: changes of transactions committed at or before this position are already
 	// durable for this table and are skipped. Empty: none.
 	After change.Position
