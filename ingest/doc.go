@@ -14,8 +14,9 @@
 // position until it has reached the pipeline's, while the others skip what they have.
 //
 // Invariants: O1 (the acknowledged position is the minimum over tables of what is
-// durable, and never regresses), T1 (a group holds whole transactions), W1 (nothing is
-// acknowledged before its group is durable), A1.
+// durable, and never regresses), T1 (a group holds whole transactions, or a part of a
+// large one, pending until its commit), W1 (nothing is acknowledged before its group is
+// durable), A1.
 //
 // Reading order: Source, Supervisor, host, session, batcher, appender, copier,
 // groupState.

@@ -2,8 +2,9 @@
 //
 // A Batch holds changes of one table as an Arrow record: the system columns
 // first, then the table's columns in the order of its schema version. A Group is
-// the unit of an append: everything in it becomes visible together or not at all,
-// so it never splits a source transaction (T1).
+// the unit of an append: everything in it becomes visible together or not at all. It
+// holds whole source transactions (T1), or a part of a large one, whose parts become
+// visible with the group that has its commit.
 //
 // Reading order: Op, Batch, Group. No I/O, no clock, no logging here.
 package change
@@ -93,7 +94,7 @@ type Group struct {
 	// allowed (a truncate in the middle of a transaction starts a new one).
 	Batches []*Batch
 	// Position is where the source resumes once this group is durable; empty
-	// leaves the pipeline's position as it is (backfill chunks).
+	// leaves the pipeline's position as it is (backfill chunks, parts of a transaction).
 	Position Position
 	// CommittedAt is the source's commit time of the newest transaction in the
 	// group, for lag; zero when unknown.
