@@ -408,3 +408,57 @@ func TestForcedCompactionEnds(t *testing.T) {
 	w.compact()
 	w.wantLake()
 }
+
+// Parts of a transaction go into the lake when it is complete, in the order of the log:
+// deletes and updates of later parts meet the rows of earlier ones and of the lake,
+// however the compactions cut them.
+func TestTransactionInParts(t *testing.T) {
+	for cut := range 4 {
+		w := newWorld(t)
+		w.append("", "+1 a", "+2 b", "+3 c")
+		w.append("part", "~1 a2", "+4 d", "+5 e")
+		w.append("part", "-4", "-2", "+6 f")
+		w.compact()
+		w.wantRows("1 a", "2 b", "3 c")
+		if n := w.live(); n != 0 {
+			t.Fatalf("%d slices are live", n)
+		}
+		w.append("part", "~6 f2", "+4 again", "-5")
+		w.append("complete", "+7 g", "-7", "~1 a3")
+		w.append("", "~3 last")
+		w.cfg.MostSlices = int64(cut) // 0: all at once
+		w.reopen()
+		w.compact()
+		w.wantLake()
+		w.wantRows("1 a3", "3 last", "4 again", "6 f2")
+	}
+}
+
+// Rows of the copy stand between parts, and are compacted before these become live: the
+// parts go into the lake after them all the same.
+func TestCopyBetweenParts(t *testing.T) {
+	w := newWorld(t)
+	w.setTable(func(t *catalog.Table) { t.State = catalog.TableBackfill })
+	w.append("part", "~1 new", "-2")
+	w.append("backfill", "+1 old", "+2 old", "+3 old")
+	w.append("part", "~3 new")
+	w.roll()
+	w.append("backfill", "+4 old")
+	w.compact()
+	w.wantRows("1 old", "2 old", "3 old", "4 old")
+	w.roll()
+	w.append("part", "~4 soon")
+	for range 2 {
+		if _, err := w.svc.Reclaim(t.Context(), w.pid); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Advance(time.Hour)
+	}
+	w.append("complete", "-4")
+	w.setTable(func(t *catalog.Table) { t.State = catalog.TableReady })
+	w.compact()
+	w.wantRows("1 new", "3 new")
+	if fmt.Sprint(w.reclaimed) != "[2]" {
+		t.Errorf("reclaimed %v before the parts were in the lake", w.reclaimed)
+	}
+}

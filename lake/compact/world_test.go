@@ -54,10 +54,12 @@ type world struct {
 	seq       segment.Seq
 	start     uint32
 	token     int64
+	pending   int // parts of the transaction under way
 	searches  int
 	onRead    func()           // called by ReadSlice, nil for nothing
 	searcher  compact.Searcher // nil: the world itself
 	crashAt   env.Failpoint
+	cfg       compact.Config
 	model     map[int64]string
 }
 
@@ -92,7 +94,9 @@ func newWorld(t testing.TB) *world {
 func (w *world) open() {
 	w.t.Helper()
 	var err error
-	w.cat, err = catalog.Open(w.t.Context(), w.store, catalog.Deps{Clock: w.clock, IDs: w.clock, Key: make([]byte, 32)})
+	w.cat, err = catalog.Open(w.t.Context(), w.store, catalog.Deps{
+		Clock: w.clock, IDs: w.clock, Key: make([]byte, 32), ApplyState: applyParts,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -104,7 +108,7 @@ func (w *world) open() {
 	if w.searcher != nil {
 		searcher = w.searcher
 	}
-	w.svc, err = compact.New(compact.Config{}, compact.Deps{
+	w.svc, err = compact.New(w.cfg, compact.Deps{
 		Catalog: w.cat, Warehouse: w.wh, Searcher: searcher, Clock: w.clock,
 		Reader: func(change.PipelineID) compact.SliceReader { return w },
 		Log:    func(change.PipelineID) (compact.Log, bool) { return w, true },
@@ -162,11 +166,25 @@ func (w *world) setTable(change func(*catalog.Table)) {
 	})
 }
 
+// applyParts reads a state: a part of a transaction, or what completes one of so many,
+// whose first is in segment 1.
+func applyParts(txn *catalog.Txn, _ change.PipelineID, state []byte) error {
+	var parts int
+	if _, err := fmt.Sscanf(string(state), "complete %d", &parts); err == nil {
+		return txn.Complete("x", parts, 1)
+	}
+	return txn.PartOf("x")
+}
+
 // append publishes one group with one slice. rows are "+1 name" (insert), "~1 name"
-// (update) and "-1" (delete); flags may have "truncate" and "backfill".
+// (update) and "-1" (delete); flags may have "truncate" and "backfill", "part" (of a
+// transaction) and "complete".
 func (w *world) append(flags string, rows ...string) {
 	w.t.Helper()
-	w.token++
+	part, completes := strings.Contains(flags, "part"), strings.Contains(flags, "complete")
+	if w.pending == 0 && !strings.Contains(flags, "backfill") {
+		w.token++
+	}
 	token := w.token
 	if strings.Contains(flags, "backfill") {
 		token = 5
@@ -212,6 +230,16 @@ func (w *world) append(flags string, rows ...string) {
 	g := wal.CommittedGroup{
 		Seq: w.seq, End: w.start, Slices: []wal.Slice{s},
 		Position: change.Position(fmt.Sprint(w.token)), CommittedAt: w.clock.Now(),
+	}
+	switch {
+	case part:
+		w.pending++
+		g.Position, g.State = "", []byte("part")
+	case completes:
+		g.State = fmt.Appendf(nil, "complete %d", w.pending)
+		w.pending = 0
+	case w.pending > 0:
+		g.Position = ""
 	}
 	if err := w.cat.Publish(w.t.Context(), w.pid, []wal.CommittedGroup{g}); err != nil {
 		w.t.Fatal(err)
