@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"time"
+	"unsafe"
 
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -13,8 +14,31 @@ type clock struct{ p *process }
 
 var _ env.Clock = clock{}
 
-// Now implements env.Clock.
-func (c clock) Now() time.Time { return c.p.world.now.Add(c.p.host.skew) }
+// Now implements env.Clock. As on a real machine, the time it returns carries a monotonic
+// reading, by which times of one process are compared: a jump does not show in it.
+func (c clock) Now() time.Time {
+	w := c.p.world
+	return withMonotonic(w.now.Add(c.p.host.skew), w.now.Sub(origin)+time.Hour)
+}
+
+// rawTime is the memory of a time.Time. The package time makes times with a monotonic reading
+// only of the machine's clock.
+type rawTime struct {
+	wall uint64
+	ext  int64
+	loc  *time.Location
+}
+
+// withMonotonic is a time with a monotonic reading: bit 63 of wall says that there is one, in
+// ext; then wall has 33 bits of seconds since 1885 and 30 of nanoseconds.
+func withMonotonic(at time.Time, reading time.Duration) time.Time {
+	const from1885 = 2682288000 // seconds to 1970
+	t := at.UTC()
+	r := (*rawTime)(unsafe.Pointer(&t))
+	r.wall = 1<<63 | uint64(at.Unix()+from1885)<<30 | uint64(at.Nanosecond())
+	r.ext = int64(reading)
+	return t
+}
 
 // Since implements env.Clock.
 func (c clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

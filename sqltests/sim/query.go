@@ -120,7 +120,7 @@ func (s *session) plan(snap *catalog.Snapshot) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.pin.Position = offset.Position
+	out.pin.Position, out.pin.Seq, out.pin.End = offset.Position, offset.Seq, offset.End
 	if !s.held || !s.told { // a transaction has one pin
 		p.world.mark("pin taken")
 		p.world.emit(check.PinTaken{Query: s.id, Host: p.host.name, Pin: out.pin})
@@ -171,5 +171,8 @@ func (s *session) once(pl *plan, again bool) error {
 	p.world.emit(check.PinExecuted{
 		Query: s.id, Host: p.host.name, Pin: pl.pin, Again: again, Err: err, Results: results,
 	})
+	if _, dead := p.at(atQuery, "executed"); dead != nil { // the checkers look before a new pin
+		return dead
+	}
 	return err
 }

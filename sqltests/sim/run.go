@@ -94,11 +94,12 @@ func (w *World) drain() {
 	if w.violation != nil {
 		return
 	}
+	if w.view.Stuck { // the checker of L1 could not say why
+		w.fail("L1", fmt.Sprintf("not drained after %v and %d exchanges: %v", w.now.Sub(begin), w.points-from, why))
+		return
+	}
 	w.view.Drained, w.dirty = true, true
 	w.look()
-	if w.view.Stuck {
-		w.fail("L1", fmt.Sprintf("not drained after %v and %d exchanges: %v", w.now.Sub(begin), w.points-from, why))
-	}
 }
 
 // release gives up the holds.
