@@ -55,7 +55,7 @@ func (c *c3) commit(x LakeCommitted) error {
 		}
 	}
 	want := map[string]bool{}
-	if base := c.heads[x.Table]; base != nil && !x.Commit.ReplaceAll {
+	if base := c.heads[x.Table]; base != nil && base.ID == x.Commit.Base && !x.Commit.ReplaceAll {
 		for _, f := range base.Files {
 			want[f.Path] = true
 		}

@@ -454,7 +454,7 @@ func TestOracle(t *testing.T) {
 		{bag, third.LSN, []string{`y|9|\N`}},
 		{keyed, first.LSN, []string{`b|2|\N`}}, // back in time
 	} {
-		got := o.at(&db.History, c.table.OID, c.lsn, shape)
+		got := o.at(&db.History, admitted{oid: c.table.OID}, c.lsn, shape)
 		if rows := got.sorted(); !slices.Equal(rows, c.want) || query.NewResult(rows...).Digest != got.digest {
 			t.Errorf("%s at %d: %q, want %q", c.table.Name, c.lsn, rows, c.want)
 		}

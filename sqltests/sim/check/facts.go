@@ -29,6 +29,10 @@ type facts struct {
 	acked map[change.PipelineID]int64
 	holds map[holdKey]hold
 	pins  map[int]*pinFacts // by query, the latest
+	// lived are the slices that were ever live, begins where tables that were not copied
+	// begin.
+	lived  map[owedKey]bool
+	begins map[lifeKey]int64
 	// verdicts are of this step's executed pins.
 	verdicts []*verdict
 	full     bool
@@ -75,9 +79,10 @@ type hostFacts struct {
 	known map[change.TableID]*knownSlices
 }
 
+// knownSlices has, by slice, where the log ended when it was seen to be live first.
 type knownSlices struct {
 	generation uint32
-	refs       map[segment.SliceRef]bool
+	refs       map[segment.SliceRef]place
 }
 
 // catalogFacts is a catalog at a moment.
@@ -98,7 +103,7 @@ func newFacts() *facts {
 	return &facts{
 		hosts: map[string]*hostFacts{}, oracle: newOracle(), lakes: map[change.TableID]*lakeFacts{},
 		owed: map[owedKey]owedSlice{}, asked: map[segmentKey]bool{}, acked: map[change.PipelineID]int64{},
-		holds: map[holdKey]hold{}, pins: map[int]*pinFacts{},
+		holds: map[holdKey]hold{}, pins: map[int]*pinFacts{}, lived: map[owedKey]bool{}, begins: map[lifeKey]int64{},
 	}
 }
 
@@ -208,7 +213,18 @@ func (f *facts) updateHost(v *View, h *Host, look bool) error {
 	if h.Catalog == nil || h.State == Down || !look && (!f.full || hf.now == nil) {
 		return nil
 	}
-	return hf.look(h.Catalog)
+	if err := hf.look(h.Catalog); err != nil {
+		return err
+	}
+	for _, t := range hf.now.tables {
+		if t.table.State == catalog.TableReady {
+			f.begin(v, t.table)
+		}
+		for i := range t.live {
+			f.lived[owedKey{t.table.Pipeline, t.live[i].Ref}] = true
+		}
+	}
+	return nil
 }
 
 // look reads the catalog.
@@ -225,7 +241,6 @@ func (hf *hostFacts) look(c *catalog.Catalog) error {
 			return err
 		}
 		now.tables[t.ID] = &tableFacts{table: t, lake: snap.LakeState(t.ID), live: live}
-		hf.remember(t, live)
 	}
 	for _, p := range snap.Pipelines() {
 		at, err := snap.Offset(p.ID)
@@ -241,18 +256,24 @@ func (hf *hostFacts) look(c *catalog.Catalog) error {
 			now.segments[segmentKey{p.ID, s.Seq}] = true
 		}
 	}
+	for _, t := range now.tables {
+		at := now.offsets[t.table.Pipeline]
+		hf.remember(t, place{at.Seq, at.End})
+	}
 	hf.before, hf.now, hf.looked = hf.now, now, true
 	return nil
 }
 
-func (hf *hostFacts) remember(t *catalog.Table, live []catalog.Slice) {
-	k := hf.known[t.ID]
-	if k == nil || k.generation != t.Generation {
-		k = &knownSlices{generation: t.Generation, refs: map[segment.SliceRef]bool{}}
-		hf.known[t.ID] = k
+func (hf *hostFacts) remember(t *tableFacts, end place) {
+	k := hf.known[t.table.ID]
+	if k == nil || k.generation != t.table.Generation {
+		k = &knownSlices{generation: t.table.Generation, refs: map[segment.SliceRef]place{}}
+		hf.known[t.table.ID] = k
 	}
-	for i := range live {
-		k.refs[live[i].Ref] = true
+	for i := range t.live {
+		if _, ok := k.refs[t.live[i].Ref]; !ok {
+			k.refs[t.live[i].Ref] = end
+		}
 	}
 }
 

@@ -298,7 +298,7 @@ func (x *fixture) pin() (PinTaken, *planner.TablesPin) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	e.Pin.Position = at.Position
+	e.Pin.Position, e.Pin.Seq, e.Pin.End = at.Position, at.Seq, at.End
 	p, err := x.pinner.Plan(x.t.Context(), snap, uses)
 	if err != nil {
 		x.t.Fatal(err)

@@ -13,14 +13,21 @@ import (
 // source admitted, one after the other, and knows nothing of logs and lakes. Tables are
 // folded on demand, and no further than asked.
 type oracle struct {
-	tables map[uint32]*oracleTable // by OID
+	tables map[admitted]*oracleTable
 }
 
-func newOracle() *oracle { return &oracle{tables: map[uint32]*oracleTable{}} }
+// admitted says which changes we take in: those of a table after an LSN, which is 0 when
+// its rows were copied.
+type admitted struct {
+	oid   uint32
+	after int64
+}
+
+func newOracle() *oracle { return &oracle{tables: map[admitted]*oracleTable{}} }
 
 // oracleTable is a table as of an LSN.
 type oracleTable struct {
-	oid  uint32
+	admitted
 	lsn  int64
 	next int // of History.Txns
 	// rows by key; of a table without one under running numbers.
@@ -39,11 +46,11 @@ type oracleRow struct {
 }
 
 // at is a table as of an LSN, under the columns of a schema version of ours.
-func (o *oracle) at(h *source.History, oid uint32, lsn int64, shape *schema.Table) *oracleTable {
-	t := o.tables[oid]
+func (o *oracle) at(h *source.History, a admitted, lsn int64, shape *schema.Table) *oracleTable {
+	t := o.tables[a]
 	if t == nil || lsn < t.lsn {
-		t = &oracleTable{oid: oid, rows: map[string]*oracleRow{}}
-		o.tables[oid] = t
+		t = &oracleTable{admitted: a, rows: map[string]*oracleRow{}}
+		o.tables[a] = t
 	}
 	t.show(shape)
 	t.advance(h, lsn)
@@ -73,8 +80,9 @@ func (t *oracleTable) each(f func(*oracleRow)) {
 
 func (t *oracleTable) advance(h *source.History, lsn int64) {
 	for t.next < len(h.Txns) && h.Txns[t.next].LSN <= lsn {
-		for i := range h.Txns[t.next].Changes {
-			if c := &h.Txns[t.next].Changes[i]; c.Table.OID == t.oid {
+		txn := h.Txns[t.next]
+		for i := range txn.Changes {
+			if c := &txn.Changes[i]; c.Table.OID == t.oid && txn.LSN > t.after {
 				t.fold(c)
 			}
 		}

@@ -23,7 +23,7 @@ func (c *p1) Check(v *View) error {
 			continue
 		}
 		for i := range x.Pin.Tables {
-			if err := c.table(hf, &x.Pin.Tables[i]); err != nil {
+			if err := c.table(hf, &x.Pin, &x.Pin.Tables[i]); err != nil {
 				return fmt.Errorf("query %d, table %d: %w", x.Query, x.Pin.Tables[i].Table.ID, err)
 			}
 		}
@@ -31,13 +31,12 @@ func (c *p1) Check(v *View) error {
 	return nil
 }
 
-func (c *p1) table(hf *hostFacts, p *PinnedTable) error {
+func (c *p1) table(hf *hostFacts, pin *Pin, p *PinnedTable) error {
 	t := &tableFacts{table: p.Table, lake: p.Lake}
 	live := make(map[segment.SliceRef]bool, len(p.Live))
-	last := segment.SliceRef{}
 	for i := range p.Live {
 		ref := p.Live[i].Ref
-		live[ref], last = true, ref
+		live[ref] = true
 		if in, _ := c.f.excluded(t, ref); in {
 			return fmt.Errorf("slice %s is pinned, and in snapshot %d", ref, p.Lake.Snapshot)
 		}
@@ -47,14 +46,11 @@ func (c *p1) table(hf *hostFacts, p *PinnedTable) error {
 		return nil
 	}
 	var lost segment.SliceRef
-	for ref := range k.refs {
-		if live[ref] || last != (segment.SliceRef{}) && last.Less(ref) {
-			continue // pinned, or newer than the pin
+	for ref, since := range k.refs {
+		if live[ref] || (place{pin.Seq, pin.End}).less(since) {
+			continue // pinned, or not live yet when the pin was taken
 		}
 		if in, known := c.f.excluded(t, ref); known && !in && (lost == (segment.SliceRef{}) || ref.Less(lost)) {
-			if now := hf.now.tables[p.Table.ID]; now != nil && stillLive(now, ref) && len(p.Live) == 0 {
-				continue // it came after a pin without live slices
-			}
 			lost = ref
 		}
 	}
@@ -62,13 +58,4 @@ func (c *p1) table(hf *hostFacts, p *PinnedTable) error {
 		return fmt.Errorf("slice %s is neither pinned nor in snapshot %d", lost, p.Lake.Snapshot)
 	}
 	return nil
-}
-
-func stillLive(t *tableFacts, ref segment.SliceRef) bool {
-	for i := range t.live {
-		if t.live[i].Ref == ref {
-			return true
-		}
-	}
-	return false
 }

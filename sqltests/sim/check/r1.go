@@ -63,5 +63,9 @@ func (f *facts) wasLive(host string, table change.TableID, ref segment.SliceRef)
 		return false
 	}
 	known := h.known[table]
-	return known != nil && known.generation == h.now.tables[table].table.Generation && known.refs[ref]
+	if known == nil || known.generation != h.now.tables[table].table.Generation {
+		return false
+	}
+	_, ok := known.refs[ref]
+	return ok
 }

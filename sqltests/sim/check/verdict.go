@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/sqltests/sim/query"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 	"github.com/skipprd/skipprd/wal/change"
@@ -16,6 +17,7 @@ import (
 type pinFacts struct {
 	pin     Pin
 	host    string
+	admits  []admitted
 	lsns    []int64
 	digests []query.Digest
 }
@@ -31,8 +33,9 @@ func (f *facts) notePin(v *View, e PinTaken) {
 	for i := range p.pin.Tables {
 		t := p.pin.Tables[i].Table
 		lsn := tableLSN(t, e.Pin.Position)
-		p.lsns = append(p.lsns, lsn)
-		p.digests = append(p.digests, f.oracle.at(v.Source.History, t.SourceOID, lsn, t.Current).digest)
+		a := f.admits(v, t)
+		p.admits, p.lsns = append(p.admits, a), append(p.lsns, lsn)
+		p.digests = append(p.digests, f.oracle.at(v.Source.History, a, lsn, t.Current).digest)
 	}
 	f.pins[e.Query] = p
 }
@@ -49,6 +52,31 @@ func tableLSN(t *catalog.Table, at change.Position) int64 {
 		at = t.StoppedAt
 	}
 	return max(source.LSN(at), source.LSN(t.Backfill.Horizon))
+}
+
+// lifeKey is a table from one beginning to the next.
+type lifeKey struct {
+	table      change.TableID
+	generation uint32
+}
+
+// admits says which changes of a table count. A table that is not copied begins with the
+// slot.
+func (f *facts) admits(v *View, t *catalog.Table) admitted {
+	a := admitted{oid: t.SourceOID}
+	if t.Backfill.StartedAt.IsZero() {
+		a.after = f.begin(v, t)
+	}
+	return a
+}
+
+// begin is where the slot began when the life of the table did.
+func (f *facts) begin(v *View, t *catalog.Table) int64 {
+	k := lifeKey{t.ID, t.Generation}
+	if _, ok := f.begins[k]; !ok {
+		f.begins[k] = v.Source.Start
+	}
+	return f.begins[k]
 }
 
 // judge compares the rows of this step's pins with the oracle.
@@ -109,7 +137,7 @@ func (f *facts) diagnose(v *View, p *pinFacts, results []*query.Result, number i
 func (f *facts) diagnoseTable(v *View, p *pinFacts, i int, r *query.Result) (label, text string) {
 	t := p.pin.Tables[i].Table
 	fresh := newOracle()
-	want := fresh.at(v.Source.History, t.SourceOID, p.lsns[i], t.Current).sorted()
+	want := fresh.at(v.Source.History, p.admits[i], p.lsns[i], t.Current).sorted()
 	got := r.Rows()
 	extra, missing := difference(got, want)
 	text = fmt.Sprintf("%s.%s as of %d has %d rows, not %d: too much %.10q, missing %.10q", t.Schema, t.Name, p.lsns[i],
@@ -149,9 +177,9 @@ func (f *facts) torn(v *View, p *pinFacts, results []*query.Result) bool {
 	var common map[int64]bool
 	for i, r := range results {
 		t := p.pin.Tables[i].Table
-		at := momentsOf(h, t, r.Digest)
+		at := momentsOf(h, p.admits[i], t.Current, r.Digest)
 		if len(at) == 0 {
-			return inTransaction(h, t, r.Digest)
+			return inTransaction(h, p.admits[i], t.Current, r.Digest)
 		}
 		if common == nil {
 			common = at
@@ -162,13 +190,13 @@ func (f *facts) torn(v *View, p *pinFacts, results []*query.Result) bool {
 }
 
 // momentsOf are the LSNs at which a table has those rows.
-func momentsOf(h *source.History, t *catalog.Table, want query.Digest) map[int64]bool {
+func momentsOf(h *source.History, a admitted, shape *schema.Table, want query.Digest) map[int64]bool {
 	o, out := newOracle(), map[int64]bool{}
 	if want == (query.Digest{}) {
 		out[0] = true
 	}
 	for _, txn := range h.Txns {
-		if o.at(h, t.SourceOID, txn.LSN, t.Current).digest == want {
+		if o.at(h, a, txn.LSN, shape).digest == want {
 			out[txn.LSN] = true
 		}
 	}
@@ -176,11 +204,11 @@ func momentsOf(h *source.History, t *catalog.Table, want query.Digest) map[int64
 }
 
 // inTransaction says whether a table has those rows between two changes of a transaction.
-func inTransaction(h *source.History, t *catalog.Table, want query.Digest) bool {
-	x := &oracleTable{oid: t.SourceOID, rows: map[string]*oracleRow{}, shape: t.Current}
+func inTransaction(h *source.History, a admitted, shape *schema.Table, want query.Digest) bool {
+	x := &oracleTable{admitted: a, rows: map[string]*oracleRow{}, shape: shape}
 	for _, txn := range h.Txns {
 		for i := range txn.Changes {
-			if c := &txn.Changes[i]; c.Table.OID == t.SourceOID {
+			if c := &txn.Changes[i]; c.Table.OID == a.oid && txn.LSN > a.after {
 				x.fold(c)
 				if x.digest == want {
 					return true

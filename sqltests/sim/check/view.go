@@ -208,8 +208,11 @@ func (Opened) event()        {}
 // Pin is what a query reads, as the planner took it in one catalog snapshot.
 type Pin struct {
 	Tables []PinnedTable
-	// Position is the pipeline's offset in the pin's snapshot: the query's watermark.
+	// Position is the pipeline's offset in the pin's snapshot: the query's watermark; Seq
+	// and End are where the log ended there.
 	Position change.Position
+	Seq      segment.Seq
+	End      uint32
 	At       time.Time
 }
 
