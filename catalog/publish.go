@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -188,7 +189,7 @@ func (p *publication) addSlice(g *wal.CommittedGroup, s *wal.Slice) error {
 	v := &p.slice
 	v.Slice, v.Pipeline, v.Generation, v.CommittedAt = *s, p.pipeline, tbl.Generation, g.CommittedAt
 	p.key = liveKey(p.key[:0], s.Table, s.Ref)
-	if p.part {
+	if p.part && !mutant.On(mutant.SplitTransaction) {
 		p.key = pendingKey(p.key[:0], p.pipeline, s.Ref)
 	}
 	p.row = appendSliceRow(p.row[:0], v)

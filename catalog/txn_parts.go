@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -138,7 +139,10 @@ func (t *Txn) Complete(id string, parts int, first segment.Seq) error {
 
 // enliven makes a pending slice live. Its rows are read from now on.
 func (t *Txn) enliven(s *Slice) error {
-	s.PublishedAt, s.CommittedAt = t.now, t.publication.group.CommittedAt
+	s.PublishedAt = t.now
+	if t.publication != nil {
+		s.CommittedAt = t.publication.group.CommittedAt
+	}
 	t.dirty = true
 	return t.batch.Set(liveKey(nil, s.Table, s.Ref), appendSliceRow(nil, s))
 }
@@ -203,6 +207,12 @@ func (t *Txn) voidSlices(pipeline change.PipelineID, table change.TableID) error
 	for i := range all {
 		s := &all[i]
 		if table != 0 && s.Table != table {
+			continue
+		}
+		if mutant.On(mutant.KeepVoidParts) {
+			if err := t.enliven(s); err != nil {
+				return err
+			}
 			continue
 		}
 		seg, err := t.segment(pipeline, s.Ref.Seq)

@@ -50,16 +50,30 @@ func TestWAL(t *testing.T) {
 	} {
 		for _, n := range []int{1, 4, 15} {
 			for _, once := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%d/%t", at, n, once), func(t *testing.T) { testWAL(t, at, n, once) })
+				t.Run(fmt.Sprintf("%s/%d/%t", at, n, once), func(t *testing.T) {
+					testWAL(t, at, n, once, &world{factory: shopFactory(small, nil)})
+				})
 			}
 		}
 	}
 }
 
-func testWAL(t *testing.T, at env.Failpoint, n int, once bool) {
+// TestWALInParts is TestWAL with transactions that go into the log in parts.
+func TestWALInParts(t *testing.T) {
+	factory := shopFactory(small, func(s ingest.Source) ingest.Source { return &bundler{s, 500} })
+	for _, at := range []env.Failpoint{env.BeforeBody, env.AfterMarker, env.AfterPublish, env.BeforeAck} {
+		for _, n := range []int{12, 25} {
+			t.Run(fmt.Sprintf("%s/%d", at, n), func(t *testing.T) {
+				testWAL(t, at, n, n == 12, &world{factory: factory, part: 8 << 10})
+			})
+		}
+	}
+}
+
+func testWAL(t *testing.T, at env.Failpoint, n int, once bool, w *world) {
 	c := &crash{at: at, n: n, once: once, died: make(chan struct{})}
 	dir := t.TempDir()
-	w := &world{t: t, store: memkv.New(), factory: shopFactory(small, nil), lake: &lakeDrops{}, failpoints: c, interval: 1}
+	w.t, w.store, w.lake, w.failpoints, w.interval = t, memkv.New(), &lakeDrops{}, c, 1
 	clock, ids := env.System()
 	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
 		return wal.Open(ctx, wal.Config{Dir: dir, Pipeline: p, SegmentBytes: 1 << 20}, wal.Deps{
