@@ -108,10 +108,13 @@ func compactionState(t *catalog.Table, force bool) protocol.CompactionState {
 }
 
 func (s *Service) candidates(live []catalog.Slice, p *catalog.Pipeline) []protocol.CompactionSlice {
-	limit := s.deps.Clock.Now().Add(-s.commitInterval(p))
+	now := s.deps.Clock.Now()
+	limit := now.Add(-s.commitInterval(p))
 	out := make([]protocol.CompactionSlice, len(live))
 	for i := range live {
 		out[i] = candidate(&live[i], limit)
+		// The clock was set back since: nobody knows how long the slice has waited.
+		out[i].Due = out[i].Due || live[i].PublishedAt.After(now)
 	}
 	return out
 }
