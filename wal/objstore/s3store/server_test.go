@@ -123,34 +123,32 @@ func TestSetupErrors(t *testing.T) {
 }
 
 // TestKill kills the server (kill -9) again and again under a writer of numbered
-// objects, each put if absent. What the writer was told is stored is there afterwards;
-// what it does not know it finds out as the contract says.
+// objects, each put if absent: somewhere in a put, or after it, so that the answer is
+// lost. What the writer was told is stored is there afterwards; what it does not know it
+// finds out as the contract says.
 func TestKill(t *testing.T) {
-	server := s3test.Start(t)
-	w := &writer{store: open(t, server, server.CreateBucket(t), nil)}
-	kills := 6
+	k := newKiller(t)
+	w := &writer{store: open(t, k.server, k.server.CreateBucket(t), func(c *s3store.Config) { c.Endpoint = k.endpoint })}
+	kills := 8
 	if testing.Short() {
 		kills = 2
 	}
-	for range kills {
+	for n := range kills {
 		for range 3 {
 			if !w.put(t) {
 				t.Fatalf("object %d: the server fails although it lives", w.stored)
 			}
 		}
-		killed := make(chan struct{})
-		go func() {
-			server.Kill()
-			close(killed)
-		}()
+		k.arm([]int32{killsDuring, killsAfter}[n%2])
 		for w.put(t) {
 		}
-		<-killed
-		if _, err := w.store.Get(t.Context(), "n/0", objstore.Range{}); !errors.Is(err, objstore.ErrUnavailable) {
-			t.Errorf("get from a dead server: %v", err)
-		}
-		server.Restart(t)
+		<-k.killed
+		k.server.Restart(t)
+		happened := w.happened
 		w.settle(t)
+		if n%2 == 1 && w.happened != happened+1 {
+			t.Errorf("kill %d: the put whose answer was lost is not there", n)
+		}
 	}
 	for n := range w.stored {
 		o, err := w.store.Get(t.Context(), w.key(n), objstore.Range{})
@@ -159,6 +157,62 @@ func TestKill(t *testing.T) {
 		}
 	}
 	t.Logf("%d objects, %d kills, %d outcomes unknown, of which %d had happened", w.stored, kills, w.unknown, w.happened)
+}
+
+// killer is a way to a server that kills it on the next request.
+type killer struct {
+	server   *s3test.Server
+	endpoint string
+	mode     atomic.Int32
+	killed   chan struct{}
+}
+
+const (
+	killsDuring int32 = iota + 1
+	killsAfter
+)
+
+func newKiller(t *testing.T) *killer {
+	t.Helper()
+	k := &killer{server: s3test.Start(t)}
+	target, err := url.Parse(k.server.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mode := k.mode.Swap(0)
+		if mode == killsDuring {
+			go k.kill()
+		}
+		forward := httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(target)
+				r.Out.Host = r.In.Host // it is signed
+			},
+			ModifyResponse: func(*http.Response) error {
+				if mode == killsAfter {
+					k.kill()
+					return errors.New("the answer is lost")
+				}
+				return nil
+			},
+			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	k.endpoint = proxy.URL
+	return k
+}
+
+func (k *killer) arm(mode int32) {
+	k.killed = make(chan struct{})
+	k.mode.Store(mode)
+}
+
+func (k *killer) kill() {
+	k.server.Kill()
+	close(k.killed)
 }
 
 // writer puts objects one by one.
