@@ -105,7 +105,13 @@ func TestSinkEvolve(t *testing.T) {
 			"1:1:[1] 1:2:[2] 1:3:[3 4] 1=2 1=3",
 		},
 		"said again": {
-			func(w *sinkWorld) { w.evolve(1, "id v"); w.add(1, 1); w.evolve(1, "id v x"); w.add(1, 2); w.evolve(1, "id v x") },
+			func(w *sinkWorld) {
+				w.evolve(1, "id v")
+				w.add(1, 1)
+				w.evolve(1, "id v x")
+				w.add(1, 2)
+				w.evolve(1, "id v x")
+			},
 			func(w *sinkWorld) { w.add(1, 3); w.evolve(1, "id v x"); w.add(1, 4) },
 			"1:1:[1] 1:2:[2 3 4] 1=2",
 		},
