@@ -43,13 +43,16 @@ type world struct {
 	clock *env.Fake
 	store kv.Store
 	dir   string
-	cat   *catalog.Catalog
-	wh    *iceberg.Warehouse
-	svc   *compact.Service
-	pid   change.PipelineID
-	table *catalog.Table
+	// backup outlives the store; nil: there is none.
+	backup catalog.BackupStore
+	cat    *catalog.Catalog
+	wh     *iceberg.Warehouse
+	svc    *compact.Service
+	pid    change.PipelineID
+	table  *catalog.Table
 
 	log       map[segment.SliceRef]arrow.RecordBatch
+	groups    []wal.CommittedGroup
 	reclaimed []segment.Seq
 	seq       segment.Seq
 	start     uint32
@@ -95,7 +98,7 @@ func (w *world) open() {
 	w.t.Helper()
 	var err error
 	w.cat, err = catalog.Open(w.t.Context(), w.store, catalog.Deps{
-		Clock: w.clock, IDs: w.clock, Key: make([]byte, 32), ApplyState: applyParts,
+		Clock: w.clock, IDs: w.clock, Key: make([]byte, 32), ApplyState: applyParts, Backup: w.backup,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -241,6 +244,7 @@ func (w *world) append(flags string, rows ...string) {
 	case w.pending > 0:
 		g.Position = ""
 	}
+	w.groups = append(w.groups, g)
 	if err := w.cat.Publish(w.t.Context(), w.pid, []wal.CommittedGroup{g}); err != nil {
 		w.t.Fatal(err)
 	}
