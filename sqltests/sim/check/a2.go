@@ -17,7 +17,7 @@ func (c *a2) Check(v *View) error {
 	var found error
 	for k, s := range c.f.owed {
 		h := v.host(s.host)
-		if h == nil || !c.f.lived[k] || !c.f.logChanged(v, h) {
+		if _, lived := c.f.lived[k]; h == nil || !lived || !c.f.logChanged(v, h) {
 			continue // a part of a transaction that has not ended may be given up
 		}
 		if err := c.missing(v, k, s); err != nil && (found == nil || k.less(first)) {

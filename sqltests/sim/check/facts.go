@@ -29,9 +29,9 @@ type facts struct {
 	acked map[change.PipelineID]int64
 	holds map[holdKey]hold
 	pins  map[int]*pinFacts // by query, the latest
-	// lived are the slices that were ever live, begins where tables that were not copied
-	// begin.
-	lived  map[owedKey]bool
+	// lived are the slices that were ever live, with their generation; begins where tables
+	// that were not copied begin.
+	lived  map[owedKey]uint32
 	begins map[lifeKey]int64
 	// verdicts are of this step's executed pins.
 	verdicts []*verdict
@@ -54,9 +54,8 @@ type (
 )
 
 type owedSlice struct {
-	host       string
-	table      change.TableID
-	generation uint32
+	host  string
+	table change.TableID
 }
 
 type hold struct {
@@ -103,7 +102,7 @@ func newFacts() *facts {
 	return &facts{
 		hosts: map[string]*hostFacts{}, oracle: newOracle(), lakes: map[change.TableID]*lakeFacts{},
 		owed: map[owedKey]owedSlice{}, asked: map[segmentKey]bool{}, acked: map[change.PipelineID]int64{},
-		holds: map[holdKey]hold{}, pins: map[int]*pinFacts{}, lived: map[owedKey]bool{}, begins: map[lifeKey]int64{},
+		holds: map[holdKey]hold{}, pins: map[int]*pinFacts{}, lived: map[owedKey]uint32{}, begins: map[lifeKey]int64{},
 	}
 }
 
@@ -146,7 +145,7 @@ func (f *facts) note(v *View, e Event) string {
 	case Committed:
 		for i := range e.Group.Slices {
 			s := &e.Group.Slices[i]
-			f.owed[owedKey{e.Pipeline, s.Ref}] = owedSlice{host: e.Host, table: s.Table, generation: f.generation(e.Host, s.Table)}
+			f.owed[owedKey{e.Pipeline, s.Ref}] = owedSlice{host: e.Host, table: s.Table}
 		}
 	case AckSent:
 		f.acked[e.Pipeline] = max(f.acked[e.Pipeline], source.LSN(e.Position))
@@ -221,7 +220,7 @@ func (f *facts) updateHost(v *View, h *Host, look bool) error {
 			f.begin(v, t.table)
 		}
 		for i := range t.live {
-			f.lived[owedKey{t.table.Pipeline, t.live[i].Ref}] = true
+			f.lived[owedKey{t.table.Pipeline, t.live[i].Ref}] = t.live[i].Generation
 		}
 	}
 	return nil
@@ -277,14 +276,6 @@ func (hf *hostFacts) remember(t *tableFacts, end place) {
 	}
 }
 
-// generation is a table's, as a host's catalog showed it last.
-func (f *facts) generation(host string, table change.TableID) uint32 {
-	if h := f.hosts[host]; h != nil && h.now != nil && h.now.tables[table] != nil {
-		return h.now.tables[table].table.Generation
-	}
-	return 0
-}
-
 // settle takes out of what is owed the slices that the lake has, and those of tables that
 // are gone or were begun anew.
 func (f *facts) settle() {
@@ -298,7 +289,7 @@ func (f *facts) settle() {
 			continue
 		}
 		t := h.now.tables[s.table]
-		if t == nil || s.generation != 0 && t.table.Generation != s.generation {
+		if generation, lived := f.lived[k]; t == nil || lived && t.table.Generation != generation {
 			delete(f.owed, k)
 		}
 	}

@@ -145,6 +145,11 @@ func (f *facts) diagnoseTable(v *View, p *pinFacts, i int, r *query.Result) (lab
 	keys := keyColumnsOf(t)
 	keyed := len(keys) > 0
 	ever := everRows(v.Source.History, t)
+	if keyed {
+		for _, row := range slices.Concat(extra, missing)[:1] {
+			text += "; changes of its key:" + changesOf(v.Source.History, t, p.admits[i], keyText(row, keys), keys)
+		}
+	}
 	for n, row := range extra {
 		key := keyText(row, keys)
 		switch {
@@ -161,6 +166,31 @@ func (f *facts) diagnoseTable(v *View, p *pinFacts, i int, r *query.Result) (lab
 		}
 	}
 	return "Q1", text
+}
+
+// changesOf tells what happened to a key.
+func changesOf(h *source.History, t *catalog.Table, a admitted, key string, keys []int) string {
+	var b strings.Builder
+	for _, txn := range h.Txns {
+		for i := range txn.Changes {
+			c := &txn.Changes[i]
+			if c.Table.OID != a.oid || txn.LSN <= a.after {
+				continue
+			}
+			if c.Truncate {
+				fmt.Fprintf(&b, " %d truncate", txn.LSN)
+			}
+			for side, row := range []source.Row{c.Old, c.New} {
+				if row == nil {
+					continue
+				}
+				if text := string(renderRow(t.Current, c.Version, row)); keyText(text, keys) == key {
+					fmt.Fprintf(&b, " %d:%d%s%s", txn.LSN, i, "-+"[side:side+1], text)
+				}
+			}
+		}
+	}
+	return b.String()
 }
 
 // compares says whether the table's live changes may be older than its lake rows.
