@@ -26,6 +26,9 @@ type PoolConfig struct {
 	// CancelTimeout is how long a canceled query may take to stop before its
 	// connection is closed. Default 10 s.
 	CancelTimeout time.Duration
+	// SilenceTimeout is how long a worker process may give no sign of life before it
+	// is killed, and its queries end with ErrWorkerDied. Default 30 s.
+	SilenceTimeout time.Duration
 	// BackoffMin and BackoffMax bound the pause before a dead worker is started
 	// again. Defaults 100 ms and 5 s.
 	BackoffMin, BackoffMax time.Duration
@@ -68,7 +71,8 @@ type WorkerConfig struct {
 
 	// Parent, when not nil, ends the worker at its EOF. Set by ReadWorkerConfig.
 	Parent io.Reader `json:"-"`
-	// Ready, when not nil, gets a line when the worker listens.
+	// Ready, when not nil, gets a line when the worker listens, and from then on one
+	// every second as a sign of life.
 	Ready io.Writer `json:"-"`
 	// Slices reads live slices. Default: a LogReader.
 	Slices SliceReader `json:"-"`
@@ -114,6 +118,7 @@ func (c PoolConfig) withDefaults() PoolConfig {
 	setDefault(&c.MaxQueries, max(16, 4*runtime.NumCPU()))
 	setDefault(&c.StartTimeout, 30*time.Second)
 	setDefault(&c.CancelTimeout, 10*time.Second)
+	setDefault(&c.SilenceTimeout, 30*time.Second)
 	setDefault(&c.BackoffMin, 100*time.Millisecond)
 	setDefault(&c.BackoffMax, 5*time.Second)
 	return c

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // serve answers connections until ctx ends or parent reaches its end.
@@ -46,6 +47,29 @@ func (w *worker) serve(ctx context.Context, listener net.Listener, parent io.Rea
 			}
 		})
 	}
+}
+
+// pulseInterval is how often a worker gives a sign of life.
+const pulseInterval = time.Second
+
+// pulse gives a sign of life on w until stop is called or nobody reads it.
+func pulse(w io.Writer) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(pulseInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+			if _, err := io.WriteString(w, pulseLine); err != nil {
+				return // the server is gone
+			}
+		}
+	}()
+	return func() { close(done) }
 }
 
 // socketBytes is what a connection holds of rows that were not read yet: a frame, so

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/skipprd/skipprd/wal/env"
@@ -24,6 +25,8 @@ type process struct {
 	connector
 	pid  int
 	done <-chan struct{} // closed when it ended
+	// pulses counts its signs of life; nil when it gives none.
+	pulses *atomic.Int64
 	// stop ends it and waits.
 	stop func()
 }
@@ -75,16 +78,14 @@ func (s *supervisor) run(ctx context.Context, p *process) {
 	for {
 		began := s.clock.Now()
 		if p != nil {
-			select {
-			case <-p.done:
-				s.publish(nil)
-				s.onDead()
-				s.log.Error("engine worker died", "pid", p.pid)
-			case <-ctx.Done():
+			if !s.watch(ctx, p) {
 				s.publish(nil)
 				p.stop()
 				return
 			}
+			s.publish(nil)
+			s.onDead()
+			s.log.Error("engine worker died", "pid", p.pid)
 			if s.clock.Since(began) > time.Minute {
 				backoff = s.cfg.BackoffMin
 			}
@@ -103,6 +104,40 @@ func (s *supervisor) run(ctx context.Context, p *process) {
 		s.mu.Unlock()
 		s.publish(p)
 		s.log.Info("engine worker started", "pid", p.pid)
+	}
+}
+
+// silentTicks is in how many looks for a sign of life a worker's time to give one is
+// divided. Looks are counted and not time, which also passes while the machine sleeps.
+const silentTicks = 10
+
+// watch waits until a worker has ended, and ends one that gives no sign of life. It
+// returns false when ctx ended first.
+func (s *supervisor) watch(ctx context.Context, p *process) bool {
+	seen, silent := int64(0), 0
+	for {
+		fired, stop := s.clock.Timer(s.cfg.SilenceTimeout / silentTicks)
+		select {
+		case <-p.done:
+			stop()
+			return true
+		case <-ctx.Done():
+			stop()
+			return false
+		case <-fired:
+		}
+		if p.pulses == nil {
+			continue
+		}
+		if now := p.pulses.Load(); now != seen {
+			seen, silent = now, 0
+			continue
+		}
+		if silent++; silent >= silentTicks {
+			s.log.Error("engine worker gives no sign of life", "pid", p.pid)
+			p.stop()
+			return true
+		}
 	}
 }
 
@@ -206,13 +241,13 @@ func startProcess(cfg PoolConfig, deps Deps) (*process, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", executable, err)
 	}
-	p := &process{connector: socket{worker.Socket}, pid: cmd.Process.Pid, done: done}
+	p := &process{connector: socket{worker.Socket}, pid: cmd.Process.Pid, done: done, pulses: &atomic.Int64{}}
 	p.stop = func() {
 		_ = stdin.Close()
 		_ = cmd.Process.Kill() // fails when it is gone already
 		<-done
 	}
-	if err := greet(cfg, deps, stdin, stdout, worker); err != nil {
+	if err := greet(cfg, deps, stdin, io.TeeReader(stdout, counter{p.pulses}), worker); err != nil {
 		p.stop()
 		return nil, err
 	}
@@ -235,6 +270,14 @@ func workerEnviron(environ []string) []string {
 		}
 	}
 	return kept
+}
+
+// counter counts writes.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(b []byte) (int, error) {
+	c.n.Add(1)
+	return len(b), nil
 }
 
 // greet hands the worker its configuration and waits until it is ready.

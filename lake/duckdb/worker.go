@@ -33,11 +33,16 @@ func ServeWorker(ctx context.Context, c WorkerConfig, encoder EncoderFactory) er
 		if _, err := io.WriteString(c.Ready, readyLine); err != nil {
 			return fmt.Errorf("tell the engine pool: %w", err)
 		}
+		stop := pulse(c.Ready)
+		defer stop()
 	}
 	return w.serve(ctx, listener, c.Parent)
 }
 
-const readyLine = "ready\n"
+const (
+	readyLine = "ready\n"
+	pulseLine = "\n"
+)
 
 // worker is the engine with its cache of live slices.
 type worker struct {
