@@ -142,6 +142,13 @@ func TestRebuildAfterReclaimAndExpiry(t *testing.T) {
 		}
 	}
 	w.append("", "+3 cy")
+	w.lose()
+	if err := w.rebuild(); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.live(); n != 1 {
+		t.Errorf("%d slices are live, want 1", n)
+	}
 	w.clock.Advance(time.Minute)
 	for range 2 {
 		if _, err := w.svc.Reclaim(t.Context(), w.pid); err != nil {
