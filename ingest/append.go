@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -230,4 +231,33 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 		}
 		wait = min(2*wait, fullWaitMax)
 	}
+}
+
+// stuck says that nothing but pending slices keeps the log of a pipeline full, and how
+// many bytes they are; 0 when something else may still go.
+func stuck(c *catalog.Catalog, pipeline change.PipelineID) (bytes int64, err error) {
+	snap := c.Snapshot()
+	defer snap.Close()
+	pending, ok := snap.Pending(pipeline)
+	if !ok {
+		return 0, nil
+	}
+	for _, t := range snap.Tables(pipeline) {
+		live, err := snap.LiveSlices(t.ID)
+		if err != nil || len(live) > 0 {
+			return 0, err
+		}
+	}
+	at, err := snap.Offset(pipeline)
+	if err != nil {
+		return 0, err
+	}
+	idle, err := snap.ReclaimableSegments(pipeline, at.Seq)
+	if err != nil {
+		return 0, fmt.Errorf("look for segments to reclaim: %w", err)
+	}
+	if len(idle) > 0 {
+		return 0, nil
+	}
+	return pending.Bytes, nil
 }

@@ -117,6 +117,22 @@ func (h *host) rest(ctx context.Context, p *catalog.Pipeline) {
 	}
 }
 
+// voidParts lets go of a transaction in parts that the last session left, so that its
+// segments can be reclaimed while none runs. The next session does so too, before it
+// streams; this one may fail.
+func (h *host) voidParts(ctx context.Context) {
+	snap := h.deps.Catalog.Snapshot()
+	_, pending := snap.Pending(h.id)
+	snap.Close()
+	if !pending {
+		return
+	}
+	err := h.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error { return txn.VoidPending(h.id) })
+	if err != nil {
+		h.out.Warn("parts of a transaction kept for now", env.KeyError, err)
+	}
+}
+
 // session runs one session, unless somebody holds the pipeline.
 func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -186,7 +186,7 @@ var (
 		"ingest/postgres": true, "lake/duckdb": true, "planner/pgsql": true,
 		"sqltests/sim/check": true, // a file for each invariant of DESIGN §10
 	}
-	largeInterfaces = map[string]bool{"ddl.Controller": true, "ingest.Source": true}
+	largeInterfaces = map[string]bool{"ddl.Controller": true, "ingest.Source": true, "ingest.Sink": true}
 	manyParameters  = map[string]bool{"planner/syscat.infoColumn": true}
 )
 

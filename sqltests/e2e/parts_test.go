@@ -53,7 +53,7 @@ func TestHugeTransaction(t *testing.T) {
 		if !awaitPending(s.DSN) {
 			break
 		}
-		time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
+		s.WaitDead(time.Duration(r.IntN(400)) * time.Millisecond)
 		s.Kill()
 		kills++
 		s.Start()
