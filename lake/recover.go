@@ -24,6 +24,9 @@ type Lost struct {
 	// had no snapshot then. The lake is never taken for older than that.
 	Metadata string
 	Snapshot int64
+	// Dropped says that the table is gone and its lake side to follow: nothing is found of
+	// it nor kept.
+	Dropped bool
 }
 
 // Recovery is what Recover found.

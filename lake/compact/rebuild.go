@@ -85,6 +85,13 @@ func (r *rebuild) lake(ctx context.Context) (err error) {
 			lost[i].Metadata, lost[i].Snapshot = at.Metadata, at.Snapshot
 		}
 	}
+	left, err := snap.Leftovers()
+	if err != nil {
+		return err
+	}
+	for _, id := range left.Lakes {
+		lost = append(lost, lake.Lost{Table: id, Dropped: true})
+	}
 	r.found, err = r.Warehouse.Recover(ctx, lost)
 	return err
 }

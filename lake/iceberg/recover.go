@@ -55,6 +55,10 @@ func (w *Warehouse) Recover(ctx context.Context, tables []lake.Lost) (*lake.Reco
 	out := &lake.Recovery{Tables: make([]lake.Recovered, len(tables))}
 	claimed := map[string]bool{} // owners whose directories without a pointer may go
 	for i, l := range tables {
+		if l.Dropped {
+			claimed[tableID(l.Table)] = true
+			continue
+		}
 		d, problem := pickDirectory(dirs, l)
 		if problem != "" {
 			w.log.Error("lake table not recovered", env.KeyTable, l.Ident.String(), env.KeyReason, problem)

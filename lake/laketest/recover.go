@@ -71,6 +71,10 @@ func notRecovered(t *testing.T, h Harness) {
 	if gone := got.Tables[1]; gone.Head != nil || gone.Problem == "" {
 		t.Errorf("a table that is gone: %+v", gone)
 	}
+	got, err = h.Lose(t).Warehouse.Recover(t.Context(), []lake.Lost{{Table: 7, Dropped: true}})
+	if err != nil || len(got.Kept) != 0 {
+		t.Errorf("kept of a dropped table: %+v, %v", got, err)
+	}
 	got, err = h.Lose(t).Warehouse.Recover(t.Context(), nil)
 	if err != nil || len(got.Kept) != 1 {
 		t.Errorf("kept: %+v, %v", got, err)

@@ -96,6 +96,10 @@ func (w *Warehouse) Recover(ctx context.Context, tables []lake.Lost) (*lake.Reco
 	out := &lake.Recovery{Tables: make([]lake.Recovered, len(tables))}
 	claimed := map[change.TableID]bool{}
 	for i, l := range tables {
+		if l.Dropped {
+			claimed[l.Table] = true
+			continue
+		}
 		t := w.owned(l)
 		if t != nil {
 			claimed[l.Table] = true
