@@ -91,6 +91,10 @@ func (d *dumper) segment(seq segment.Seq) error {
 	d.seq = seq
 	marker, markerErr := d.marker(seq)
 	sealed := !errors.Is(markerErr, fs.ErrNotExist)
+	if sealed && markerErr == nil && marker.Flags&segment.Takeover != 0 {
+		d.printf("segment %s\n  verdict: none, its seq went to the takeover of epoch %d\n", seq.ID(), marker.Epoch)
+		return nil
+	}
 	n := int64(segment.BodyBytesMax)
 	if sealed && markerErr == nil {
 		n = int64(marker.Length)

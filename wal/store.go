@@ -3,6 +3,7 @@ package wal
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -189,16 +190,21 @@ func (r *remote) listPage(ctx context.Context, e protocol.ListPage) protocol.Pag
 	return out
 }
 
-// fetchBody takes the body from the mirror if it is the one, else from the store.
-func (r *remote) fetchBody(ctx context.Context, e protocol.FetchBody) protocol.BodyFetched {
+// fetchBody takes the body from the mirror if it is the one, else from the store. wrong
+// says that it is not the one.
+func (r *remote) fetchBody(ctx context.Context, e protocol.FetchBody) (out protocol.BodyFetched, wrong error) {
 	if b := r.mirror.body(e.Marker); b != nil {
-		return protocol.BodyFetched{Seq: e.Marker.Seq, Data: b}
+		return protocol.BodyFetched{Seq: e.Marker.Seq, Data: b}, nil
 	}
 	data, _, err := r.get(ctx, r.bodyKey(protocol.BodyKey{Seq: e.Marker.Seq, Epoch: e.Marker.Epoch}))
 	if err == nil && data != nil {
-		err = r.mirror.keepBody(e.Marker.Seq, data)
+		if len(data) != int(e.Marker.Length) || sha256.Sum256(data) != e.Marker.Digest {
+			wrong = segment.ErrDigest
+		} else {
+			err = r.mirror.keepBody(e.Marker.Seq, data)
+		}
 	}
-	return protocol.BodyFetched{Seq: e.Marker.Seq, Data: data, Err: err}
+	return protocol.BodyFetched{Seq: e.Marker.Seq, Data: data, Err: err}, wrong
 }
 
 func (r *remote) deleteMarkers(ctx context.Context, e protocol.DeleteMarkers) protocol.Deleted {

@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/objstore"
 	"github.com/skipprd/skipprd/wal/protocol"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 const (
@@ -135,19 +136,22 @@ func (r *remote) execute(ctx context.Context, e protocol.Effect) (ev protocol.Ev
 			return protocol.Retry{}
 		case protocol.ReadFence:
 			out := r.readFence(ctx)
-			ev, err = out, out.Err
+			_, parse := segment.ParseFence(out.Data)
+			ev, err = out, damaged(out.Err, out.Data, parse)
 		case protocol.ReadCheckpoint:
 			out := r.readCheckpoint(ctx)
-			ev, err = out, out.Err
+			_, parse := segment.ParseCheckpoint(out.Data)
+			ev, err = out, damaged(out.Err, out.Data, parse)
 		case protocol.ListPage:
 			out := r.listPage(ctx, e)
 			ev, err = out, out.Err
 		case protocol.ReadMarker:
 			out := r.readMarker(ctx, e)
-			ev, err = out, out.Err
+			_, parse := segment.ParseMarker(out.Data, e.Seq)
+			ev, err = out, damaged(out.Err, out.Data, parse)
 		case protocol.FetchBody:
-			out := r.fetchBody(ctx, e)
-			ev, err = out, out.Err
+			out, wrong := r.fetchBody(ctx, e)
+			ev, err = out, damaged(out.Err, out.Data, wrong)
 		case protocol.DeleteMarkers:
 			out := r.deleteMarkers(ctx, e)
 			ev, err = out, out.Err
@@ -159,6 +163,15 @@ func (r *remote) execute(ctx context.Context, e protocol.Effect) (ev protocol.Ev
 			return ev
 		}
 	}
+}
+
+// damaged is err, or that what was read is not what was stored: that may be the way's
+// fault. When it stays so, the protocol finds it in the data.
+func damaged(err error, data []byte, parse error) error {
+	if err != nil || data == nil || parse == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", objstore.ErrDamaged, parse)
 }
 
 // again says whether a read or a deletion may succeed when it is repeated.

@@ -88,18 +88,14 @@ func (l *Lease) Step(ev Event) Effect {
 }
 
 func (l *Lease) read(ev FenceRead) Effect {
-	if ev.Err != nil {
+	f, err := readFence(ev, l.fence.Pipeline)
+	if err != nil {
 		return nil // the next beat will be refused again
 	}
-	f, err := segment.ParseFence(ev.Data)
-	switch {
-	case err != nil:
-		l.fenced = fmt.Errorf("%w: fence: %w", ErrFenced, err)
-	case f.Epoch != l.fence.Epoch || f.Writer != l.fence.Writer:
-		l.fenced = fencedBy(f)
-	default:
+	if f.Epoch == l.fence.Epoch && f.Writer == l.fence.Writer {
 		l.fence, l.version = f, ev.Version
 		return nil
 	}
+	l.fenced = fencedBy(f)
 	return Fenced{Err: l.fenced}
 }

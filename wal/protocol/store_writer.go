@@ -65,7 +65,12 @@ type outgoing struct {
 	err    error // why
 	// unsure: the marker was put at an unknown moment; the epoch must be looked at.
 	unsure bool
+	// differs is how often the body was read and was another one.
+	differs int
 }
+
+// comparesMax is how often a body must differ before that is believed.
+const comparesMax = 3
 
 type sendPhase uint8
 
@@ -319,6 +324,9 @@ func (w *StoreWriter) bodyCompared(ev BodyCompared) {
 		o.fail(fmt.Errorf("compare body of segment %s: %w", ev.Seq.ID(), ev.Err))
 	case ev.Same:
 		o.phase = bodyStored
+	case o.differs < comparesMax:
+		o.differs++ // the reading may be at fault
+		o.fail(fmt.Errorf("compare body of segment %s: %w", ev.Seq.ID(), segment.ErrDigest))
 	default:
 		w.fence(fmt.Errorf("%w: epoch %d has another body of segment %s", ErrFenced, w.epoch, ev.Seq.ID()))
 	}
@@ -361,7 +369,12 @@ func (w *StoreWriter) markerRead(ev MarkerRead) {
 	case string(ev.Data) == string(mine[:]):
 		w.askFence(o)
 	default:
-		w.fence(fmt.Errorf("%w: segment %s is committed by another writer", ErrFenced, ev.Seq.ID()))
+		m, err := segment.ParseMarker(ev.Data, ev.Seq)
+		if err != nil { // the reading may be at fault
+			o.fail(fmt.Errorf("read marker of segment %s: %w", ev.Seq.ID(), err))
+			return
+		}
+		w.fence(fmt.Errorf("%w: segment %s is of epoch %d", ErrFenced, ev.Seq.ID(), m.Epoch))
 	}
 }
 
@@ -377,19 +390,27 @@ func (w *StoreWriter) fenceRead(ev FenceRead) {
 		return
 	}
 	o := w.flight[0]
-	if ev.Err != nil {
-		o.fail(fmt.Errorf("read fence: %w", ev.Err))
-		return
-	}
-	f, err := segment.ParseFence(ev.Data)
+	f, err := readFence(ev, w.cfg.Pipeline)
 	switch {
 	case err != nil:
-		w.fence(fmt.Errorf("%w: fence: %w", ErrFenced, err))
+		o.fail(err)
 	case f.Epoch != w.epoch:
 		w.fence(fencedBy(f))
 	default:
 		w.commit(o)
 	}
+}
+
+// readFence is a whole fence of the pipeline, or why there is none to believe.
+func readFence(ev FenceRead, pipeline change.PipelineID) (segment.Fence, error) {
+	if ev.Err != nil {
+		return segment.Fence{}, fmt.Errorf("read fence: %w", ev.Err)
+	}
+	f, err := segment.ParseFence(ev.Data)
+	if err == nil && f.Pipeline != pipeline {
+		err = fmt.Errorf("fence of pipeline %d: %w", f.Pipeline, segment.ErrIdentity)
+	}
+	return f, err
 }
 
 // fencedBy says who has the log.
