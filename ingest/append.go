@@ -209,10 +209,7 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 		if !errors.Is(err, wal.ErrFull) {
 			w.live.throttled(false)
 			if errors.Is(err, segment.ErrTooLarge) { // nothing was written
-				return committed, &TableError{
-					Reason: fmt.Sprintf("a row has more than the %d MiB that can be made durable at once", rowBytesMax>>20),
-					Hint:   hintSmallerRow,
-				}
+				return committed, &TableError{Reason: rowReason(rowBytesMax), Hint: hintSmallerRow}
 			}
 			if err != nil {
 				w.failed.Store(true)

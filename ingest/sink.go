@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type batcher struct {
 	tasks     env.Tasks
 	limit     int64
 	part      int64 // of one transaction that a group may have before it is one in parts
+	rowMax    int64
 	freshness time.Duration
 	interval  time.Duration // at least between two groups
 	compare   func(a, b change.Position) int
@@ -103,6 +105,7 @@ type batcherConfig struct {
 	tasks     env.Tasks
 	limit     int64
 	part      int64  // 0: transactions stay whole
+	rowMax    int64  // 0: rowBytesMax
 	session   string // unique
 	freshness time.Duration
 	interval  time.Duration
@@ -113,7 +116,7 @@ type batcherConfig struct {
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	b := &batcher{
-		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, part: cfg.part, session: cfg.session,
+		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, part: cfg.part, rowMax: cmp.Or(cfg.rowMax, rowBytesMax), session: cfg.session,
 		freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),

@@ -12,6 +12,10 @@ const rowBytesMax = 400 << 20
 
 const hintSmallerRow = "Make the row smaller at the source, then copy the table anew with ALTER PIPELINE … RESYNC TABLE …."
 
+func rowReason(limit int64) string {
+	return fmt.Sprintf("a row has more than the %d MiB that can be made durable at once", limit>>20)
+}
+
 // Abort implements Sink.
 func (b *batcher) Abort() error {
 	b.mu.Lock()
@@ -38,12 +42,10 @@ func (b *batcher) measure() error {
 	row := now - t.seen
 	t.seen = now
 	b.openBytes += row
-	if row <= rowBytesMax || t.stopped {
+	if row <= b.rowMax || t.stopped {
 		return nil
 	}
-	return b.StopTable(t.id,
-		fmt.Sprintf("a row has %d MiB, more than the %d MiB that can be made durable at once", row>>20, rowBytesMax>>20),
-		hintSmallerRow)
+	return b.StopTable(t.id, rowReason(b.rowMax), hintSmallerRow)
 }
 
 // makeRoom hands over what the open transaction has so far when that is a part, and

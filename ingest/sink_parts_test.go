@@ -35,7 +35,7 @@ var _ env.Tasks = (*partsWorld)(nil)
 
 func newPartsWorld(t *testing.T, part int64) *partsWorld {
 	w := &partsWorld{}
-	w.sinkWorld = newSinkWorld(t, batcherConfig{tasks: w, part: part, session: "s", from: "0"})
+	w.sinkWorld = newSinkWorld(t, batcherConfig{tasks: w, part: part, rowMax: 1 << 20, session: "s", from: "0"})
 	return w
 }
 
@@ -252,13 +252,10 @@ func TestSinkPartsWait(t *testing.T) {
 
 // A row that no group of the log takes stops its table alone.
 func TestSinkHugeRow(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a GiB of memory")
-	}
 	w := newPartsWorld(t, 350)
 	w.begin()
 	w.inserts(1, 1)
-	w.insert(2, 2, strings.Repeat("x", rowBytesMax+1))
+	w.insert(2, 2, strings.Repeat("x", 1<<20))
 	w.inserts(1, 3)
 	if _, err := w.Builder(2); !errors.Is(err, ErrTableStopped) {
 		t.Errorf("error %v", err)
