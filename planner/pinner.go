@@ -173,7 +173,7 @@ func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 	if err != nil {
 		return fmt.Errorf("read live slices of %s: %w", t.Name, err)
 	}
-	if len(live) == 0 {
+	if live = withoutVoidCopies(live); len(live) == 0 {
 		return nil
 	}
 	r.Live = &duckdb.Live{
@@ -193,6 +193,17 @@ func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 	}
 	facts.slices, facts.compareTokens = len(live), r.Live.CompareTokens
 	return nil
+}
+
+// withoutVoidCopies leaves out slices of the initial copy when a TRUNCATE is among live.
+// Whatever their place in the log, copied rows are older than any streamed change: a chunk
+// that was read before the TRUNCATE may have been appended after it.
+func withoutVoidCopies(live []catalog.Slice) []catalog.Slice {
+	truncates := func(s catalog.Slice) bool { return s.Truncate && !s.Backfill }
+	if !slices.ContainsFunc(live, truncates) {
+		return live
+	}
+	return slices.DeleteFunc(slices.Clone(live), func(s catalog.Slice) bool { return s.Backfill })
 }
 
 // fieldIDs are the ids of a table's fields, by schema version.
