@@ -143,6 +143,10 @@ func (t *tableHandle) stage(ctx context.Context, u update) (*staged, error) {
 	if err := t.writeManifestList(snap, all); err != nil {
 		return st, fmt.Errorf("write manifest list: %w", err)
 	}
+	props, err := t.properties(u)
+	if err != nil {
+		return st, err
+	}
 	snap.Summary = &table.Summary{Operation: u.operation, Properties: t.summary(u)}
 	st.snapshot = snap
 	st.requirements = []table.Requirement{
@@ -157,8 +161,22 @@ func (t *tableHandle) stage(ctx context.Context, u update) (*staged, error) {
 	st.updates = append(st.updates,
 		table.NewAddSnapshotUpdate(snap),
 		table.NewSetSnapshotRefUpdate(table.MainBranch, snap.SnapshotID, table.BranchRef, 0, 0, 0),
-		table.NewSetPropertiesUpdate(u.props))
+		table.NewSetPropertiesUpdate(props))
 	return st, nil
+}
+
+// properties are what a commit sets of the table's.
+func (t *tableHandle) properties(u update) (icebergo.Properties, error) {
+	if u.Schema == nil {
+		return u.props, nil
+	}
+	text, changed, err := nextInitial(t.meta, u.Schema)
+	if err != nil || !changed {
+		return u.props, err
+	}
+	p := maps.Clone(u.props)
+	p[keyInitial] = text
+	return p, nil
 }
 
 func operation(c lake.Commit) table.Operation {

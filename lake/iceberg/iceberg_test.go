@@ -47,6 +47,7 @@ func harness(t *testing.T, dir string) laketest.Harness {
 	return laketest.Harness{
 		Warehouse: w,
 		Rows:      func(t *testing.T, s *lake.Snapshot) []string { return scanPeople(t, w, s) },
+		Read:      readAs,
 		Lose:      func(t *testing.T) laketest.Harness { return harness(t, dir) },
 	}
 }

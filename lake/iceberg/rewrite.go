@@ -18,6 +18,7 @@ import (
 	icebergo "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -37,14 +38,19 @@ const (
 // for all earlier ones; positions in files that were rewritten are gone with them.
 func (t *tableHandle) rewrite(ctx context.Context, epoch segment.Epoch) error {
 	head := t.head
-	if !t.mayRewrite(head) {
+	values, err := initialValues(t.meta)
+	if err != nil {
+		return err
+	}
+	lacks := lacksInitial(values)
+	if !t.mayRewrite(head) && !slices.ContainsFunc(head.Files, lacks) {
 		return nil
 	}
 	gone, err := t.deletedPositions(ctx, head)
 	if err != nil {
 		return err
 	}
-	victims := t.victims(head, gone)
+	victims := t.victims(head, gone, lacks)
 	if len(victims) == 0 && len(head.PositionDeletes) < t.w.cfg.RewriteFiles {
 		return nil
 	}
@@ -102,13 +108,15 @@ func (t *tableHandle) mayRewrite(head *lake.Snapshot) bool {
 
 func (t *tableHandle) small(f lake.DataFile) bool { return f.Bytes < t.w.cfg.FileBytes/smallFilePart }
 
-// victims are the files to rewrite: those with many deletes, and the small ones when
-// there are enough.
-func (t *tableHandle) victims(head *lake.Snapshot, gone map[string][]int64) []lake.DataFile {
+// victims are the files to rewrite: those with many deletes, those that lack a column's
+// initial value, and the small ones when there are enough.
+func (t *tableHandle) victims(
+	head *lake.Snapshot, gone map[string][]int64, lacks func(lake.DataFile) bool,
+) []lake.DataFile {
 	var many, small []lake.DataFile
 	for _, f := range head.Files {
 		switch {
-		case int64(len(gone[f.Path]))*100 >= f.Rows*manyDeletesPercent && len(gone[f.Path]) > 0:
+		case int64(len(gone[f.Path]))*100 >= f.Rows*manyDeletesPercent && len(gone[f.Path]) > 0, lacks(f):
 			many = append(many, f)
 		case t.small(f):
 			small = append(small, f)
@@ -212,7 +220,11 @@ func (t *tableHandle) copyRows(
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{t: t, schema: sc, arrow: as, layout: lay, kinds: boundKinds(sc)}
+	values, err := initialValues(t.meta)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{t: t, schema: sc, arrow: as, layout: lay, kinds: boundKinds(sc), initial: initialByID(values)}
 	for _, f := range files {
 		at, deleted := int64(0), gone[f.Path]
 		err := t.eachBatch(ctx, f.Path, func(rec arrow.RecordBatch) error {
@@ -268,7 +280,7 @@ func (w *writer) copyBatch(ctx context.Context, rec arrow.RecordBatch, keep []in
 		}
 	}()
 	for _, f := range w.arrow.Fields() {
-		c, err := columnByID(ctx, rec, f, idx)
+		c, err := w.columnByID(ctx, rec, f, idx)
 		if err != nil {
 			return fmt.Errorf("column %s: %w", f.Name, err)
 		}
@@ -280,8 +292,8 @@ func (w *writer) copyBatch(ctx context.Context, rec arrow.RecordBatch, keep []in
 }
 
 // columnByID finds a column by its field id, takes the rows of idx (nil: all) and gives
-// it the wanted type; a file older than the column has nulls.
-func columnByID(ctx context.Context, rec arrow.RecordBatch, f arrow.Field, idx arrow.Array) (arrow.Array, error) {
+// it the wanted type; a file older than the column has its initial value, or nulls.
+func (w *writer) columnByID(ctx context.Context, rec arrow.RecordBatch, f arrow.Field, idx arrow.Array) (arrow.Array, error) {
 	id, _ := f.Metadata.GetValue(fieldIDKey)
 	n := int(rec.NumRows())
 	if idx != nil {
@@ -308,7 +320,16 @@ func columnByID(ctx context.Context, rec arrow.RecordBatch, f arrow.Field, idx a
 		}
 		return lake.Widen(col, f.Type)
 	}
-	return array.MakeArrayOfNull(memory.DefaultAllocator, f.Type, n), nil
+	initial, ok := w.initial[id]
+	if !ok {
+		return array.MakeArrayOfNull(memory.DefaultAllocator, f.Type, n), nil
+	}
+	col, err := schema.InitialColumn(initial, n)
+	if err != nil {
+		return nil, err
+	}
+	defer col.Release()
+	return retype(col, f.Type)
 }
 
 // eachBatch reads a Parquet file in bounded batches.

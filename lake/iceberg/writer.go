@@ -28,6 +28,7 @@ type writer struct {
 	arrow    *arrow.Schema
 	layout   *layout
 	kinds    map[int]boundKind
+	initial  map[string]schema.Field // of a rewrite, by field id
 	open     *parquetFile
 	finished []lake.DataFile
 }

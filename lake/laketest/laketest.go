@@ -24,6 +24,10 @@ type Harness struct {
 	// Rows reads the snapshot's rows less the deleted ones, each rendered as
 	// "id|name|token", in any order.
 	Rows func(t *testing.T, s *lake.Snapshot) []string
+	// Read reads the snapshot's rows less the deleted ones as a schema version: columns by
+	// field id, widened, those that a file is older than with their initial value. Each
+	// row is rendered as its columns and the token, separated by "|", null as "-".
+	Read func(t *testing.T, s *lake.Snapshot, as *schema.Table) []string
 	// Lose is the same lake after the loss of whatever names its tables.
 	Lose func(t *testing.T) Harness
 }
@@ -46,6 +50,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 		{"old snapshots stay readable until they expire", retention},
 		{"a dropped name starts anew", dropped},
 		{"a renamed table keeps its rows", renamed},
+		{"old files are read under a later schema", evolved},
 		{"a fence keeps earlier writers out", fenced},
 		{"tables are found again without their names", recovered},
 		{"what is not there is not recovered", notRecovered},
