@@ -34,7 +34,13 @@ type groupState struct {
 	Reached []change.TableID `json:"reached,omitempty"`
 }
 
-const groupStateVersion = 1
+// Versions of the encoding. The second says what a reader of the first would pass over
+// and must not: parts of a transaction and schema versions. A state has the lowest that
+// can say it.
+const (
+	groupStateOldest = 1
+	groupStateNewest = 2
+)
 
 type chunkDone struct {
 	Table      change.TableID `json:"table"`
@@ -80,7 +86,10 @@ func (s *groupState) encode() ([]byte, error) {
 	if s.empty() {
 		return nil, nil
 	}
-	s.Version = groupStateVersion
+	s.Version = groupStateOldest
+	if len(s.Schemas) > 0 || s.Part != "" || s.Completes != nil || s.Voids {
+		s.Version = groupStateNewest
+	}
 	b, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode group state: %w", err)
@@ -93,8 +102,8 @@ func decodeGroupState(b []byte) (*groupState, error) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, fmt.Errorf("decode group state: %w", err)
 	}
-	if s.Version != groupStateVersion {
-		return nil, fmt.Errorf("group state has version %d, not %d", s.Version, groupStateVersion)
+	if s.Version < groupStateOldest || s.Version > groupStateNewest {
+		return nil, fmt.Errorf("group state has version %d, not %d to %d", s.Version, groupStateOldest, groupStateNewest)
 	}
 	return &s, nil
 }
