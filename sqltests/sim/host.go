@@ -20,8 +20,20 @@ import (
 	"github.com/skipprd/skipprd/wal/crashfs"
 )
 
-// discard drops what processes log, before it is rendered.
-var discard = slog.New(slog.DiscardHandler)
+// logger is what processes log to: nothing is rendered unless somebody reads it.
+func (w *World) logger() *slog.Logger {
+	if w.out == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(w.out, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey { // the machine's
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
 
 // host is a machine: what outlives its processes.
 type host struct {
@@ -86,7 +98,7 @@ func (p *process) start() error {
 	w := p.world
 	var err error
 	p.catalog, err = catalog.Open(p.ctx, p.host.kv, catalog.Deps{
-		Clock: clock{p}, IDs: p.ids, Log: discard, Key: catalogKey[:], ApplyState: ingest.ApplyState,
+		Clock: clock{p}, IDs: p.ids, Log: w.logger(), Key: catalogKey[:], ApplyState: ingest.ApplyState,
 		Failpoints: failpoints{p},
 	})
 	if err != nil {
@@ -99,7 +111,7 @@ func (p *process) start() error {
 			l, ok := p.logs[id]
 			return l, ok
 		},
-		Clock: clock{p}, Logger: discard, Failpoints: failpoints{p}, Tasks: tasks{p},
+		Clock: clock{p}, Logger: w.logger(), Failpoints: failpoints{p}, Tasks: tasks{p},
 	})
 	if err != nil {
 		return err
@@ -107,7 +119,7 @@ func (p *process) start() error {
 	p.pinner = &planner.Pinner{Catalog: p.catalog, Warehouse: warehouse{p}, Pins: warehouse{p}, LogDir: p.logDir}
 	p.supervisor = ingest.NewSupervisor(w.cfg.ingest(), ingest.Deps{
 		Catalog: p.catalog, Sources: map[string]ingest.SourceFactory{sourceKind: p.connect},
-		Lake: p.compactor, Clock: clock{p}, IDs: p.ids, Log: discard, Failpoints: failpoints{p}, Tasks: tasks{p},
+		Lake: p.compactor, Clock: clock{p}, IDs: p.ids, Log: w.logger(), Failpoints: failpoints{p}, Tasks: tasks{p},
 		OpenLog: p.open, RemoveLog: p.remove,
 	})
 	w.spawn(p, "supervisor", func() { _ = p.supervisor.Run(p.ctx) })

@@ -41,7 +41,7 @@ func (p *process) open(ctx context.Context, pipeline change.PipelineID) (ingest.
 		Dir: p.logDir(pipeline), Pipeline: pipeline, SegmentBytes: w.cfg.segmentBytes(), Spares: 1,
 		GroupBytes: w.cfg.segmentBytes(),
 	}, wal.Deps{
-		Publisher: publisher{p}, Clock: clock{p}, IDs: p.ids, Log: discard, Failpoints: failpoints{p},
+		Publisher: publisher{p}, Clock: clock{p}, IDs: p.ids, Log: w.logger(), Failpoints: failpoints{p},
 		FS: disk{p, p.host.disk}, SegmentBytesMin: segmentBytesMin,
 	})
 	if p.dead {

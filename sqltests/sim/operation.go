@@ -78,6 +78,12 @@ func (w *World) commit(arg uint8) {
 	changes, huge := w.txn(&w.rng, arg)
 	t := w.db.Commit(changes, huge)
 	w.say("  transaction %d, %d changes", t.LSN, len(changes))
+	for i := range changes {
+		if w.verbose {
+			c := &changes[i]
+			w.say("    %s op %d truncate %v: %q to %q", c.Table.Name, c.Op, c.Truncate, c.Old, c.New)
+		}
+	}
 	w.mark("transaction")
 	if arg&1 == 1 {
 		w.goOn(going{points: w.rng.n(30)})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -81,8 +82,13 @@ func (w *World) drain() {
 	}
 	begin, from := w.now, w.points
 	var why error
+	user := begin
 	for w.violation == nil {
 		w.goOn(going{points: 50, time: 500 * time.Millisecond})
+		if w.now.Sub(user) > userPatience {
+			user = w.now
+			w.help()
+		}
 		if why = w.drained(); why == nil {
 			break
 		}
@@ -100,6 +106,31 @@ func (w *World) drain() {
 	}
 	w.view.Drained, w.dirty = true, true
 	w.look()
+}
+
+// userPatience is after how long a user acts on a pipeline that needs it.
+const userPatience = 40 * time.Second
+
+// help does what the pipeline's state asks its user for.
+func (w *World) help() {
+	p := w.hosts[0].proc
+	if p == nil || w.statementRuns() {
+		return
+	}
+	snap := p.catalog.Snapshot()
+	pl, err := snap.Pipeline(pipelineName)
+	snap.Close()
+	if err != nil || pl.State != catalog.PipelineError {
+		return
+	}
+	w.say("  user helps: %s", pl.Reason)
+	if strings.Contains(pl.Reason, "slot is gone") { // a RESET that did not end
+		w.mark("user resets")
+		w.spawn(p, "statement reset", func() { _ = p.supervisor.Reset(p.ctx, pipelineName) })
+		return
+	}
+	w.mark("user resumes")
+	w.spawn(p, "statement resume", func() { _ = p.resumePipeline(p.ctx) })
 }
 
 // release gives up the holds.

@@ -119,6 +119,9 @@ func (w *World) noteEvent(ev check.Event) {
 		w.note(8)
 		w.note(uint64(ev.Query))
 		w.say("= query %d pins position %s", ev.Query, ev.Pin.Position)
+		if w.verbose {
+			w.sayPin(&ev.Pin)
+		}
 	case check.PinExecuted:
 		w.note(9)
 		w.noteResults(ev)
@@ -137,6 +140,17 @@ func (w *World) noteEvent(ev check.Event) {
 	case check.Opened:
 		w.note(14)
 		w.say("= log of %s open, epoch %d: %v", ev.Host, ev.Epoch, ev.Err)
+	}
+}
+
+func (w *World) sayPin(p *check.Pin) {
+	for _, t := range p.Tables {
+		w.say("    %s %s: snapshot %d, %d rows", t.Table.Name, t.Table.State, t.Lake.Snapshot, t.Lake.Rows)
+		for i := range t.Live {
+			s := &t.Live[i]
+			w.say("      slice %s version %d, %d rows, tokens %d to %d, truncate %v, copy %v", s.Ref, s.SchemaVersion,
+				s.Rows, s.Counts.MinToken, s.Counts.MaxToken, s.Truncate, s.Backfill)
+		}
 	}
 }
 
