@@ -6,7 +6,9 @@ TOOL  := $(GO) tool -modfile=.ci/tools/go.mod
 LABELS ?= postgres
 # The suites without pipeline words; those in sqltests/suites/pipeline need SOURCE too.
 PURE   := $(addprefix sqltests/suites/,select types errors session catalog)
-.PHONY: all build demo test setup lint unit race slt kill bench clean help
+# What the deaths of make test had to skip.
+SKIPPED := $(CURDIR)/bin/deaths-skipped
+.PHONY: all build demo test setup lint unit race slt kill deaths bench clean help
 
 all: build
 
@@ -15,6 +17,7 @@ help:
 	@echo "make test    install what the tests need (PostgreSQL, an S3 server), lint, run all tests"
 	@echo "make slt ADDR=postgres://… [FILES=…] [SOURCE=…]   run .slt suites against any Postgres address"
 	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
+	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
 	@echo "make bench   run the benchmarks of docs/performance.md"
 
 build: $(BIN)
@@ -31,6 +34,7 @@ setup:
 	.ci/setup
 
 test: setup lint unit race
+	@cat $(SKIPPED) 2>/dev/null || true
 	@echo "all tests passed"
 
 lint:
@@ -41,7 +45,7 @@ lint:
 # Everything once: sqltests/suites runs our .slt files on skipprd, and those without
 # pipeline words also on a real PostgreSQL, the oracle of what they expect.
 unit: build
-	SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 30m ./...
+	SKIPPRD_SKIPPED=$(SKIPPED) SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 30m ./...
 
 # The race detector where it sees something: not in packages that link the query
 # engine, whose threads are its own.
@@ -55,6 +59,13 @@ slt:
 kill: build
 	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_KILL_ROUNDS=$(or $(ROUNDS),100) SKIPPRD_SEED=$(or $(SEED),1) \
 		$(GO) test -count=1 -timeout 3h -v -run TestKill ./sqltests/e2e
+
+# Every way to die; the last lines say what this machine did not allow.
+deaths: build
+	$(if $(RUN),,SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_KILL_ROUNDS=$(or $(ROUNDS),10) SKIPPRD_SEED=$(or $(SEED),1) \
+		$(GO) test -count=1 -timeout 3h -v -run TestKill ./sqltests/e2e)
+	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_DEATH_ROUNDS=$(or $(ROUNDS),10) SKIPPRD_SEED=$(or $(SEED),1) \
+		$(GO) test -count=1 -timeout 6h -v -run '$(or $(RUN),.)' ./sqltests/death
 
 bench: build
 	SKIPPRD_BENCH=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 3h -v -run TestBench ./sqltests/bench
