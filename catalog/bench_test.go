@@ -114,3 +114,23 @@ func BenchmarkPutTable(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkComplete makes the slices of a transaction in a thousand parts live.
+func BenchmarkComplete(b *testing.B) {
+	deps := testDeps()
+	deps.ApplyState = partState
+	for range b.N {
+		b.StopTimer()
+		c, err := catalog.Open(b.Context(), openPebble(b, vfs.Default, b.TempDir()), deps)
+		if err != nil {
+			b.Fatal(err)
+		}
+		shop(b, c)
+		for i := range 1000 {
+			publish(b, c, withState(group(segment.Seq(1+i/100), i%100, 1, 2), "part x"))
+		}
+		b.StartTimer()
+		publish(b, c, withState(group(11, 0, 1, 2), "complete x 1000 1"))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/slice")
+}
