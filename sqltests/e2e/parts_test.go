@@ -49,12 +49,11 @@ func TestHugeTransaction(t *testing.T) {
 
 	r := rand.New(rand.NewPCG(seed, 5))
 	kills := 0
-	for range 4 {
+	for _, point := range []string{"", "AfterPublish", "AfterBody", "", "BeforeAck"} {
 		if !awaitPending(s.DSN) {
 			break
 		}
-		s.WaitDead(time.Duration(r.IntN(400)) * time.Millisecond)
-		s.Kill()
+		t.Logf("died %s", dieOnce(s, r, point))
 		kills++
 		s.Start()
 	}
