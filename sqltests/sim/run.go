@@ -119,8 +119,21 @@ func (w *World) help() {
 	}
 	snap := p.catalog.Snapshot()
 	pl, err := snap.Pipeline(pipelineName)
+	tables := snap.AllTables()
 	snap.Close()
-	if err != nil || pl.State != catalog.PipelineError {
+	if err != nil {
+		return
+	}
+	for _, t := range tables {
+		if t.State == catalog.TableStopped && t.Backfill.FinishedAt.IsZero() {
+			w.say("  user copies %s anew: %s", t.Name, t.Reason)
+			w.mark("user resyncs")
+			table := catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
+			w.spawn(p, "statement resync", func() { _ = p.supervisor.ResyncTable(p.ctx, pipelineName, table) })
+			return
+		}
+	}
+	if pl.State != catalog.PipelineError {
 		return
 	}
 	w.say("  user helps: %s", pl.Reason)

@@ -207,7 +207,17 @@ func (b *backfill) Plan(_ context.Context, t ingest.SourceTable) ([]string, erro
 	if len(b.rows[t.OID]) == 0 {
 		return nil, nil
 	}
-	return []string{"0", "1"}, nil
+	return []string{b.chunk(t, 0), b.chunk(t, 1)}, nil
+}
+
+// chunk names a chunk: its number, the file that the table has now, and the moment that is
+// read where the rest could not be told apart from later changes.
+func (b *backfill) chunk(t ingest.SourceTable, n int) string {
+	at := int64(0)
+	if len(t.Key) == 0 {
+		at = b.at
+	}
+	return fmt.Sprintf("%d/%d/%d", n, b.conn.db.state[t.OID].file, at)
 }
 
 // batchRows bounds the batches of a copy.
@@ -224,13 +234,17 @@ func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table
 	if v == nil {
 		return &ingest.TableError{Reason: "table is gone"}
 	}
-	places, ok := placesOf(v, s)
+	var want, file int
+	var at int64
+	if _, err := fmt.Sscanf(chunk, "%d/%d/%d", &want, &file, &at); err != nil {
+		return fmt.Errorf("chunk %q: %w", chunk, err)
+	}
+	if file != b.conn.db.state[t.OID].file || at != 0 && at != b.at {
+		return &ingest.TableError{Reason: "the table was rewritten, or its copy interrupted", Anew: true}
+	}
+	places, ok := copiedPlaces(v, s)
 	if !ok {
 		return &ingest.TableError{Reason: "columns have changed", Hint: "RESYNC it."}
-	}
-	want, err := strconv.Atoi(chunk)
-	if err != nil {
-		return fmt.Errorf("chunk %q: %w", chunk, err)
 	}
 	builder := newBuilder(s)
 	defer builder.Release()

@@ -45,6 +45,7 @@ type slot struct {
 type contents struct {
 	rows  []Row
 	index map[string]int // by key, with a key
+	file  int            // another after each rewrite of the table
 }
 
 // firstOID is the first of user tables.
@@ -105,6 +106,7 @@ func (d *DB) RetypeColumn(t *Table, i int, to schema.Type, oid uint32, convert f
 		r[i] = convert(r[i])
 		return r
 	})
+	d.state[t.OID].file++
 }
 
 func (d *DB) alter(t *Table, change func(*Version), rows func(Row) Row) {
@@ -187,7 +189,7 @@ func (d *DB) Idle() { d.LSN++ }
 func (d *DB) apply(c *Change) {
 	s := d.state[c.Table.OID]
 	if c.Truncate {
-		*s = contents{index: map[string]int{}}
+		*s = contents{index: map[string]int{}, file: s.file + 1}
 		return
 	}
 	keyed := len(c.Version.Key) > 0

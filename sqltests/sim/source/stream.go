@@ -182,6 +182,24 @@ func placesOf(v *Version, s *schema.Table) ([]int, bool) {
 	return out, seen == len(v.Columns)
 }
 
+// copiedPlaces maps the fields of a schema to the columns that a copy reads: all that the
+// schema has, by their names.
+func copiedPlaces(v *Version, s *schema.Table) ([]int, bool) {
+	out := make([]int, len(s.Fields))
+	for i, f := range s.Fields {
+		out[i] = -1
+		for j, c := range v.Columns {
+			if c.Name == f.Name && c.AttNum == f.AttNum && c.Type.Kind == f.Type.Kind {
+				out[i] = j
+			}
+		}
+		if out[i] < 0 {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
 func newBuilder(s *schema.Table) *change.Builder {
 	return change.NewBuilder(memory.DefaultAllocator, 0, s.Version, s.Arrow())
 }
