@@ -93,8 +93,8 @@ type Committed struct {
 // Fencer keeps earlier writers of a table out.
 type Fencer interface {
 	// Fence refuses commits of epochs below epoch from then on, durably: one that is
-	// under way has happened before Fence returns, or never will (F1). The fence of a
-	// new table is 0, which refuses nobody. Again with the same epoch it does nothing;
+	// under way has happened before Fence returns, or never will (F1). A commit of a
+	// later epoch does so too. The fence of a new table is 0, which refuses nobody. Again with the same epoch it does nothing;
 	// with a lower one than the table's it wraps ErrFenced.
 	Fence(ctx context.Context, epoch segment.Epoch) error
 }

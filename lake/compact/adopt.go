@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -45,6 +46,30 @@ func committed(all []lake.Committed) []catalog.Committed {
 		out[i] = catalog.Committed{ID: c.CompactionID, Slices: c.Slices}
 	}
 	return out
+}
+
+// FenceTables keeps those who compact for an older epoch out of all lake tables of a
+// pipeline (F1). A table without lake side gets an empty one, for the fence to be on.
+func FenceTables(
+	ctx context.Context, cat *catalog.Catalog, w lake.Warehouse, pipeline change.PipelineID, epoch segment.Epoch,
+) error {
+	snap := cat.Snapshot()
+	tables := snap.Tables(pipeline)
+	snap.Close()
+	for _, t := range tables {
+		if t.Current == nil {
+			continue // never had rows
+		}
+		ident := lake.Ident{Namespace: t.Schema, Name: t.Name}
+		tbl, err := w.Table(ctx, lake.Spec{Ident: ident, Table: t.ID, Schema: t.Current})
+		if err == nil {
+			err = tbl.Fence(ctx, epoch)
+		}
+		if err != nil {
+			return fmt.Errorf("fence pipeline %d: %w", pipeline, err)
+		}
+	}
+	return nil
 }
 
 // epoch is that of the log whose slices a job moves; see lake.Fencer.

@@ -47,6 +47,7 @@ func (t *tableHandle) commit(ctx context.Context, c lake.Commit) (*lake.Snapshot
 		return nil, err
 	}
 	reqs := append(st.requirements, notFenced{c.Epoch})
+	st.updates = append(st.updates, t.raiseFence(c.Epoch)...)
 	meta, location, err := t.w.catalog.CommitTable(ctx, identifier(t.ident), reqs, st.updates)
 	if err != nil {
 		return t.resolve(ctx, c.CompactionID, st, err)

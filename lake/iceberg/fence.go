@@ -45,6 +45,18 @@ func fenceOf(meta table.Metadata) (segment.Epoch, error) {
 	return segment.Epoch(n), nil
 }
 
+// raiseFence is what a commit of an epoch does to a lower fence.
+func (t *tableHandle) raiseFence(epoch segment.Epoch) []table.Update {
+	if have, err := fenceOf(t.meta); err != nil || epoch <= have {
+		return nil // an error is one of the requirement, too
+	}
+	return []table.Update{setFence(epoch)}
+}
+
+func setFence(epoch segment.Epoch) table.Update {
+	return table.NewSetPropertiesUpdate(icebergo.Properties{lake.KeyFence: strconv.FormatUint(uint64(epoch), 10)})
+}
+
 // Fence implements lake.Fencer.
 func (t *tableHandle) Fence(ctx context.Context, epoch segment.Epoch) error {
 	if err := t.fence(ctx, epoch); err != nil {
@@ -62,9 +74,7 @@ func (t *tableHandle) fence(ctx context.Context, epoch segment.Epoch) error {
 	}
 	_, _, err := t.w.catalog.CommitTable(ctx, identifier(t.ident),
 		[]table.Requirement{table.AssertTableUUID(t.meta.TableUUID()), notFenced{epoch}},
-		[]table.Update{table.NewSetPropertiesUpdate(icebergo.Properties{
-			lake.KeyFence: strconv.FormatUint(uint64(epoch), 10),
-		})})
+		[]table.Update{setFence(epoch)})
 	if err != nil {
 		return err
 	}

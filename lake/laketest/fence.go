@@ -45,7 +45,11 @@ func fenced(t *testing.T, h Harness) {
 	}
 	second := commit(t, next, "d", lake.Commit{Epoch: 4, AddFiles: write(t, next, 12, "3|cy")})
 	wantRows(t, h, second, "1|ana|10", "3|cy|12")
-	if err := next.Maintain(ctx, lake.Retention{Snapshots: 2, Epoch: 4}); err != nil {
+	commit(t, next, "e", lake.Commit{Epoch: 5})
+	if _, err := open(t, h, 7).Commit(ctx, lake.Commit{Base: next.Head().ID, Epoch: 4, CompactionID: "f"}); !errors.Is(err, lake.ErrFenced) {
+		t.Errorf("commit below one of a later epoch: %v", err)
+	}
+	if err := next.Maintain(ctx, lake.Retention{Snapshots: 2, Epoch: 5}); err != nil {
 		t.Errorf("maintenance by the writer: %v", err)
 	}
 }

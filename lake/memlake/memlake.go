@@ -344,7 +344,7 @@ func (t *table) commit(c lake.Commit) (*lake.Snapshot, error) {
 		next.Files = append(next.Files, f)
 		next.Rows, next.Bytes = next.Rows+f.Rows, next.Bytes+f.Bytes
 	}
-	t.state.snapshots = append(t.state.snapshots, next)
+	t.state.snapshots, t.state.fence = append(t.state.snapshots, next), c.Epoch // not lower: see above
 	return next, nil
 }
 
