@@ -145,24 +145,37 @@ func (d *disk) endBody(e protocol.Seal) error {
 	var err error
 	if len(e.Footer) > 0 {
 		_, err = f.WriteAt(e.Footer, int64(e.Start))
+	} else if err = d.dropMarker(e.Seq); err != nil {
+		err = fmt.Errorf("remove marker of a failed seal: %w", err)
 	} else if err = f.Truncate(int64(e.Marker.Length)); err == nil {
 		d.spares.free(d.forget(e.Seq) - int64(e.Marker.Length))
 		d.setSize(e.Seq, int64(e.Marker.Length))
 	}
 	if err == nil {
-	} else if err = d.dropMarker(e.Seq); err != nil {
-		err = fmt.Errorf("remove marker of a failed seal: %w", err)
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
 
+// putMarker never leaves a part of a marker under its name.
 // dropMarker removes, durably, the marker that a failed seal may have left: it covers a
 // footer, and must never be found beside a body that has been cut.
 func (d *disk) dropMarker(seq segment.Seq) error {
 	err := d.fs.Remove(markerName(d.cfg.Dir, seq))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.fs.SyncDir(d.cfg.Dir)
+}
+
+func (d *disk) putMarker(m segment.Marker) error {
+	name := markerName(d.cfg.Dir, m.Seq)
+	temporary := name + temporarySuffix
+	if err := d.remove(temporary); err != nil {
+		return err
 	}
 	f, err := d.fs.Open(temporary, Create)
 	if err != nil {
