@@ -33,6 +33,9 @@ type disk struct {
 		sync.Mutex
 		handles map[segment.Seq]File
 		sizes   map[segment.Seq]int64 // of the segments' files
+		heads   map[segment.Seq]protocol.LiveSegment
+		// checkpoint is the one in force, with the position of the last group.
+		checkpoint segment.Checkpoint
 	}
 }
 
@@ -44,6 +47,7 @@ func newDisk(cfg Config, deps Deps, epoch segment.Epoch) *disk {
 	d.spares.init(d)
 	d.mu.handles = map[segment.Seq]File{}
 	d.mu.sizes = map[segment.Seq]int64{}
+	d.mu.heads = map[segment.Seq]protocol.LiveSegment{}
 	return d
 }
 
@@ -64,6 +68,7 @@ func (d *disk) open(e protocol.Open) protocol.Opened {
 	d.setHandle(e.Seq, f)
 	d.spares.free(d.forget(e.Seq)) // the file that this one replaced, if any
 	d.setSize(e.Seq, size)
+	d.setHead(h)
 	return protocol.Opened{Header: h}
 }
 
@@ -148,8 +153,7 @@ func (d *disk) endBody(e protocol.Seal) error {
 	} else if err = d.dropMarker(e.Seq); err != nil {
 		err = fmt.Errorf("remove marker of a failed seal: %w", err)
 	} else if err = f.Truncate(int64(e.Marker.Length)); err == nil {
-		d.spares.free(d.forget(e.Seq) - int64(e.Marker.Length))
-		d.setSize(e.Seq, int64(e.Marker.Length))
+		d.spares.free(d.setSize(e.Seq, int64(e.Marker.Length)) - int64(e.Marker.Length))
 	}
 	if err == nil {
 		err = f.Sync()
@@ -157,7 +161,6 @@ func (d *disk) endBody(e protocol.Seal) error {
 	return errors.Join(err, f.Close())
 }
 
-// putMarker never leaves a part of a marker under its name.
 // dropMarker removes, durably, the marker that a failed seal may have left: it covers a
 // footer, and must never be found beside a body that has been cut.
 func (d *disk) dropMarker(seq segment.Seq) error {
@@ -172,27 +175,8 @@ func (d *disk) dropMarker(seq segment.Seq) error {
 }
 
 func (d *disk) putMarker(m segment.Marker) error {
-	name := markerName(d.cfg.Dir, m.Seq)
-	temporary := name + temporarySuffix
-	if err := d.remove(temporary); err != nil {
-		return err
-	}
-	f, err := d.fs.Open(temporary, Create)
-	if err != nil {
-		return err
-	}
 	b := m.Encode()
-	_, err = f.WriteAt(b[:], 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := d.fs.Rename(temporary, name); err != nil {
-		return err
-	}
-	return d.fs.SyncDir(d.cfg.Dir)
+	return d.replace(markerName(d.cfg.Dir, m.Seq), b[:])
 }
 
 func (d *disk) inspect(e protocol.Inspect) protocol.Inspected {
@@ -277,6 +261,9 @@ func (d *disk) readBody(e protocol.ReadBody) protocol.BodyRead {
 		n, mode = segment.BodyBytesMax, ReadFresh
 	}
 	b, err := d.read(name, n, mode)
+	if h, parse := segment.ParseHeader(b); err == nil && parse == nil {
+		d.setHead(h)
+	}
 	return protocol.BodyRead{Seq: e.Seq, Data: b, Err: err}
 }
 
@@ -395,10 +382,13 @@ func (d *disk) setHandle(seq segment.Seq, f File) {
 	}
 }
 
-func (d *disk) setSize(seq segment.Seq, n int64) {
+// setSize returns what the size was.
+func (d *disk) setSize(seq segment.Seq, n int64) (was int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	was = d.mu.sizes[seq]
 	d.mu.sizes[seq] = n
+	return was
 }
 
 func (d *disk) hasSize(seq segment.Seq) bool {
@@ -428,6 +418,7 @@ func (d *disk) forget(seq segment.Seq) int64 {
 	defer d.mu.Unlock()
 	n := d.mu.sizes[seq]
 	delete(d.mu.sizes, seq)
+	delete(d.mu.heads, seq)
 	return n
 }
 

@@ -43,8 +43,7 @@ func (m *mirror) keepBody(seq segment.Seq, data []byte) error {
 		}
 		return err
 	}
-	m.d.spares.free(m.d.forget(seq))
-	m.d.setSize(seq, n)
+	m.d.spares.free(m.d.setSize(seq, n))
 	return nil
 }
 

@@ -223,6 +223,9 @@ func (o *owner) publish(ctx context.Context, e protocol.Publish) protocol.Event 
 		o.l.deps.Log.Warn("groups not published", env.KeyCount, len(groups), env.KeyError, err)
 		return protocol.Published{Err: fmt.Errorf("publish: %w", err)}
 	}
+	if o.store == nil {
+		o.l.disk.committed(groups)
+	}
 	o.stats.Commits++
 	o.stats.Groups += uint64(len(groups))
 	return protocol.Published{}

@@ -22,16 +22,14 @@ func (o *owner) reclaim(r *reclaim) {
 		o.reclaimStore(r)
 		return
 	}
-	machine, err := protocol.NewReclaim(r.seqs, o.writer.(*protocol.Writer).Unsealed())
-	if err != nil || o.closing {
-		if err == nil {
-			err = fmt.Errorf("reclaim: %w", ErrClosed)
-		}
-		o.l.answerReclaim(r, err)
+	w := o.writer.(*protocol.Writer)
+	unsealed, next := w.Unsealed(), w.Tail()
+	if o.closing {
+		o.l.answerReclaim(r, fmt.Errorf("reclaim: %w", ErrClosed))
 		return
 	}
 	o.submit(o.l.background, func(context.Context) protocol.Event {
-		err := o.l.disk.reclaim(machine)
+		err := o.l.disk.reclaim(r.seqs, unsealed, next, o.l.deps.Facts)
 		for _, seq := range r.seqs {
 			if err == nil {
 				o.l.deps.Log.Info("segment reclaimed", env.KeySeq, uint64(seq))
@@ -42,10 +40,17 @@ func (o *owner) reclaim(r *reclaim) {
 	})
 }
 
-func (d *disk) reclaim(machine *protocol.Reclaim) error {
+func (d *disk) reclaim(seqs []segment.Seq, unsealed segment.Seq, next protocol.Tail, facts func() []byte) error {
+	c := protocol.CheckpointAfter(d.checkpointNow(facts), d.segments(), seqs, next)
+	machine, err := protocol.NewReclaim(seqs, unsealed, c)
+	if err != nil {
+		return err
+	}
 	ev := protocol.Event(protocol.Start{})
 	for {
 		switch e := machine.Step(ev).(type) {
+		case protocol.WriteCheckpoint:
+			ev = d.writeCheckpoint(e)
 		case protocol.DeleteMarkers:
 			ev = d.deleteMarkers(e)
 		case protocol.RecycleBodies:

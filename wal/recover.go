@@ -14,8 +14,19 @@ func recoverLog(ctx context.Context, d *disk, cfg Config, deps Deps) (protocol.T
 	if err != nil {
 		return protocol.Tail{}, fmt.Errorf("look up published groups: %w", err)
 	}
+	c, rebuild, err := d.restore(ctx, seq, deps)
+	if err != nil {
+		return protocol.Tail{}, err
+	}
+	if rebuild {
+		if seq, end, err = deps.Publisher.Published(ctx, cfg.Pipeline); err != nil {
+			return protocol.Tail{}, fmt.Errorf("look up published groups: %w", err)
+		}
+	}
+	d.setCheckpoint(c)
 	machine := protocol.NewRecovery(protocol.RecoveryConfig{
 		Pipeline: cfg.Pipeline, Epoch: epochDisk, Published: seq, PublishedEnd: end,
+		Checkpoint: c, Rebuild: rebuild,
 	})
 	published := 0
 	ev := protocol.Event(protocol.Start{})
@@ -30,6 +41,8 @@ func recoverLog(ctx context.Context, d *disk, cfg Config, deps Deps) (protocol.T
 			ev = d.readMarker(e)
 		case protocol.ReadBody:
 			ev = d.readBody(e)
+		case protocol.DeleteMarkers:
+			ev = d.deleteMarkers(e)
 		case protocol.RecycleBodies:
 			ev = d.recycleBodies(e)
 		case protocol.Publish:
@@ -45,7 +58,7 @@ func recoverLog(ctx context.Context, d *disk, cfg Config, deps Deps) (protocol.T
 			count, bytes := d.live()
 			deps.Log.Info("log recovered", env.KeySeq, uint64(e.Tail.Seq), env.KeyCount, count,
 				env.KeyBytes, bytes, "published", published)
-			return e.Tail, nil
+			return e.Tail, d.findPosition(machine.Position())
 		case protocol.Refused:
 			return protocol.Tail{}, e.Err
 		}

@@ -18,6 +18,11 @@ type RecoveryConfig struct {
 	// group it has.
 	Published    segment.Seq
 	PublishedEnd uint32
+	// Checkpoint is the one found beside the log; serial 0: none.
+	Checkpoint segment.Checkpoint
+	// Rebuild says that the catalog knew nothing, so that the checkpoint alone says
+	// which segments are gone.
+	Rebuild bool
 }
 
 // Recovery reads what a dead writer left on a disk, segment by segment, in order.
@@ -35,6 +40,9 @@ type Recovery struct {
 	last previous // the segment before, as read
 	tail Tail     // where the log goes on behind what was read; Seq unused
 	then Effect   // follows the effect under way
+
+	position change.Position
+	skipped  []segment.Seq
 }
 
 // recovering is the segment being looked at.
@@ -76,7 +84,7 @@ func (r *Recovery) step(ev Event) (Effect, error) {
 		if ev.Err != nil {
 			return nil, ev.Err
 		}
-		return r.nextSegment()
+		return r.followUp()
 	case MarkerRead:
 		if ev.Err != nil {
 			return nil, ev.Err
@@ -108,25 +116,31 @@ func (r *Recovery) step(ev Event) (Effect, error) {
 
 // listed sorts the names. A body without a marker below a marked one lost its
 // marker to a reclaim, which deletes it first (R2).
+//
+// In a rebuild, what the checkpoint has let go was about to be deleted, and is.
 func (r *Recovery) listed(ev Listed) (Effect, error) {
 	r.markers = make(map[segment.Seq]bool, len(ev.Markers))
+	var marked, leftover []segment.Seq
 	for _, seq := range ev.Markers {
+		if r.gone(seq) {
+			marked = append(marked, seq)
+			continue
+		}
 		r.markers[seq] = true
 		r.marked = max(r.marked, seq)
 	}
-	var leftover []segment.Seq
 	for _, seq := range ev.Bodies {
-		if r.markers[seq] || seq > r.marked {
+		if !r.gone(seq) && (r.markers[seq] || seq > r.marked) {
 			r.bodies = append(r.bodies, seq)
 			continue
 		}
-		if seq > r.cfg.Published {
+		if !r.gone(seq) && seq > r.cfg.Published {
 			return nil, &segment.CorruptError{Seq: seq, Cause: errors.New("marker is missing")}
 		}
 		leftover = append(leftover, seq)
 	}
 	for _, seq := range ev.Markers {
-		if !slices.Contains(r.bodies, seq) {
+		if r.markers[seq] && !slices.Contains(r.bodies, seq) {
 			return nil, &segment.CorruptError{Seq: seq, Cause: errors.New("body is missing")}
 		}
 	}
@@ -134,21 +148,40 @@ func (r *Recovery) listed(ev Listed) (Effect, error) {
 		return nil, err
 	}
 	if len(leftover) > 0 {
-		return RecycleBodies{Seqs: leftover}, nil
+		r.then = RecycleBodies{Seqs: leftover}
 	}
-	return r.nextSegment()
+	if len(marked) > 0 {
+		return DeleteMarkers{Seqs: marked}, nil
+	}
+	return r.followUp()
+}
+
+// gone says whether the checkpoint has let a segment go that the catalog does not know.
+func (r *Recovery) gone(seq segment.Seq) bool {
+	c := r.cfg.Checkpoint
+	if !r.cfg.Rebuild {
+		return false
+	}
+	_, found := slices.BinarySearch(c.Gone, seq)
+	return found || seq < c.Low
 }
 
 // checkDensity: only what was published can have been reclaimed, so above the
 // watermark nothing may be missing (W3).
 func (r *Recovery) checkDensity() error {
 	want := r.cfg.Published + 1
+	if r.cfg.Rebuild {
+		want = r.cfg.Checkpoint.Low
+	}
 	for _, seq := range r.bodies {
-		if seq <= r.cfg.Published {
+		if seq <= r.cfg.Published && !r.cfg.Rebuild {
 			continue
 		}
-		if r.cfg.Published == 0 && want == 1 {
+		if r.cfg.Published == 0 && want == 1 && !r.cfg.Rebuild {
 			want = seq // a log whose catalog is new begins where it begins
+		}
+		for r.gone(want) {
+			want++
 		}
 		if seq != want {
 			return &segment.CorruptError{Seq: want, Cause: errors.New("segment is missing")}
@@ -158,11 +191,30 @@ func (r *Recovery) checkDensity() error {
 	return nil
 }
 
+// end is the tail behind everything that was ever in the log, as far as is known.
+func (r *Recovery) end() Tail {
+	c := r.cfg.Checkpoint
+	last := max(r.last.seq, r.cfg.Published)
+	if n := len(c.Gone); n > 0 {
+		last = max(last, c.Gone[n-1]) // a seq is never used again
+	}
+	if c.Low > last {
+		return Tail{Seq: c.Low, Group: c.Group, Previous: c.Previous}
+	}
+	r.tail.Seq = last + 1
+	r.tail.Group = max(r.tail.Group, 1)
+	return r.tail
+}
+
+// Position is that of the last group that was read and has one. Before the groups that
+// were read lie those of skipped, of which the headers were, ascending.
+func (r *Recovery) Position() (p change.Position, skipped []segment.Seq) {
+	return r.position, r.skipped
+}
+
 func (r *Recovery) nextSegment() (Effect, error) {
 	if len(r.bodies) == 0 {
-		r.tail.Seq = max(r.last.seq, r.cfg.Published) + 1
-		r.tail.Group = max(r.tail.Group, 1)
-		return Recovered{Tail: r.tail}, nil
+		return Recovered{Tail: r.end()}, nil
 	}
 	seq := r.bodies[0]
 	r.bodies = r.bodies[1:]
@@ -200,6 +252,7 @@ func (r *Recovery) bodyRead(ev BodyRead) (Effect, error) {
 		return nil, err
 	}
 	if r.now.sealed && len(ev.Data) == segment.HeaderBytes && r.now.marker.Length > segment.HeaderBytes {
+		r.skipped = append(r.skipped, h.Seq)
 		r.read(previous{seq: h.Seq, group: h.FirstGroup + uint64(r.now.marker.Groups)})
 		return r.nextSegment()
 	}
@@ -244,6 +297,9 @@ func (r *Recovery) walked(
 	h segment.Header, groups []Placed, digest [sha256.Size]byte, end uint32,
 ) (Effect, error) {
 	r.then = nil
+	if p := lastPosition(groups); p != "" {
+		r.position = p
+	}
 	if len(groups) == 0 && !r.now.sealed {
 		// Nothing in it was ever committed: the seq is free, the name goes.
 		r.tail = Tail{Group: h.FirstGroup, Previous: h.Previous}
@@ -259,7 +315,7 @@ func (r *Recovery) walked(
 			Length: end, Seq: h.Seq, Digest: digest,
 		}}
 	}
-	fresh, err := r.unpublished(h.Seq, groups)
+	fresh, err := unpublished(h.Seq, groups, r.cfg.Published, r.cfg.PublishedEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -273,21 +329,6 @@ func (r *Recovery) walked(
 func (r *Recovery) read(p previous) {
 	r.last = p
 	r.tail = Tail{Group: p.group, Previous: p.digest}
-}
-
-func (r *Recovery) unpublished(seq segment.Seq, groups []Placed) ([]Placed, error) {
-	if seq < r.cfg.Published {
-		return nil, nil
-	}
-	if seq > r.cfg.Published {
-		return groups, nil
-	}
-	for i, g := range groups {
-		if g.Group.End == r.cfg.PublishedEnd {
-			return groups[i+1:], nil
-		}
-	}
-	return nil, &segment.CorruptError{Seq: seq, Offset: r.cfg.PublishedEnd, Cause: ErrBehind}
 }
 
 func (r *Recovery) followUp() (Effect, error) {

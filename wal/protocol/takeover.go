@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -340,7 +339,7 @@ func (t *Takeover) markerFound(ev MarkerRead) error {
 		return t.repeat(PutMarker{Marker: t.marker}, errors.New("put takeover marker: outcome unknown"))
 	}
 	mine := t.marker.Encode()
-	if bytes.Equal(ev.Data, mine[:]) {
+	if string(ev.Data) == string(mine[:]) {
 		t.lookAgain()
 		return nil
 	}

@@ -139,6 +139,9 @@ func (w *Writer) Unsealed() segment.Seq {
 	return w.tail.Seq
 }
 
+// Tail is where the segment being written, or the next one, begins.
+func (w *Writer) Tail() Tail { return w.tail }
+
 // Active is the seq of the segment that is being written or comes next.
 func (w *Writer) Active() segment.Seq { return w.tail.Seq }
 

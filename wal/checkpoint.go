@@ -1,0 +1,183 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/protocol"
+	"github.com/skipprd/skipprd/wal/segment"
+)
+
+const checkpointName = "checkpoint"
+
+// restore reads the checkpoint and, if the catalog has published nothing, hands it to
+// the opener. rebuild says that the catalog begins with it.
+func (d *disk) restore(
+	ctx context.Context, published segment.Seq, deps Deps,
+) (c segment.Checkpoint, rebuild bool, err error) {
+	b, err := d.read(filepath.Join(d.cfg.Dir, checkpointName), segment.CheckpointBytesMax, ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, false, nil
+	}
+	if err == nil {
+		c, err = segment.ParseCheckpoint(b)
+	}
+	if err == nil && c.Pipeline != d.cfg.Pipeline {
+		err = fmt.Errorf("of pipeline %d: %w", c.Pipeline, segment.ErrIdentity)
+	}
+	switch {
+	case err != nil && published > 0:
+		// The catalog knows all that is in it; the next reclaim writes it anew.
+		deps.Log.Warn("checkpoint not read", env.KeyError, err)
+		return segment.Checkpoint{}, false, nil
+	case err != nil:
+		return c, false, fmt.Errorf("read checkpoint: %w", err)
+	case published > 0:
+		return c, false, nil
+	}
+	if deps.Restore != nil {
+		if err := deps.Restore(ctx, c); err != nil {
+			return c, false, fmt.Errorf("restore catalog: %w", err)
+		}
+	}
+	return c, true, nil
+}
+
+// findPosition notes the position of the last group of the log: p, or when that is
+// empty the last one in the segments before.
+func (d *disk) findPosition(p change.Position, before []segment.Seq) error {
+	for _, seq := range slices.Backward(before) {
+		if p != "" {
+			break
+		}
+		marker, err := segment.ParseMarker(d.readMarker(protocol.ReadMarker{Seq: seq}).Data, seq)
+		if err != nil {
+			return &segment.CorruptError{Seq: seq, Cause: err}
+		}
+		b, err := d.read(bodyName(d.cfg.Dir, seq), int64(marker.Length), ReadOnly)
+		if err != nil {
+			return err
+		}
+		h, err := segment.ParseHeader(b)
+		if err != nil {
+			return &segment.CorruptError{Seq: seq, Cause: err}
+		}
+		if _, err := segment.WalkSealed(h, marker, b, func(g segment.Group) error {
+			if g.Position != "" {
+				p = g.Position
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if p != "" {
+		d.setPosition(p)
+	}
+	return nil
+}
+
+// committed notes the position of groups that are published.
+func (d *disk) committed(groups []CommittedGroup) {
+	for _, g := range slices.Backward(groups) {
+		if g.Position != "" {
+			d.setPosition(g.Position)
+			return
+		}
+	}
+}
+
+func (d *disk) setPosition(p change.Position) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.checkpoint.Position = p
+}
+
+func (d *disk) setCheckpoint(c segment.Checkpoint) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.checkpoint = c
+}
+
+// checkpointNow is the checkpoint in force with the facts and the position of now.
+func (d *disk) checkpointNow(facts func() []byte) segment.Checkpoint {
+	d.mu.Lock()
+	c := d.mu.checkpoint
+	d.mu.Unlock()
+	c.Epoch, c.Pipeline = d.epoch, d.cfg.Pipeline
+	if facts != nil {
+		c.Facts = facts()
+	}
+	return c
+}
+
+// writeCheckpoint replaces the file, durably.
+func (d *disk) writeCheckpoint(e protocol.WriteCheckpoint) protocol.CheckpointWritten {
+	b, err := e.Checkpoint.Encode()
+	if err == nil {
+		err = d.replace(filepath.Join(d.cfg.Dir, checkpointName), b)
+	}
+	if err != nil {
+		return protocol.CheckpointWritten{Err: err}
+	}
+	d.mu.Lock()
+	position := d.mu.checkpoint.Position // may have gone on
+	d.mu.checkpoint = e.Checkpoint
+	d.mu.checkpoint.Position = position
+	d.mu.Unlock()
+	return protocol.CheckpointWritten{}
+}
+
+// replace puts a small file under its name, whole and durably: never a part of it.
+func (d *disk) replace(name string, b []byte) error {
+	temporary := name + temporarySuffix
+	if err := d.remove(temporary); err != nil {
+		return err
+	}
+	f, err := d.fs.Open(temporary, Create)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := d.fs.Rename(temporary, name); err != nil {
+		return err
+	}
+	return d.fs.SyncDir(d.cfg.Dir)
+}
+
+func (d *disk) setHead(h segment.Header) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.heads[h.Seq] = protocol.LiveSegment{
+		Seq: h.Seq, Epoch: h.Epoch, Group: h.FirstGroup, Previous: h.Previous,
+	}
+}
+
+// segments are those that have a file, in order.
+func (d *disk) segments() []protocol.LiveSegment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]protocol.LiveSegment, 0, len(d.mu.heads))
+	for _, s := range d.mu.heads {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b protocol.LiveSegment) int {
+		if a.Seq < b.Seq {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
