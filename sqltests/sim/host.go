@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
-	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/lake/duckdb"
@@ -40,7 +39,7 @@ type host struct {
 	world *World
 	name  string
 	disk  *crashfs.FS
-	kv    *memkv.Store
+	kv    store
 	// skew is how much its clock is off.
 	skew time.Duration
 	// paused: nothing of it runs, while its clock does.
@@ -218,7 +217,11 @@ func (w *World) crash(h *host, machine, lost bool) {
 		w.mark("power cut")
 		keep := []float64{0, 0.5, 0.9, 1}[w.rng.n(4)]
 		h.disk = h.disk.Crash(rand.New(&w.rng), keep)
-		h.kv = h.kv.Crash()
+		kv, err := h.kv.crash()
+		if err != nil {
+			w.fail("BOOT", fmt.Sprintf("%s: catalog after a power cut: %v", h.name, err))
+		}
+		h.kv = kv
 	default:
 		w.mark("kill")
 		h.disk = h.disk.Kill()

@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/sqltests/sim/check"
 	"github.com/skipprd/skipprd/sqltests/sim/script"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // Config is one run.
@@ -22,6 +23,14 @@ type Config struct {
 	Verbose bool
 	// Unchecked leaves the checkers out, to measure what they cost.
 	Unchecked bool
+	// Lake makes the world's lake; nil: one in memory.
+	Lake func(env.Clock, env.IDs) (Lake, error)
+	// Pebble keeps catalogs on Pebble instead of in memory, which must be no difference.
+	Pebble bool
+	// Probe looks at the world at its end, and after every ProbeEvery-th record if that
+	// is not 0. Its error is a violation.
+	Probe      func(Probe) error
+	ProbeEvery int
 }
 
 // Result is what came of a run.
@@ -39,7 +48,7 @@ type Result struct {
 
 // Run executes a schedule, then stops the faults and runs until nothing is left to do.
 func Run(c Config) (Result, error) {
-	w, err := newWorld(c.Schedule)
+	w, err := newWorld(c)
 	if err != nil {
 		return Result{}, fmt.Errorf("make world: %w", err)
 	}
@@ -47,14 +56,16 @@ func Run(c Config) (Result, error) {
 	if !c.Unchecked {
 		w.suite = check.NewSuite()
 	}
-	for _, r := range c.Schedule.Records {
+	for i, r := range c.Schedule.Records {
 		if w.violation != nil {
 			break
 		}
 		w.step(r)
+		w.probe(c, i)
 	}
 	if w.violation == nil {
 		w.drain()
+		w.probe(c, -1)
 	}
 	w.end()
 	w.note(uint64(w.points))

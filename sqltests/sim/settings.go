@@ -95,7 +95,7 @@ var template = sync.OnceValues(func() (*memkv.Store, error) {
 	return store, c.Close()
 })
 
-func newHost(w *World, name string, kv *memkv.Store) *host {
+func newHost(w *World, name string, kv store) *host {
 	return &host{world: w, name: name, disk: crashfs.New(), kv: kv}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/skipprd/skipprd/lake/memlake"
 	"github.com/skipprd/skipprd/sqltests/sim/check"
-	"github.com/skipprd/skipprd/sqltests/sim/script"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 )
 
@@ -16,7 +15,7 @@ type World struct {
 	cfg     settings
 	now     time.Time
 	hosts   []*host
-	lake    *memlake.Warehouse
+	lake    Lake
 	db      *source.DB
 	tables  []*source.Table
 	tasks   []*task
@@ -190,11 +189,11 @@ func (w *World) look() {
 // refresh brings the view up to date.
 func (w *World) refresh() {
 	v := &w.view
-	v.Step, v.Now, v.Lake = w.steps, w.now, w.lake
+	v.Step, v.Now = w.steps, w.now
 	v.Source.Confirmed, v.Source.Start, v.Source.Slot = w.db.Confirmed()
 	for i, h := range w.hosts {
 		c := v.Hosts[i]
-		c.Incarnation, c.KV, c.Disk = h.incs, h.kv, h.disk.Durable()
+		c.Incarnation, c.Disk = h.incs, h.disk.Durable()
 		c.Catalog, c.State = nil, check.Down
 		if h.proc == nil {
 			continue
@@ -210,18 +209,25 @@ func (w *World) refresh() {
 }
 
 // newWorld makes the world of a schedule.
-func newWorld(s script.Schedule) (*World, error) {
+func newWorld(c Config) (*World, error) {
+	s := c.Schedule
 	w := &World{now: origin, lake: memlake.New(), marks: map[string]int{}, hash: hashStart}
+	if c.Lake != nil {
+		var err error
+		if w.lake, err = c.Lake(worldClock{w}, &ids{random{s.Seed ^ 0x1a4e}}); err != nil {
+			return nil, err
+		}
+	}
 	w.cfg = settingsOf(s)
 	w.db = source.NewDB(func() time.Time { return w.now })
 	w.rng = random{s.Seed}
 	w.createTables()
 	w.view.Source = &check.Source{History: &w.db.History}
-	kv, err := template()
+	kv, err := newStore(c.Pebble)
 	if err != nil {
 		return nil, err
 	}
-	h := newHost(w, "a", kv.Crash())
+	h := newHost(w, "a", kv)
 	w.hosts = []*host{h}
 	w.view.Hosts = []*check.Host{{Name: h.name, LogDir: (&process{}).logDir(1)}}
 	return w, nil

@@ -54,6 +54,9 @@ func (c *c3) commit(x LakeCommitted) error {
 			}
 		}
 	}
+	if base := c.heads[x.Table]; x.Commit.Base != 0 && !x.Commit.ReplaceAll && (base == nil || base.ID != x.Commit.Base) {
+		return nil // onto what maintenance made
+	}
 	want := map[string]bool{}
 	if base := c.heads[x.Table]; base != nil && base.ID == x.Commit.Base && !x.Commit.ReplaceAll {
 		for _, f := range base.Files {

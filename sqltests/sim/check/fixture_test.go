@@ -127,9 +127,9 @@ func newFixture(t *testing.T) *fixture {
 	must(err)
 	x.disk = &overlay{Bytes: x.fs.Durable(), instead: map[string][]byte{}}
 	x.host = &Host{
-		Name: testHost, Incarnation: 1, State: Up, Disk: x.disk, LogDir: dir, KV: kv, Catalog: x.cat, Epoch: 1,
+		Name: testHost, Incarnation: 1, State: Up, Disk: x.disk, LogDir: dir, Catalog: x.cat, Epoch: 1,
 	}
-	x.view = View{Hosts: []*Host{x.host}, Lake: x.lake, Source: &Source{History: &x.db.History, Slot: 1}}
+	x.view = View{Hosts: []*Host{x.host}, Source: &Source{History: &x.db.History, Slot: 1}}
 	x.step(Updated{testHost})
 	return x
 }

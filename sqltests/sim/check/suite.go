@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // fullEvery is how many steps pass between two looks at everything; in between the
@@ -54,4 +57,11 @@ func (s *Suite) Check(v *View) *Violation {
 		}
 	}
 	return nil
+}
+
+// Want are the rows that a readable table must have at a position of its pipeline, rendered
+// and sorted.
+func (s *Suite) Want(v *View, t *catalog.Table, at change.Position) []string {
+	o := s.facts.oracle.at(v.Source.History, s.facts.admits(v, t), tableLSN(t, at), t.Current)
+	return o.sorted()
 }

@@ -4,9 +4,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
-	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/lake"
-	"github.com/skipprd/skipprd/lake/memlake"
 	"github.com/skipprd/skipprd/sqltests/sim/query"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 	"github.com/skipprd/skipprd/wal"
@@ -25,7 +23,6 @@ type View struct {
 	// Stuck says that the drain did not end within its bound (L1).
 	Stuck bool
 	Hosts []*Host
-	Lake  *memlake.Warehouse
 	// Objects is the object store of the log, nil in the disk mode.
 	Objects Bytes
 	Source  *Source
@@ -67,7 +64,6 @@ type Host struct {
 	Disk Bytes
 	// LogDir is the directory of the pipeline's log on Disk.
 	LogDir string
-	KV     *memkv.Store
 	// Catalog is the process's, nil while it is down. Reading a snapshot of it does not
 	// disturb the run.
 	Catalog *catalog.Catalog
