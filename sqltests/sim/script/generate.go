@@ -41,6 +41,7 @@ func Generate(seed uint64, records int) Schedule {
 	if r.IntN(100) < swarmShare {
 		for op := range w {
 			switch {
+			case weights[op] == 0:
 			case r.IntN(3) == 0 && !indispensable[Op(op)]:
 				w[op] = 0
 			default:

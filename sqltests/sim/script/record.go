@@ -27,7 +27,16 @@ const (
 	Abort     Op = 16 // the source sends a transaction and gives it up
 	Settle    Op = 17 // everything goes on until nothing is left to do for the moment
 
-	opEnd = Settle + 1
+	// Directed operations, for scripts that say exactly what happens.
+
+	Change Op = 18 // the source's open transaction gets a change
+	Commit Op = 19 // it commits, or is given up
+	Stop   Op = 20 // everything goes on until an activity is at a place, where it stays
+	Go     Op = 21 // what was stopped may go on, or has a fault there
+	Wait   Op = 22 // seconds pass, and everything goes on
+	Do     Op = 23 // one action, and nothing else moves
+
+	opEnd = Do + 1
 )
 
 // OpsMax bounds the codes: an op is decoded by its low bits.
@@ -35,7 +44,7 @@ const OpsMax = 32
 
 var opNames = [opEnd]string{
 	"tick", "run", "part", "txn", "crash", "query", "statement", "hold", "compact", "seal", "pause", "skew", "idle",
-	"alter", "space", "takeover", "abort", "settle",
+	"alter", "space", "takeover", "abort", "settle", "change", "commit", "stop", "go", "wait", "do",
 }
 
 // String names the operation, as scripts do.
@@ -61,8 +70,16 @@ type Record struct {
 // ConfigBytes is how many bytes configure a world. All zero is the plainest world.
 const ConfigBytes = 12
 
+// RecordsMax bounds a schedule.
+const RecordsMax = 1024
+
 // Schedule is a whole run.
 type Schedule struct {
+	// About says what the schedule shows, in lines. Want are the marks that a run of it must
+	// hit. Neither changes a run.
+	About []string
+	Want  []string
+
 	// Seed decides identities and what crashes keep.
 	Seed    uint64
 	Config  [ConfigBytes]byte

@@ -12,57 +12,77 @@ import (
 // header begins the text of a schedule; the number is its version.
 const header = "sim 1"
 
-// recordsMax bounds what is read.
-const recordsMax = 4096
+// configWords name the configuration bytes.
+var configWords = [ConfigBytes]string{
+	"segment", "rows", "reclaim", "compaction", "group", "retention", "keys", "c7", "c8", "c9", "c10", "c11",
+}
 
 // Format renders a schedule: a line for each record, defaults left out.
 func Format(s Schedule, faultName func(uint8) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nseed %d\nconfig %x\n", header, s.Seed, s.Config)
+	fmt.Fprintln(&b, header)
+	for _, line := range s.About {
+		fmt.Fprintln(&b, "#", line)
+	}
+	if s.Seed != 0 {
+		fmt.Fprintln(&b, "seed", s.Seed)
+	}
+	for i, v := range s.Config {
+		if v != 0 {
+			fmt.Fprintln(&b, "set", configWords[i], v)
+		}
+	}
+	for _, w := range s.Want {
+		fmt.Fprintln(&b, "want mark", w)
+	}
 	for _, r := range s.Records {
-		b.WriteString(r.Op.String())
-		if r.Arg != 0 {
-			fmt.Fprintf(&b, " %d", r.Arg)
-		}
-		if r.Rand != 0 {
-			fmt.Fprintf(&b, " rand=%d", r.Rand)
-		}
-		if r.Fault != 0 {
-			fmt.Fprintf(&b, " fault=%s", faultName(r.Fault))
-		}
-		b.WriteByte('\n')
+		formatRecord(&b, r, faultName)
 	}
 	return b.String()
 }
 
-// Parse reads what Format wrote. Lines that begin with # and empty ones are skipped.
+func formatRecord(b *strings.Builder, r Record, faultName func(uint8) string) {
+	b.WriteString(r.Op.String())
+	if text, ok := r.directed(); ok {
+		b.WriteByte(' ')
+		b.WriteString(text)
+	} else {
+		if r.Arg != 0 {
+			fmt.Fprintf(b, " %d", r.Arg)
+		}
+		if r.Rand != 0 {
+			fmt.Fprintf(b, " rand=%d", r.Rand)
+		}
+	}
+	if r.Fault != 0 {
+		fmt.Fprintf(b, " fault=%s", faultName(r.Fault))
+	}
+	b.WriteByte('\n')
+}
+
+// Parse reads what Format wrote. Empty lines are skipped. Lines that begin with # say what
+// the schedule is about when they come before the first record.
 func Parse(r io.Reader, faultByName func(string) (uint8, bool)) (Schedule, error) {
 	var s Schedule
 	begun := false
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
-		words := strings.Fields(lines.Text())
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
+		line := strings.TrimSpace(lines.Text())
+		words := strings.Fields(line)
 		var err error
 		switch {
+		case len(words) == 0:
+		case line[0] == '#':
+			if len(s.Records) == 0 {
+				s.About = append(s.About, strings.TrimSpace(line[1:]))
+			}
 		case !begun:
 			if strings.Join(words, " ") != header {
 				return s, fmt.Errorf("line %d: not a schedule of version 1", n)
 			}
 			begun = true
-		case words[0] == "seed" && len(words) == 2:
-			s.Seed, err = strconv.ParseUint(words[1], 10, 64)
-		case words[0] == "config" && len(words) == 2:
-			err = s.parseConfig(words[1])
 		default:
-			if len(s.Records) == recordsMax {
-				return s, fmt.Errorf("line %d: more than %d records", n, recordsMax)
-			}
-			var rec Record
-			rec, err = parseRecord(words, faultByName)
-			s.Records = append(s.Records, rec)
+			err = s.parseLine(words, faultByName)
 		}
 		if err != nil {
 			return s, fmt.Errorf("line %d: %w", n, err)
@@ -75,6 +95,38 @@ func Parse(r io.Reader, faultByName func(string) (uint8, bool)) (Schedule, error
 		return s, errors.New("empty schedule")
 	}
 	return s, nil
+}
+
+func (s *Schedule) parseLine(words []string, faultByName func(string) (uint8, bool)) (err error) {
+	switch {
+	case words[0] == "seed" && len(words) == 2:
+		s.Seed, err = strconv.ParseUint(words[1], 10, 64)
+	case words[0] == "config" && len(words) == 2:
+		err = s.parseConfig(words[1])
+	case words[0] == "set" && len(words) == 3:
+		err = s.set(words[1], words[2])
+	case words[0] == "want" && len(words) > 2 && words[1] == "mark":
+		s.Want = append(s.Want, strings.Join(words[2:], " "))
+	default:
+		if len(s.Records) == RecordsMax {
+			return fmt.Errorf("more than %d records", RecordsMax)
+		}
+		var rec Record
+		rec, err = parseRecord(words, faultByName)
+		s.Records = append(s.Records, rec)
+	}
+	return err
+}
+
+func (s *Schedule) set(name, value string) error {
+	for i, w := range configWords {
+		if w == name {
+			n, err := strconv.ParseUint(value, 10, 8)
+			s.Config[i] = byte(n)
+			return err
+		}
+	}
+	return fmt.Errorf("unknown setting %q", name)
 }
 
 func (s *Schedule) parseConfig(text string) error {
@@ -102,7 +154,9 @@ func parseRecord(words []string, faultByName func(string) (uint8, bool)) (Record
 	if !found {
 		return r, fmt.Errorf("unknown operation %q", words[0])
 	}
-	for _, w := range words[1:] {
+	words = words[1:]
+	var directed []string
+	for _, w := range words {
 		name, value, named := strings.Cut(w, "=")
 		switch {
 		case named && name == "fault":
@@ -118,12 +172,22 @@ func parseRecord(words []string, faultByName func(string) (uint8, bool)) (Record
 			}
 			r.Rand = uint16(n)
 		default:
-			n, err := strconv.ParseUint(w, 10, 8)
-			if err != nil {
-				return r, err
-			}
-			r.Arg = uint8(n)
+			directed = append(directed, w)
 		}
 	}
-	return r, nil
+	switch {
+	case len(directed) == 0:
+		return r, nil
+	case len(directed) == 1 && r.Op != Wait:
+		if n, err := strconv.ParseUint(directed[0], 10, 8); err == nil {
+			r.Arg = uint8(n)
+			return r, nil
+		}
+	}
+	if r.Op < Change {
+		return r, fmt.Errorf("%v takes a number, not %q", r.Op, directed)
+	}
+	d, err := parseDirected(r.Op, directed)
+	d.Fault = r.Fault
+	return d, err
 }
