@@ -222,6 +222,17 @@ func (t *Txn) putCompaction(c *Compaction) error {
 // trimAcked forgets all but the latest acked compactions of a table. One so old is not
 // acked again: its slices are no longer live.
 func (t *Txn) trimAcked(table change.TableID) error {
+	rows := 0 // decoding them is dear, and there are rarely too many
+	err := kv.IteratePrefix(t.kv, tableKey(prefixCompaction, table), func(_, _ []byte) error {
+		rows++
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("count compactions of table %d: %w", table, err)
+	}
+	if rows <= ackedMax {
+		return nil
+	}
 	all, err := t.Compactions(table)
 	if err != nil {
 		return err
