@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal"
@@ -30,6 +31,7 @@ type BackupStore interface {
 type backups struct {
 	sync.Mutex
 	written uint64 // the number of the newest image written
+	bytes   atomic.Int64
 }
 
 // save writes an image, unless a newer one has been written.
@@ -43,6 +45,7 @@ func (b *backups) save(store BackupStore, number uint64, image []byte) error {
 		return fmt.Errorf("back up catalog: %w", err)
 	}
 	b.written = number
+	b.bytes.Store(int64(len(image)))
 	return nil
 }
 
@@ -65,7 +68,7 @@ func (c *Catalog) Backup(ctx context.Context) error {
 	c.mu.images++
 	number, snap := c.mu.images, c.store.Snapshot()
 	c.mu.Unlock()
-	image, err := encodeImage(snap, everything)
+	image, err := encodeImage(snap, everything, c.backups.bytes.Load())
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return fmt.Errorf("back up catalog: %w", err)
 	}
@@ -80,7 +83,7 @@ func (c *Catalog) backUpLocked(txn *Txn) error {
 	if c.deps.Backup == nil || !txn.defines {
 		return nil
 	}
-	image, err := encodeImage(txn.kv, everything)
+	image, err := encodeImage(txn.kv, everything, c.backups.bytes.Load())
 	if err != nil {
 		return fmt.Errorf("back up catalog: %w", err)
 	}
@@ -98,7 +101,7 @@ func (c *Catalog) PipelineImage(id change.PipelineID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encodeImage(s.kv, want)
+	return encodeImage(s.kv, want, 0)
 }
 
 // isDefinition says whether rows of a prefix are what only the catalog knows: the others

@@ -39,9 +39,9 @@ var (
 
 var errImageTooLarge = errors.New("catalog image is too large")
 
-// encodeImage renders the rows of r that are in the scope.
-func encodeImage(r kv.Reader, want scope) ([]byte, error) {
-	b := make([]byte, imageAtRows, 64<<10)
+// encodeImage renders the rows of r that are in the scope, which are about so many bytes.
+func encodeImage(r kv.Reader, want scope, about int64) ([]byte, error) {
+	b := make([]byte, imageAtRows, about+about/8+4<<10)
 	copy(b, imageMagic[:])
 	b[imageAtVersion] = imageVersion
 	err := scanImage(r, want, func(k, v []byte) error {

@@ -24,7 +24,7 @@ func goldenImage(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := encodeImage(store, everything)
+	image, err := encodeImage(store, everything, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func FuzzParseImage(f *testing.F) {
 		if err := errors.Join(err, batch.Commit(true)); err != nil {
 			t.Fatal(err)
 		}
-		again, err := encodeImage(store, everything)
+		again, err := encodeImage(store, everything, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
