@@ -57,7 +57,15 @@ type Takeover struct {
 	next    segment.Seq // of the takeover marker
 	tail    StoreTail
 
-	read reading
+	read    reading
+	suspect error
+	// unlisted is how many listings had a hole.
+	unlisted int
+
+	// Of the sweep: markers to look at, how many are not yet, and those to delete.
+	doubtful []segment.Seq
+	looked   int
+	leftover []segment.Seq
 }
 
 type takeoverPhase uint8
@@ -69,6 +77,8 @@ const (
 	listing
 	puttingMarker
 	rechecking
+	// suspecting: something is missing; a newer writer may have reclaimed it.
+	suspecting
 	restoring
 	readingLog
 	sweeping
@@ -91,6 +101,9 @@ func (t *Takeover) Step(ev Event) []Effect {
 	t.out = nil
 	if t.phase == ended {
 		return nil
+	}
+	if _, ok := ev.(CheckpointRead); t.phase == suspecting && !ok {
+		return nil // of what was being read
 	}
 	if err := t.step(ev); err != nil {
 		t.phase = ended
@@ -131,8 +144,12 @@ func (t *Takeover) step(ev Event) error {
 	case MarkerPut:
 		return t.markerPut(ev)
 	case MarkerRead:
-		if t.phase == puttingMarker {
+		switch t.phase {
+		case puttingMarker:
 			return t.markerFound(ev)
+		case sweeping:
+			t.sweepFound(ev)
+			return nil
 		}
 		return t.markerRead(ev)
 	case BodyFetched:
@@ -234,8 +251,11 @@ func (t *Takeover) checkpointRead(ev CheckpointRead) error {
 		}
 		next = c
 	}
-	if t.phase == rechecking {
+	switch t.phase {
+	case rechecking:
 		return t.recheck(next)
+	case suspecting:
+		return t.confirm()
 	}
 	if next.Epoch == t.fence.Epoch {
 		t.checkpoint, t.version = next, ev.Version
@@ -298,11 +318,34 @@ func (t *Takeover) pageListed(ev PageListed) error {
 	}
 	for seq := t.checkpoint.Low; seq < t.next; seq++ {
 		if !t.markers[seq] {
-			return &segment.CorruptError{Seq: seq, Cause: errors.New("marker is missing")}
+			// Pages are of different moments: the old writer may have put it, and the
+			// next one, while they were read.
+			t.unlisted++
+			t.missing(seq, "marker")
+			return nil
 		}
 	}
 	t.putMarker()
 	return nil
+}
+
+// confirm: something is missing, the log is ours, and nobody else may reclaim.
+func (t *Takeover) confirm() error {
+	if t.unlisted > 0 && t.unlisted < listingsMax {
+		t.list()
+		return nil
+	}
+	return t.suspect
+}
+
+// listingsMax is how often a hole must be seen in a listing before it is believed.
+const listingsMax = 3
+
+// missing: the log has a hole, unless it is another's by now.
+func (t *Takeover) missing(seq segment.Seq, what string) {
+	t.suspect = &segment.CorruptError{Seq: seq, Cause: errors.New(what + " is missing")}
+	t.phase = suspecting
+	t.out = []Effect{ReadCheckpoint{}}
 }
 
 func (t *Takeover) putMarker() {

@@ -2,8 +2,8 @@ package protocol
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -30,6 +30,7 @@ type fetched struct {
 func (t *Takeover) readLog() {
 	t.phase = readingLog
 	low := t.checkpoint.Low
+	t.unlisted = 0
 	t.read = reading{asked: low, seq: low, got: map[segment.Seq]*fetched{}}
 	t.tail = StoreTail{
 		Tail:     Tail{Group: t.checkpoint.Group, Previous: t.checkpoint.Previous},
@@ -70,7 +71,8 @@ func (t *Takeover) markerRead(ev MarkerRead) error {
 	case t.phase != readingLog || f == nil:
 		return fmt.Errorf("takeover: unexpected marker of segment %s", ev.Seq.ID())
 	case ev.Data == nil:
-		return &segment.CorruptError{Seq: ev.Seq, Cause: errors.New("marker is missing")}
+		t.missing(ev.Seq, "marker")
+		return nil
 	}
 	m, err := segment.ParseMarker(ev.Data, ev.Seq)
 	if err == nil && m.Flags&^segment.Takeover != 0 {
@@ -96,7 +98,8 @@ func (t *Takeover) bodyFetched(ev BodyFetched) error {
 	case t.phase != readingLog || f == nil:
 		return fmt.Errorf("takeover: unexpected body of segment %s", ev.Seq.ID())
 	case ev.Data == nil:
-		return &segment.CorruptError{Seq: ev.Seq, Cause: errors.New("body is missing")}
+		t.missing(ev.Seq, "body")
+		return nil
 	}
 	f.body, f.whole = ev.Data, true
 	return t.lookInOrder()
@@ -128,11 +131,12 @@ func (t *Takeover) lookInOrder() error {
 // look verifies a segment and returns the groups that the catalog has not.
 func (t *Takeover) look(f *fetched) ([]Placed, error) {
 	m := f.marker
-	if m.Epoch < t.read.epoch || m.Epoch > t.fence.Epoch {
+	// A takeover marker may come late, and its writer then learns that it is fenced.
+	if m.Epoch < t.read.epoch && m.Flags&segment.Takeover == 0 {
 		return nil, &segment.CorruptError{Seq: m.Seq, Cause: fmt.Errorf(
 			"epoch %d after %d: %w", m.Epoch, t.read.epoch, segment.ErrIdentity)}
 	}
-	t.read.epoch = m.Epoch
+	t.read.epoch = max(t.read.epoch, m.Epoch)
 	live := LiveSegment{Seq: m.Seq, Epoch: m.Epoch, Group: t.tail.Group, Previous: t.tail.Previous}
 	if m.Flags&segment.Takeover != 0 {
 		live.Takeover = true
@@ -212,9 +216,13 @@ func (t *Takeover) published(ev Published) error {
 	return t.lookInOrder()
 }
 
+// sweepMax bounds how many leftover markers one takeover deletes.
+const sweepMax = 256
+
 // sweep deletes what nobody can need any more: below the low seq, what a reclaim left;
-// anywhere, bodies that lost their seq to another writer. A marker below the low seq
-// without a body is a takeover marker, since bodies go last (R2).
+// anywhere, bodies that lost their seq to another writer. A marker below the low seq is
+// looked at before it goes: a takeover marker, which stays for ever, may stand beside
+// the body that it kept from being committed.
 func (t *Takeover) sweep() {
 	t.phase = sweeping
 	epochs := map[segment.Seq]segment.Epoch{}
@@ -223,42 +231,67 @@ func (t *Takeover) sweep() {
 			epochs[s.Seq] = s.Epoch
 		}
 	}
-	var markers []segment.Seq
 	var bodies []BodyKey
 	for _, b := range t.bodies {
 		switch {
 		case b.Seq < t.checkpoint.Low:
 			bodies = append(bodies, b)
-			if t.markers[b.Seq] {
-				markers = append(markers, b.Seq)
-				t.markers[b.Seq] = false
+			if t.markers[b.Seq] && len(t.doubtful) < sweepMax {
+				t.doubtful = append(t.doubtful, b.Seq)
+				t.markers[b.Seq] = false // looked at once
 			}
 		case b.Seq <= t.next && b.Epoch < t.fence.Epoch && epochs[b.Seq] != b.Epoch:
 			bodies = append(bodies, b)
 		}
 	}
-	t.again = nil
-	if len(bodies) == 0 {
-		t.swept(nil)
-		return
+	// What was left out for being too much waits for the next takeover, bodies too.
+	t.bodies = slices.DeleteFunc(bodies, func(b BodyKey) bool { return t.markers[b.Seq] && b.Seq < t.checkpoint.Low })
+	for _, seq := range t.doubtful {
+		t.emit(ReadMarker{Seq: seq})
 	}
-	if len(markers) > 0 {
-		t.again = DeleteBodies{Bodies: bodies}
-		t.emit(DeleteMarkers{Seqs: markers})
-		return
+	t.looked = len(t.doubtful)
+	t.sweepOn()
+}
+
+// sweepFound says what a marker below the low seq is.
+func (t *Takeover) sweepFound(ev MarkerRead) {
+	m, err := segment.ParseMarker(ev.Data, ev.Seq)
+	switch {
+	case ev.Err != nil || err != nil && ev.Data != nil:
+		t.bodies = slices.DeleteFunc(t.bodies, func(b BodyKey) bool { return b.Seq == ev.Seq })
+	case ev.Data != nil && m.Flags&segment.Takeover == 0:
+		t.leftover = append(t.leftover, ev.Seq)
 	}
-	t.emit(DeleteBodies{Bodies: bodies})
+	t.looked--
+	t.sweepOn()
+}
+
+// sweepOn deletes when all markers are looked at: markers, then bodies (R2).
+func (t *Takeover) sweepOn() {
+	switch {
+	case t.looked > 0:
+	case len(t.leftover) > 0:
+		t.emit(DeleteMarkers{Seqs: t.leftover})
+		t.leftover = nil
+	case len(t.bodies) > 0:
+		t.emit(DeleteBodies{Bodies: t.bodies})
+		t.bodies = nil
+	default:
+		t.finish()
+	}
 }
 
 // swept goes on after a deletion. What failed is left for the next takeover; no body
 // goes before its marker.
 func (t *Takeover) swept(err error) {
-	bodies, ok := t.again.(DeleteBodies)
-	t.again = nil
-	if ok && err == nil {
-		t.emit(bodies)
+	if err != nil {
+		t.finish()
 		return
 	}
+	t.sweepOn()
+}
+
+func (t *Takeover) finish() {
 	t.phase = ended
 	t.emit(Recovered{Tail: t.tail.Tail})
 }
