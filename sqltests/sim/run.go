@@ -52,6 +52,7 @@ func Run(c Config) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("make world: %w", err)
 	}
+	w.borrowCoroutines()
 	w.out, w.verbose = c.Trace, c.Verbose
 	if !c.Unchecked {
 		w.suite = check.NewSuite()
@@ -84,6 +85,7 @@ const (
 func (w *World) drain() {
 	w.say("- drain")
 	w.rng, w.armed = random{w.cfg.Seed ^ 0xd4a1}, armed{}
+	w.freeAll()
 	for _, h := range w.hosts {
 		h.paused, h.skew = false, 0
 		h.disk.SetSpace(-1)
@@ -235,4 +237,5 @@ func (w *World) end() {
 	}
 	w.view.Events = nil
 	w.reap()
+	w.returnCoroutines()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/skipprd/skipprd/wal/env"
@@ -16,16 +17,18 @@ var errDead = errors.New("process is dead")
 
 // task is an activity: a coroutine that the world resumes when it is ready.
 type task struct {
-	id    int
-	name  string
-	p     *process // nil: of the world
-	next  func() (struct{}, bool)
-	yield func(struct{}) bool
+	*coroutine
+	id   int
+	name string
+	p    *process // nil: of the world
 	// ready says whether a parked task can go on; nil: it can. deadline is when it can in
 	// any case, zero: never.
 	ready    func() bool
 	deadline time.Time
 	ended    bool
+	// stopped: a script has it stay where it is. fault happens to it there when it goes on.
+	stopped bool
+	fault   Fault
 	// unwinds counts how often a dead task has asked for something since.
 	unwinds int
 }
@@ -40,17 +43,72 @@ type cutOff struct{}
 func (w *World) spawn(p *process, name string, fn func()) *task {
 	w.taskCount++
 	t := &task{id: w.taskCount, name: name, p: p}
-	t.next, _ = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
+	if n := len(w.idle); n > 0 {
+		t.coroutine, w.idle = w.idle[n-1], w.idle[:n-1]
+	} else {
+		t.coroutine = newCoroutine()
+	}
+	t.coroutine.job = func() {
 		defer func() {
+			t.ended = true
 			if r := recover(); r != nil && r != any(cutOff{}) {
 				w.fail("PANIC", fmt.Sprintf("%s: %v\n%s", name, r, debug.Stack()))
 			}
 		}()
 		fn()
-	})
+	}
 	w.tasks = append(w.tasks, t)
 	return t
+}
+
+// coroutine runs one job after the other: making one, and growing its stack, takes longer
+// than most jobs.
+type coroutine struct {
+	job   func()
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+}
+
+func newCoroutine() *coroutine {
+	c := &coroutine{}
+	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = yield
+		for more := true; more; more = yield(struct{}{}) {
+			c.job()
+		}
+	})
+	return c
+}
+
+// coroutines are idle ones, between runs.
+var coroutines struct {
+	sync.Mutex
+	idle [][]*coroutine
+}
+
+// coroutinesMost bounds what a run leaves to the next.
+const coroutinesMost = 64
+
+// borrowCoroutines takes what an earlier run has left.
+func (w *World) borrowCoroutines() {
+	coroutines.Lock()
+	defer coroutines.Unlock()
+	if n := len(coroutines.idle); n > 0 {
+		w.idle, coroutines.idle = coroutines.idle[n-1], coroutines.idle[:n-1]
+	}
+}
+
+// returnCoroutines leaves them to the next run.
+func (w *World) returnCoroutines() {
+	for len(w.idle) > coroutinesMost {
+		w.idle[len(w.idle)-1].stop()
+		w.idle = w.idle[:len(w.idle)-1]
+	}
+	coroutines.Lock()
+	defer coroutines.Unlock()
+	coroutines.idle = append(coroutines.idle, w.idle)
+	w.idle = nil
 }
 
 func (t *task) dead() bool { return t.p != nil && t.p.dead }
@@ -58,7 +116,7 @@ func (t *task) dead() bool { return t.p != nil && t.p.dead }
 // isReady says whether t can go on now.
 func (w *World) isReady(t *task) bool {
 	switch {
-	case t.ended, t.p != nil && t.p.host.paused && !t.p.dead:
+	case t.ended, t.p != nil && t.p.host.paused && !t.p.dead, t.stopped && !t.dead():
 		return false
 	case t.ready == nil, t.dead():
 		return true
@@ -71,11 +129,11 @@ func (w *World) isReady(t *task) bool {
 // resume lets t run to its next yield.
 func (w *World) resume(t *task) {
 	w.current = t
-	_, more := t.next()
+	t.next()
 	w.current = nil
-	if !more {
-		t.ended = true
+	if t.ended {
 		w.ended++
+		w.idle = append(w.idle, t.coroutine)
 	}
 }
 

@@ -21,7 +21,11 @@ type World struct {
 	tasks   []*task
 	timers  []*timer
 	current *task
+	trap    *trap // of the script
+	// open are the changes of the script's open transaction.
+	open []script.Record
 	graves  []*process
+	idle    []*coroutine
 
 	taskCount, ended, queries int
 	// points is how many exchanges there were, steps how often checkers looked.
