@@ -37,6 +37,10 @@ var problems = []struct {
 		"ALTER PIPELINE … ENABLE; starts a pipeline.",
 	},
 	{
+		catalog.ErrRebuilding, ddl.WrongState, "pipeline could not be rebuilt after the loss of the catalog",
+		"skippr.events says why. Bring its log back and start the server again, or DROP PIPELINE and create it anew.",
+	},
+	{
 		catalog.ErrSecretUnavailable, ddl.NotPrepared, "secret cannot be read",
 		"It is looked up where the server runs. ALTER SECRET … AS '…'; changes it.",
 	},
