@@ -73,7 +73,7 @@ func (d disk) names(name string, do func() error) error {
 	if err := d.p.exchange(atNames, name, do); err != nil {
 		return err
 	}
-	_, err := d.p.at(atDone, name)
+	_, err := d.p.at(atDone, "named")
 	return err
 }
 
@@ -147,7 +147,7 @@ func (f *file) Sync() error {
 			return err
 		}
 		f.p.world.dirty = true
-		_, err := f.p.at(atDone, f.name)
+		_, err := f.p.at(atDone, "synced")
 		return err
 	case FailSync:
 		f.p.host.disk.LoseSync()

@@ -20,7 +20,9 @@ func (w *World) step(r script.Record) {
 	w.note(uint64(op)<<16 | uint64(r.Arg))
 	w.say("- %v %d fault %v", op, r.Arg, w.armed.fault)
 	w.mark("op " + op.String())
-	operation(op)(w, r.Arg)
+	if !w.directed(r) {
+		operation(op)(w, r.Arg)
+	}
 	w.armed = armed{}
 	w.reap()
 	w.look()

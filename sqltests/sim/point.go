@@ -110,8 +110,13 @@ func (p *process) at(k point, name string) (Fault, error) {
 			w.say("%s %s %s", w.current.name, pointNames[k], name)
 		}
 	}
+	w.arrive(k, name)
+	t := w.current
 	if err := w.park(nil, time.Time{}); err != nil || p.dead {
 		return NoFault, errDead
+	}
+	if t != nil && t.fault != NoFault {
+		return p.directedFault(t, k, name)
 	}
 	a := &w.armed
 	if a.fault == NoFault || faultPlaces[a.fault]&(1<<k) == 0 {
@@ -123,15 +128,24 @@ func (p *process) at(k point, name string) (Fault, error) {
 	}
 	f := a.fault
 	a.fault = NoFault
-	w.mark("fault " + f.String())
-	w.mark("fault " + f.String() + " at " + pointNames[k])
-	w.say("! %s at %s %s", f, pointNames[k], name)
+	return p.strike(f, k, name)
+}
+
+// directedFault is what a script has happen to a task where it was stopped.
+func (p *process) directedFault(t *task, k point, name string) (Fault, error) {
+	f := t.fault
+	if t.fault = NoFault; faultPlaces[f]&(1<<k) == 0 {
+		return NoFault, nil
+	}
 	return p.strike(f, k, name)
 }
 
 // strike lets the faults happen that are not the caller's to execute.
 func (p *process) strike(f Fault, k point, name string) (Fault, error) {
 	w := p.world
+	w.mark("fault " + f.String())
+	w.mark("fault " + f.String() + " at " + pointNames[k])
+	w.say("! %s at %s %s", f, pointNames[k], name)
 	switch f {
 	case Kill, PowerCut:
 		if k == atFailpoint {

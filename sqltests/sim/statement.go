@@ -52,11 +52,14 @@ func (w *World) statement(arg uint8) {
 	case 12, 13, 14:
 		text, do = "resume", p.resumePipeline
 	default:
-		text, do = "sync", func(ctx context.Context) error {
-			_, err := s.Sync(ctx, pipelineName, 5*time.Second, func(ingest.PipelineStatus) {})
-			return err
-		}
+		text, do = "sync", p.sync
 	}
+	w.execute(p, text, do)
+	w.goOn(going{points: w.rng.n(40)})
+}
+
+// execute begins a statement.
+func (w *World) execute(p *process, text string, do func(context.Context) error) {
 	w.mark("statement " + firstWords(text))
 	w.spawn(p, "statement "+text, func() {
 		err := do(p.ctx)
@@ -68,7 +71,6 @@ func (w *World) statement(arg uint8) {
 		}
 		w.emit(check.Statement{Host: p.host.name, Text: text, Err: err})
 	})
-	w.goOn(going{points: w.rng.n(40)})
 }
 
 // firstWords leaves a table's name off.
@@ -79,6 +81,11 @@ func firstWords(text string) string {
 		}
 	}
 	return text
+}
+
+func (p *process) sync(ctx context.Context) error {
+	_, err := p.supervisor.Sync(ctx, pipelineName, 5*time.Second, func(ingest.PipelineStatus) {})
+	return err
 }
 
 func (p *process) pausePipeline(ctx context.Context) error {
@@ -117,34 +124,56 @@ func (w *World) hold(arg uint8) {
 	if p == nil {
 		return
 	}
-	snap := p.catalog.Snapshot()
-	at, err := snap.Offset(pipelineID)
-	snap.Close()
-	if err != nil {
-		return
-	}
 	switch n := len(p.holds); {
 	case n == 0 || n < 3 && arg&3 == 0:
-		w.serial++
-		h := &holding{p: p, name: fmt.Sprintf("hold%d", w.serial), at: max(1, at.Seq)}
-		h.LogHold = p.compactor.HoldLog(pipelineID, h.at)
-		p.holds = append(p.holds, h)
-		w.mark("hold taken")
-		h.tell(false)
+		w.takeHold(p)
 	case arg&3 == 1:
-		h := p.holds[w.rng.n(n)]
-		h.at = max(h.at, at.Seq)
-		h.Move(h.at)
-		w.mark("hold moved")
-		h.tell(false)
+		w.moveHold(p, w.rng.n(n))
 	default:
-		i := w.rng.n(n)
-		h := p.holds[i]
-		p.holds = append(p.holds[:i], p.holds[i+1:]...)
-		h.Release()
-		w.mark("hold released")
-		h.tell(true)
+		w.releaseHold(p, w.rng.n(n))
 	}
+}
+
+// published is the segment that a process's catalog knows of last.
+func (p *process) published() segment.Seq {
+	snap := p.catalog.Snapshot()
+	defer snap.Close()
+	at, err := snap.Offset(pipelineID)
+	if err != nil {
+		return 1 // before the first
+	}
+	return max(1, at.Seq)
+}
+
+func (w *World) takeHold(p *process) {
+	w.serial++
+	h := &holding{p: p, name: fmt.Sprintf("hold%d", w.serial), at: p.published()}
+	h.LogHold = p.compactor.HoldLog(pipelineID, h.at)
+	p.holds = append(p.holds, h)
+	w.mark("hold taken")
+	h.tell(false)
+}
+
+func (w *World) moveHold(p *process, i int) {
+	if i >= len(p.holds) {
+		return
+	}
+	h := p.holds[i]
+	h.at = max(h.at, p.published())
+	h.Move(h.at)
+	w.mark("hold moved")
+	h.tell(false)
+}
+
+func (w *World) releaseHold(p *process, i int) {
+	if i >= len(p.holds) {
+		return
+	}
+	h := p.holds[i]
+	p.holds = append(p.holds[:i], p.holds[i+1:]...)
+	h.Release()
+	w.mark("hold released")
+	h.tell(true)
 }
 
 // holding is a hold on the log that the world has.

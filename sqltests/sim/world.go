@@ -7,6 +7,7 @@ import (
 
 	"github.com/skipprd/skipprd/lake/memlake"
 	"github.com/skipprd/skipprd/sqltests/sim/check"
+	"github.com/skipprd/skipprd/sqltests/sim/script"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 )
 
@@ -23,9 +24,9 @@ type World struct {
 	current *task
 	trap    *trap // of the script
 	// open are the changes of the script's open transaction.
-	open []script.Record
-	graves  []*process
-	idle    []*coroutine
+	open   []script.Record
+	graves []*process
+	idle   []*coroutine
 
 	taskCount, ended, queries int
 	// points is how many exchanges there were, steps how often checkers looked.

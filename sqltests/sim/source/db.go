@@ -19,6 +19,8 @@ type DB struct {
 	items []item
 	slot  slot
 	state map[uint32]*contents
+	// steps turn a row of the version before into one of a version; nil: they are the same.
+	steps map[*Version]func(Row) Row
 	now   func() time.Time
 	last  uint32 // OID
 	att   map[uint32]int16
@@ -53,7 +55,10 @@ const firstOID = 16384
 
 // NewDB makes an empty system.
 func NewDB(now func() time.Time) *DB {
-	return &DB{state: map[uint32]*contents{}, now: now, last: firstOID, att: map[uint32]int16{}, LSN: 100}
+	return &DB{
+		state: map[uint32]*contents{}, steps: map[*Version]func(Row) Row{}, now: now, last: firstOID,
+		att: map[uint32]int16{}, LSN: 100,
+	}
 }
 
 // CreateTable adds a table.
@@ -114,6 +119,7 @@ func (d *DB) alter(t *Table, change func(*Version), rows func(Row) Row) {
 	v := &Version{Number: old.Number + 1, Columns: slices.Clone(old.Columns), Key: slices.Clone(old.Key)}
 	change(v)
 	t.Versions = append(t.Versions, v)
+	d.steps[v] = rows
 	if rows == nil {
 		return
 	}
@@ -121,6 +127,16 @@ func (d *DB) alter(t *Table, change func(*Version), rows func(Row) Row) {
 	for i := range c.rows {
 		c.rows[i] = rows(c.rows[i])
 	}
+}
+
+// Upgrade is a row of a version in the shape that its table has now.
+func (d *DB) Upgrade(t *Table, from *Version, r Row) Row {
+	for _, v := range t.Versions[from.Number:] {
+		if step := d.steps[v]; step != nil {
+			r = step(r)
+		}
+	}
+	return r
 }
 
 // Rows are a table's rows now. They must not be changed.
@@ -208,7 +224,7 @@ func (d *DB) apply(c *Change) {
 		if keyed {
 			s.index[keyOf(c.Version, c.New)] = len(s.rows)
 		}
-		s.rows = append(s.rows, c.New)
+		s.rows = append(s.rows, d.Upgrade(c.Table, c.Version, c.New))
 	}
 }
 
