@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,4 +161,38 @@ func (w *hugeWatch) end() (before, after int64, broken string) {
 	w.cancel()
 	<-w.done
 	return w.before.Load(), w.after.Load(), w.broken
+}
+
+// TestTransactionLargerThanQuota: a transaction that the log's quota has no room for
+// stops the pipeline with a reason, and what it has of it goes; with more room the
+// transaction comes whole.
+func TestTransactionLargerThanQuota(t *testing.T) {
+	source := pgtest.Start(t).CreateDatabase(t)
+	harness.Exec(t, source, "CREATE TABLE wide (id int PRIMARY KEY, v text)", "INSERT INTO wide VALUES (0, 'before')")
+	dir := dataDir(t)
+	flags := []string{"--commit-interval", "100ms", "--wal-segment-bytes", "1MiB", "--buffer-threshold-bytes", "256KiB"}
+	s := harness.New(t, dir, append(flags, "--wal-quota-bytes", "8MiB")...)
+	s.Start()
+	harness.Exec(t, s.DSN, "CREATE PIPELINE q FROM POSTGRES "+quoted(source)+" FOR ALL TABLES")
+	drain(t, s.DSN, "q")
+	harness.Exec(t, source, "INSERT INTO wide SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i")
+	var reason, pending string
+	stopped := harness.Until(time.Minute, func() bool {
+		reason, _ = harness.Text(s.DSN, "SELECT reason FROM pg_stat_pipeline WHERE state = 'error'")
+		pending, _ = harness.Text(s.DSN, "SELECT pending_rows FROM pg_stat_pipeline")
+		return reason != "" && pending == "0"
+	})
+	if !stopped || !strings.Contains(reason, "log is full") {
+		t.Fatalf("reason %q, %s rows are pending", reason, pending)
+	}
+	if n, err := harness.Text(s.DSN, "SELECT count(*) FROM q.wide"); n != "1" {
+		t.Errorf("%s rows, %v", n, err)
+	}
+	s.Stop()
+	s = harness.New(t, dir, flags...)
+	s.Start()
+	drain(t, s.DSN, "q")
+	harness.CompareTables(t, source, s.DSN, "q", map[string]string{"wide": "id"})
+	harness.Exec(t, s.DSN, "DROP PIPELINE q")
+	s.Stop()
 }
