@@ -18,7 +18,7 @@ func (o op) apply(root *node) *node {
 	case o.value != nil:
 		return set(root, o.key, o.value)
 	default:
-		return remove(root, o.key, successor(o.key))
+		return removeKey(root, o.key)
 	}
 }
 

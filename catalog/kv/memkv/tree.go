@@ -1,9 +1,6 @@
 package memkv
 
-import (
-	"bytes"
-	"hash/fnv"
-)
+import "bytes"
 
 // node is a node of an immutable treap: writes copy the path, so a root is a
 // snapshot. The priority is a function of the key, hence so is the shape.
@@ -14,10 +11,12 @@ type node struct {
 }
 
 func priority(key []byte) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write(key) // never fails
-	// fnv's high bits mix poorly for short keys.
-	x := h.Sum64()
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
+	x := uint64(offset)
+	for _, c := range key {
+		x = (x ^ uint64(c)) * prime
+	}
+	// Its high bits mix poorly for short keys.
 	x ^= x >> 32
 	x *= 0xd6e8feb86659fd93
 	return x ^ x>>32
@@ -69,13 +68,51 @@ func join(a, b *node) *node {
 	}
 }
 
-// successor is the least key greater than key.
-func successor(key []byte) []byte { return append(bytes.Clone(key), 0) }
-
+// set copies the path to the key, and no more.
 func set(n *node, key, value []byte) *node {
-	below, rest := split(n, key)
-	_, above := split(rest, successor(key))
-	return join(join(below, &node{key: key, value: value, priority: priority(key)}), above)
+	return setAt(n, &node{key: key, value: value, priority: priority(key)})
+}
+
+func setAt(n, to *node) *node {
+	if n == nil {
+		return to
+	}
+	if to.priority > n.priority { // then the key is not below n
+		to.left, to.right = split(n, to.key)
+		return to
+	}
+	c := *n
+	switch order := bytes.Compare(to.key, n.key); {
+	case order < 0:
+		c.left = setAt(n.left, to)
+	case order > 0:
+		c.right = setAt(n.right, to)
+	default:
+		c.value = to.value
+	}
+	return &c
+}
+
+// removeKey takes one key out; without it, it returns n.
+func removeKey(n *node, key []byte) *node {
+	if n == nil {
+		return nil
+	}
+	order := bytes.Compare(key, n.key)
+	if order == 0 {
+		return join(n.left, n.right)
+	}
+	c := *n
+	if order < 0 {
+		if c.left = removeKey(n.left, key); c.left == n.left {
+			return n
+		}
+		return &c
+	}
+	if c.right = removeKey(n.right, key); c.right == n.right {
+		return n
+	}
+	return &c
 }
 
 func remove(n *node, lower, upper []byte) *node {
