@@ -26,6 +26,9 @@ type storeSim struct {
 
 	lakeEpoch segment.Epoch
 	lake      map[uint64]bool // groups in the lake
+	// excluded are those that the lake still names as its own, by seq: it forgets them
+	// when their segment is reclaimed (P4).
+	excluded map[uint64]segment.Seq
 	ids       uint64
 	acked     map[uint64]bool
 }
@@ -86,7 +89,7 @@ type task struct {
 func newStoreSim(seed uint64, hosts int) *storeSim {
 	s := &storeSim{
 		rng:  rand.New(rand.NewPCG(seed, 11)),
-		lake: map[uint64]bool{}, acked: map[uint64]bool{},
+		lake: map[uint64]bool{}, excluded: map[uint64]segment.Seq{}, acked: map[uint64]bool{},
 		store: &storeModel{objects: map[string][]byte{}, version: map[string]int{}},
 	}
 	for i := range hosts {
@@ -167,6 +170,7 @@ func (h *storeHost) feedReclaim(ev protocol.Event) error {
 		h.ck, h.ckVersion = h.reclaim.Checkpoint()
 		if _, ok := e.(protocol.Finished); ok {
 			h.writer.Forget(h.reclaim.Low())
+			h.forget(h.reclaim.Low())
 			h.sim.logf(h, "reclaimed below %d", h.reclaim.Low())
 		}
 		h.reclaim = nil
@@ -188,8 +192,7 @@ func (h *storeHost) act(t *testing.T) error {
 	case n == 3 && h.writer.NeedsRetry():
 		return h.feedWriter(protocol.Retry{})
 	case n == 4:
-		h.compact()
-		return nil
+		return h.compact()
 	case n == 5 && h.reclaim == nil:
 		return h.startReclaim()
 	}
@@ -222,16 +225,36 @@ func (h *storeHost) append(t *testing.T) error {
 }
 
 // compact moves what this host has published into the lake, in one commit that the lake
-// refuses to older epochs. What is there already stays.
-func (h *storeHost) compact() {
+// refuses to older epochs, and that leaves out what the lake names as its own.
+func (h *storeHost) compact() error {
+	if h.epoch < h.sim.lakeEpoch {
+		return nil
+	}
+	for _, p := range h.published {
+		id := idOf(p)
+		h.inLake[p.Seq] = true
+		if _, ok := h.sim.excluded[id]; ok {
+			continue
+		}
+		if h.sim.lake[id] {
+			return fmt.Errorf("M1: group %d is in the lake twice", id)
+		}
+		h.sim.lake[id], h.sim.excluded[id] = true, p.Seq
+	}
+	h.published = nil
+	return nil
+}
+
+// forget is a lake commit that names reclaimed groups no more.
+func (h *storeHost) forget(low segment.Seq) {
 	if h.epoch < h.sim.lakeEpoch {
 		return
 	}
-	for _, p := range h.published {
-		h.sim.lake[idOf(p)] = true
-		h.inLake[p.Seq] = true
+	for id, seq := range h.sim.excluded {
+		if seq < low {
+			delete(h.sim.excluded, id)
+		}
 	}
-	h.published = nil
 }
 
 func (h *storeHost) startReclaim() error {
@@ -345,8 +368,9 @@ func (h *storeHost) complete(e protocol.Effect) protocol.Event {
 		return protocol.CheckpointWritten{Version: v, Outcome: out, Err: errInjected}
 	case protocol.Publish:
 		for _, p := range e.Groups {
-			h.inLake[p.Seq] = h.inLake[p.Seq] || s.lake[idOf(p)]
-			if !s.lake[idOf(p)] {
+			if _, ok := s.excluded[idOf(p)]; ok {
+				h.inLake[p.Seq] = true
+			} else {
 				h.published = append(h.published, p)
 			}
 		}
