@@ -79,6 +79,9 @@ func (e *Encoder) Encode(g *change.Group) (*Encoded, error) {
 	}
 	out.Position, out.CommittedAt = g.Position, g.CommittedAt
 	out.State = append([]byte(nil), g.State...)
+	if n := largeBytes(g); n > 0 {
+		out.buffer = slices.Grow(out.buffer, n)
+	}
 	for i, b := range g.Batches {
 		if err := e.encodeBatch(out, b); err != nil {
 			e.Release(out)
@@ -86,6 +89,22 @@ func (e *Encoder) Encode(g *change.Group) (*Encoded, error) {
 		}
 	}
 	return out, nil
+}
+
+// largeBytes is about how much the rows of a large group take, so that its buffer is
+// not copied as it grows; 0 for others.
+func largeBytes(g *change.Group) int {
+	const largeRows = 16 << 10
+	var n uint64
+	for _, b := range g.Batches {
+		if b.Rows() < largeRows {
+			continue
+		}
+		for _, c := range b.Record.Columns() {
+			n += c.Data().SizeInBytes()
+		}
+	}
+	return int(min(n, BodyBytesMax/2))
 }
 
 // Release takes x back for reuse. The caller must not use it any more.
