@@ -224,6 +224,7 @@ func (f *fileBackup) Write(image []byte) error {
 		err = file.Sync()
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
+		_ = f.fs.Remove(fresh) // a full disk needs the space; else the next write does it
 		return fmt.Errorf("write %s: %w", fresh, err)
 	}
 	if err := f.fs.Rename(fresh, f.name); err != nil {

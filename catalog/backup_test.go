@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog/kv/memkv"
@@ -127,5 +128,25 @@ func TestFileBackupCrash(t *testing.T) {
 	}
 	if got, err := FileBackup(wal.DiskFS(), t.TempDir()).Read(); got != nil || err != nil {
 		t.Errorf("read of nothing: %v, %v", got, err)
+	}
+}
+
+// A disk without space for an image keeps the one before, and no part of the new one.
+func TestFileBackupFull(t *testing.T) {
+	disk := crashfs.New()
+	b := FileBackup(disk, "/data")
+	if err := b.Write([]byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	disk.SetSpace(100)
+	if err := b.Write(make([]byte, 64<<10)); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write without space: %v", err)
+	}
+	files, err := disk.List("/data")
+	if err != nil || len(files) != 1 {
+		t.Errorf("files are %v, %v", files, err)
+	}
+	if got, err := b.Read(); string(got) != "old" || err != nil {
+		t.Errorf("read %q, %v", got, err)
 	}
 }
