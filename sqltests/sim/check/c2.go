@@ -1,11 +1,6 @@
 package check
 
-import (
-	"fmt"
-
-	"github.com/skipprd/skipprd/catalog"
-	"github.com/skipprd/skipprd/wal/change"
-)
+import "fmt"
 
 // c2 checks "C2 `acked` is terminal": a compaction that a catalog showed as acked is not
 // planned again in it, and makes no second snapshot.
@@ -34,7 +29,7 @@ func (c *c2) Check(v *View) error {
 	}
 	for _, h := range v.Hosts {
 		hf := c.f.hosts[h.Name]
-		if !hf.looked || h.Catalog == nil {
+		if !hf.looked {
 			continue
 		}
 		if err := c.look(h, hf); err != nil {
@@ -55,33 +50,37 @@ func (c *c2) made(x LakeCommitted) bool {
 }
 
 func (c *c2) look(h *Host, hf *hostFacts) error {
-	var changed []change.TableID
-	for id, t := range hf.now.tables {
-		if hf.before == nil || hf.before.tables[id] == nil || hf.before.tables[id].lake.Snapshot != t.lake.Snapshot {
-			changed = append(changed, id)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
 	acked := c.acked[h.Name]
 	if acked == nil {
 		acked = map[string]bool{}
 		c.acked[h.Name] = acked
 	}
-	snap := h.Catalog.Snapshot()
-	defer snap.Close()
-	for _, id := range changed {
-		all, err := snap.Compactions(id)
-		if err != nil {
-			return err
-		}
-		for _, k := range all {
-			if k.State != catalog.CompactionAcked && acked[k.ID] {
+	for _, id := range hf.now.sortedTables() {
+		t := hf.now.tables[id]
+		for _, k := range t.planned {
+			if acked[k.ID] {
 				return fmt.Errorf("compaction %s of table %d was acked and is %s", k.ID, id, k.State)
 			}
-			acked[k.ID] = acked[k.ID] || k.State == catalog.CompactionAcked
+		}
+		if hf.before != nil && hf.before.tables[id] != nil && hf.before.tables[id].lake.Snapshot == t.lake.Snapshot {
+			continue
+		}
+		for _, k := range c.shown(t) {
+			acked[k.CompactionID] = true
 		}
 	}
 	return nil
+}
+
+// shown are the commits up to the snapshot that a catalog shows: those are acked.
+func (c *c2) shown(t *tableFacts) []lakeCommit {
+	l := c.f.lakes[t.table.ID]
+	if l == nil || t.lake.Snapshot == 0 {
+		return nil
+	}
+	at, ok := l.at[t.lake.Snapshot]
+	if !ok {
+		return nil
+	}
+	return l.commits[:at+1]
 }

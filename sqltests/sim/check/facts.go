@@ -36,6 +36,8 @@ type facts struct {
 	// verdicts are of this step's executed pins.
 	verdicts []*verdict
 	full     bool
+	// sharedChanged and lakeChanged: by this step.
+	sharedChanged, lakeChanged bool
 }
 
 type (
@@ -93,9 +95,10 @@ type catalogFacts struct {
 }
 
 type tableFacts struct {
-	table *catalog.Table
-	lake  catalog.LakeState
-	live  []catalog.Slice
+	table   *catalog.Table
+	lake    catalog.LakeState
+	live    []catalog.Slice
+	planned []*catalog.Compaction
 }
 
 func newFacts() *facts {
@@ -109,7 +112,7 @@ func newFacts() *facts {
 // update takes in a step.
 func (f *facts) update(v *View) error {
 	f.full = v.Drained || v.Step%fullEvery == 0 || slices.ContainsFunc(v.Events, processChanged)
-	f.verdicts = nil
+	f.verdicts, f.lakeChanged, f.sharedChanged = nil, false, false
 	looks := map[string]bool{}
 	for _, e := range v.Events {
 		if host := f.note(v, e); host != "" {
@@ -117,7 +120,8 @@ func (f *facts) update(v *View) error {
 		}
 	}
 	if v.Objects != nil {
-		if _, err := f.shared.update(v.Objects, "", f.full); err != nil {
+		var err error
+		if f.sharedChanged, err = f.shared.update(v.Objects, "", f.full); err != nil {
 			return err
 		}
 	}
@@ -239,7 +243,9 @@ func (hf *hostFacts) look(c *catalog.Catalog) error {
 		if err != nil {
 			return err
 		}
-		now.tables[t.ID] = &tableFacts{table: t, lake: snap.LakeState(t.ID), live: live}
+		now.tables[t.ID] = &tableFacts{
+			table: t, lake: snap.LakeState(t.ID), live: live, planned: snap.PlannedCompactions(t.ID),
+		}
 	}
 	for _, p := range snap.Pipelines() {
 		at, err := snap.Offset(p.ID)
@@ -279,6 +285,13 @@ func (hf *hostFacts) remember(t *tableFacts, end place) {
 // settle takes out of what is owed the slices that the lake has, and those of tables that
 // are gone or were begun anew.
 func (f *facts) settle() {
+	looked := false
+	for _, h := range f.hosts {
+		looked = looked || h.looked
+	}
+	if !looked && !f.lakeChanged {
+		return
+	}
 	for k, s := range f.owed {
 		if l := f.lakes[s.table]; l != nil && l.has(k.ref) {
 			delete(f.owed, k)
@@ -318,7 +331,10 @@ func (v *View) host(name string) *Host {
 
 // logChanged says whether the log of a host is another than at the last step.
 func (f *facts) logChanged(v *View, h *Host) bool {
-	return v.Objects != nil || f.hosts[h.Name].logChanged
+	if v.Objects != nil {
+		return f.sharedChanged
+	}
+	return f.hosts[h.Name].logChanged
 }
 
 // sortedTables are the tables of a catalog, by id.

@@ -29,6 +29,7 @@ func (f *facts) noteLake(e LakeCommitted) {
 	if _, known := l.at[e.Head.ID]; known {
 		return
 	}
+	f.lakeChanged = true
 	n := len(l.commits)
 	l.commits = append(l.commits, lakeCommit{e.Commit, e.Head})
 	l.at[e.Head.ID] = n
