@@ -4,8 +4,6 @@ import "math/rand/v2"
 
 // Limits of what is generated.
 const (
-	recordsMin  = 20
-	recordsMean = 60
 	// swarmShare of a hundred schedules switches operations off and weighs the rest by
 	// chance; the others use weights that were tuned by hand.
 	swarmShare = 80
@@ -54,7 +52,7 @@ func Generate(seed uint64, records int) Schedule {
 		faultShare = []int{0, 2, 8, 20, 40}[r.IntN(5)]
 	}
 	if records == 0 {
-		records = recordsMin + r.IntN(2*(recordsMean-recordsMin))
+		records = length(r)
 	}
 	for range records {
 		rec := Record{Op: Op(pick(r, w[:])), Arg: uint8(r.IntN(256)), Rand: uint16(r.IntN(1 << 16))}
@@ -64,6 +62,18 @@ func Generate(seed uint64, records int) Schedule {
 		s.Records = append(s.Records, rec)
 	}
 	return s
+}
+
+// length is how many records a schedule has: few in most, since most bugs need few, and some
+// need many.
+func length(r *rand.Rand) int {
+	switch n := r.IntN(100); {
+	case n < 85:
+		return 10 + r.IntN(40)
+	case n < 99:
+		return 50 + r.IntN(70)
+	}
+	return 120 + r.IntN(300)
 }
 
 // pick chooses an index by weight; 0 when all are zero.
