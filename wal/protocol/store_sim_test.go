@@ -29,8 +29,8 @@ type storeSim struct {
 	// excluded are those that the lake still names as its own, by seq: it forgets them
 	// when their segment is reclaimed (P4).
 	excluded map[uint64]segment.Seq
-	ids       uint64
-	acked     map[uint64]bool
+	ids      uint64
+	acked    map[uint64]bool
 }
 
 // storeModel is the store: whole objects with conditional writes.
