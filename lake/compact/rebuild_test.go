@@ -295,3 +295,49 @@ func TestAdopt(t *testing.T) {
 	w.wantLake()
 	w.wantOnce()
 }
+
+// A writer that is taken over while it compacts finds the lake closed: what it was about
+// to commit is not in, and the next writer brings everything in once.
+func TestTakenOver(t *testing.T) {
+	w := newBackedUp(t)
+	w.pointers, w.epoch = memkv.New(), 1
+	w.reopen()
+	w.append("", "+1 ana", "+2 bo")
+	w.compact()
+	w.append("", "~2 bob")
+	w.append("", "-1", "+3 cy")
+	next := *w
+	w.onRead = func() {
+		if next.epoch == 2 {
+			return
+		}
+		next.epoch, next.store = 2, memkv.New()
+		next.open()
+		if err := compact.FenceTables(t.Context(), next.cat, next.wh, next.pid, 2); err != nil {
+			t.Fatal(err)
+		}
+		if err := next.rebuild(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.svc.Compact(t.Context(), "p"); !errors.Is(err, lake.ErrFenced) {
+		t.Errorf("compaction of the writer that was taken over: %v", err)
+	}
+	if n := next.live(); n != 2 {
+		t.Errorf("%d slices are live, want 2", n)
+	}
+	next.append("", "+4 di")
+	next.compact()
+	next.wantLake()
+	next.wantOnce()
+	if err := w.svc.Compact(t.Context(), "p"); err != nil { // it learns what is in
+		t.Error(err)
+	}
+	if n := w.live(); n != 0 {
+		t.Errorf("the writer that was taken over has %d live slices", n)
+	}
+	next.wantLake()
+	if err := next.cat.Close(); err != nil {
+		t.Error(err)
+	}
+}

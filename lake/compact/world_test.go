@@ -43,6 +43,9 @@ type world struct {
 	clock *env.Fake
 	store kv.Store
 	dir   string
+	// pointers has those of the lake; nil: store does.
+	pointers kv.Store
+	epoch    segment.Epoch
 	// backup outlives the store; nil: there is none.
 	backup catalog.BackupStore
 	cat    *catalog.Catalog
@@ -103,7 +106,11 @@ func (w *world) open() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.wh, err = iceberg.Open(w.store, w.dir, iceberg.Config{}, iceberg.Deps{Clock: w.clock, IDs: w.clock})
+	pointers := w.pointers
+	if pointers == nil {
+		pointers = w.store
+	}
+	w.wh, err = iceberg.Open(pointers, w.dir, iceberg.Config{}, iceberg.Deps{Clock: w.clock, IDs: w.clock})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -113,6 +120,7 @@ func (w *world) open() {
 	}
 	w.svc, err = compact.New(w.cfg, compact.Deps{
 		Catalog: w.cat, Warehouse: w.wh, Searcher: searcher, Clock: w.clock,
+		Epoch:  func(change.PipelineID) segment.Epoch { return w.epoch },
 		Reader: func(change.PipelineID) compact.SliceReader { return w },
 		Log:    func(change.PipelineID) (compact.Log, bool) { return w, true },
 		Failpoints: env.FailpointFunc(func(f env.Failpoint) error {
