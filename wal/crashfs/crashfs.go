@@ -6,7 +6,11 @@
 // removals whose directory was not synced. A sync that is made to fail drops what it
 // should have written, as Linux does: reads still see it, the disk never will.
 //
-// For tests. Reading order: FS, Op, Crash, Kill.
+// Reads may be damaged on their way (ReadFault) and the medium may rot (Rot): both are
+// counted. Files are copied when they are written, so a crash or an image costs what is
+// not synced.
+//
+// For tests. Reading order: FS, Op, Crash, Kill, Durable.
 package crashfs
 
 import (
@@ -16,7 +20,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
-	"sort"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -49,6 +53,8 @@ type Op struct {
 	Name string
 	// Count numbers the operations of the file system from 1.
 	Count int
+	// At and Bytes are the place of a read or write in the file.
+	At, Bytes int64
 }
 
 const sectorBytes = 512
@@ -63,6 +69,7 @@ type FS struct {
 		locks   map[string]bool
 		down    bool
 		count   int
+		damaged int   // reads and files
 		space   int64 // left; negative: no limit
 		// version grows with each change of what is durable.
 		version uint64
@@ -71,19 +78,13 @@ type FS struct {
 	}
 	// Fail is asked before each operation; an error makes it fail. Set before use.
 	Fail func(Op) error
+	// Damage is asked before each read of a file that does not fail. Set before use.
+	Damage func(Op) ReadFault
 	// HaltAt halts the machine at the operation of that number; zero does not.
 	HaltAt int
 	// SkipSync makes every Sync of a file a lie, SkipSyncDir every one of a directory:
 	// negative controls of the tests that use this package.
 	SkipSync, SkipSyncDir bool
-}
-
-// inode is a file. data is what reads see; disk is what is durable; dirty are the
-// sectors in which they may differ.
-type inode struct {
-	data  []byte
-	disk  []byte
-	dirty map[int]bool
 }
 
 // dirOp is a change of names that is not durable: to names ino, from is free.
@@ -183,7 +184,7 @@ func sortedNames(m map[string]*inode) []string {
 	for n := range m {
 		names = append(names, n)
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 
@@ -196,44 +197,13 @@ func (op dirOp) apply(names map[string]*inode) {
 	}
 }
 
-// crash is the file as a restart finds it.
-func (n *inode) crash(r *rand.Rand, keep float64) *inode {
-	size := len(n.disk)
-	if len(n.data) != size && r.Float64() < keep {
-		size = len(n.data)
-	}
-	out := make([]byte, size)
-	copy(out, n.disk)
-	sectors := make([]int, 0, len(n.dirty))
-	for s := range n.dirty {
-		sectors = append(sectors, s)
-	}
-	sort.Ints(sectors)
-	for _, s := range sectors {
-		from, to := s*sectorBytes, min((s+1)*sectorBytes, len(n.data), size)
-		if from < to && r.Float64() < keep {
-			copy(out[from:to], n.data[from:to])
-		}
-	}
-	return &inode{data: append([]byte(nil), out...), disk: out, dirty: map[int]bool{}}
-}
-
-// evict forgets what the cache has and the disk need not be told.
-func (n *inode) evict() {
-	for s := 0; s*sectorBytes < len(n.data); s++ {
-		from, to := s*sectorBytes, min((s+1)*sectorBytes, len(n.data))
-		if n.dirty[s] {
-			continue
-		}
-		clear(n.data[from:to])
-		if from < len(n.disk) {
-			copy(n.data[from:to], n.disk[from:])
-		}
-	}
-}
-
 // startLocked counts the operation and says whether it may happen.
 func (f *FS) startLocked(kind OpKind, name string) error {
+	return f.startAtLocked(Op{Kind: kind, Name: name})
+}
+
+func (f *FS) startAtLocked(op Op) error {
+	name := op.Name
 	if f.mu.down {
 		return fmt.Errorf("%s: %w", name, ErrCrashed)
 	}
@@ -243,7 +213,8 @@ func (f *FS) startLocked(kind OpKind, name string) error {
 		return fmt.Errorf("%s: %w", name, ErrCrashed)
 	}
 	if f.Fail != nil {
-		if err := f.Fail(Op{Kind: kind, Name: name, Count: f.mu.count}); err != nil {
+		op.Count = f.mu.count
+		if err := f.Fail(op); err != nil {
 			return &fs.PathError{Op: "op", Path: name, Err: err}
 		}
 	}
@@ -311,7 +282,7 @@ func (f *FS) Open(name string, mode wal.OpenMode) (wal.File, error) {
 	case mode == wal.Create && ino != nil:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
 	case mode == wal.Create:
-		ino = &inode{dirty: map[int]bool{}}
+		ino = &inode{}
 		f.mu.names[name] = ino
 		f.mu.pending = append(f.mu.pending, dirOp{dir: filepath.Dir(name), to: name, ino: ino})
 	case ino == nil:

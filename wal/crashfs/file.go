@@ -25,16 +25,34 @@ func (f *file) startLocked(kind OpKind) error {
 	return f.fs.startLocked(kind, f.name)
 }
 
+func (f *file) startAtLocked(kind OpKind, at int64, n int) error {
+	if f.closed {
+		return &fs.PathError{Op: "use", Path: f.name, Err: fs.ErrClosed}
+	}
+	return f.fs.startAtLocked(Op{Kind: kind, Name: f.name, At: at, Bytes: int64(n)})
+}
+
 func (f *file) ReadAt(b []byte, at int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	if err := f.startLocked(OpRead); err != nil {
+	if err := f.startAtLocked(OpRead, at, len(b)); err != nil {
 		return 0, err
 	}
-	if at >= int64(len(f.ino.data)) {
+	from, flip := f.ino.data, int64(-1)
+	if f.fs.Damage != nil {
+		from, flip = f.damageLocked(Op{
+			Kind: OpRead, Name: f.name, Count: f.fs.mu.count, At: at, Bytes: int64(len(b)),
+		})
+	}
+	if at >= int64(len(from)) {
 		return 0, io.EOF
 	}
-	n := copy(b, f.ino.data[at:])
+	n := copy(b, from[at:])
+	if flip >= 0 && n > 0 {
+		f.fs.mu.damaged++
+		bit := flip % int64(8*n)
+		b[bit/8] ^= 1 << (bit % 8)
+	}
 	if n < len(b) {
 		return n, io.EOF
 	}
@@ -48,7 +66,7 @@ func (f *file) WriteAt(b []byte, at int64) (int, error) {
 	if f.fs.mu.down {
 		return 0, ErrCrashed
 	}
-	if err := f.startLocked(OpWrite); err != nil {
+	if err := f.startAtLocked(OpWrite, at, len(b)); err != nil {
 		n := len(b) / 2
 		_ = f.writeLocked(b[:n], at) // the error to report is the first
 		return n, err
@@ -63,9 +81,8 @@ func (f *file) writeLocked(b []byte, at int64) error {
 	if err := f.growLocked(at + int64(len(b))); err != nil {
 		return err
 	}
-	copy(f.ino.data[at:], b)
-	for s := int(at) / sectorBytes; s*sectorBytes < int(at)+len(b); s++ {
-		f.ino.dirty[s] = true
+	if len(b) > 0 {
+		f.ino.write(b, int(at))
 	}
 	return nil
 }
@@ -81,10 +98,7 @@ func (f *file) growLocked(n int64) error {
 		}
 		f.fs.mu.space -= more
 	}
-	for s := len(f.ino.data) / sectorBytes; s*sectorBytes < int(n); s++ {
-		f.ino.dirty[s] = true
-	}
-	f.ino.data = append(f.ino.data, make([]byte, more)...)
+	f.ino.grow(int(n))
 	return nil
 }
 
@@ -100,30 +114,15 @@ func (f *file) Sync() error {
 		err = &fs.PathError{Op: "sync", Path: f.name, Err: syscall.EIO}
 	}
 	if err != nil {
-		if f.fs.mu.down {
-			return err
+		if !f.fs.mu.down {
+			f.ino.lose()
 		}
-		// The pages are clean now: no later sync writes them.
-		clear(f.ino.dirty)
 		return err
 	}
-	if f.fs.SkipSync {
-		return nil
+	if !f.fs.SkipSync {
+		f.ino.sync()
+		f.fs.mu.version++
 	}
-	n := f.ino
-	if len(n.disk) != len(n.data) {
-		disk := make([]byte, len(n.data))
-		copy(disk, n.disk)
-		n.disk = disk
-	}
-	for s := range n.dirty {
-		from, to := s*sectorBytes, min((s+1)*sectorBytes, len(n.data))
-		if from < to {
-			copy(n.disk[from:to], n.data[from:to])
-		}
-	}
-	clear(n.dirty)
-	f.fs.mu.version++
 	return nil
 }
 
@@ -137,7 +136,7 @@ func (f *file) Truncate(n int64) error {
 		if f.fs.mu.space >= 0 {
 			f.fs.mu.space += int64(len(f.ino.data)) - n
 		}
-		f.ino.data = f.ino.data[:n:n]
+		f.ino.data = f.ino.data[:n:n] // what follows is another's to write
 		return nil
 	}
 	return f.growLocked(n)
