@@ -73,6 +73,7 @@ func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []sou
 		if kind != "insert" {
 			return nil
 		}
+		s.w.mark("change without a key")
 		return []source.Change{c}
 	}
 	old, name, found := s.find(t, c.New)
