@@ -178,13 +178,11 @@ var _ env.Failpoints = failpoints{}
 
 // Hit implements env.Failpoints.
 func (f failpoints) Hit(fp env.Failpoint) error {
-	if _, err := f.p.at(atFailpoint, fp.String()); err != nil {
-		return err
-	}
 	if fp == env.AfterUpdate {
 		f.p.world.updated(f.p)
 	}
-	return nil
+	_, err := f.p.at(atFailpoint, fp.String())
+	return err
 }
 
 // exchange is at for exchanges that can only fail before or after their effect: do is the

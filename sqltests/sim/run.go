@@ -194,7 +194,9 @@ func (w *World) drained() error {
 	if last := w.db.LSN; source.LSN(at.Position) < last {
 		return fmt.Errorf("position is %s of %d", at.Position, last)
 	}
+	held := false // by a stopped table
 	for _, t := range snap.Tables(pl.ID) {
+		held = held || t.StoppedAt != ""
 		if t.State != catalog.TableReady && t.State != catalog.TableStopped {
 			return fmt.Errorf("table %s is %s", t.Name, t.State)
 		}
@@ -205,6 +207,9 @@ func (w *World) drained() error {
 		if len(live) > 0 {
 			return fmt.Errorf("table %s has %d live slices", t.Name, len(live))
 		}
+	}
+	if confirmed, _, _ := w.db.Confirmed(); confirmed < w.db.LSN && !held {
+		return fmt.Errorf("the source has been told of %d of %d", confirmed, w.db.LSN)
 	}
 	segments, err := snap.Segments(pl.ID)
 	if err != nil {
