@@ -21,7 +21,8 @@ var (
 	// ErrFenced says that another host has taken the log over; this one is closed for
 	// good. What was not acknowledged may be in the log.
 	ErrFenced = protocol.ErrFenced
-	// ErrHeld says that a segment cannot be reclaimed before an earlier one.
+	// ErrHeld says that a segment cannot be reclaimed before an earlier one. The error is a
+	// *HeldError, which says how far the reclaim came.
 	ErrHeld = protocol.ErrHeld
 	// ErrClosed says that the log is closed. What was appended is not committed.
 	ErrClosed = errors.New("log is closed")
@@ -35,3 +36,7 @@ var (
 	// ErrLocked says that another process has the log open.
 	ErrLocked = errors.New("log is in use by another process")
 )
+
+// HeldError is an ErrHeld: what was to be reclaimed below its Low is gone, the rest
+// stays.
+type HeldError = protocol.HeldError

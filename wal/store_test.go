@@ -164,7 +164,8 @@ func TestStoreReclaimFromTheBeginning(t *testing.T) {
 		t.Errorf("reclaim past segment 2: %v", err)
 	}
 	must(t, h.reclaim(2, 3))
-	if err := h.reclaim(5); !errors.Is(err, wal.ErrHeld) {
+	var held *wal.HeldError
+	if err := h.reclaim(3, 5); !errors.As(err, &held) || held.Low != 4 || held.Seq != 5 {
 		t.Errorf("reclaim past segment 4: %v", err)
 	}
 	if err := h.reclaim(9); !errors.Is(err, wal.ErrActive) {

@@ -1,6 +1,11 @@
 package protocol
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/skipprd/skipprd/wal/segment"
+)
 
 var (
 	// ErrPoisoned says that a write or sync failed. The append is not committed,
@@ -19,3 +24,17 @@ var (
 	// store is reclaimed from its beginning.
 	ErrHeld = errors.New("an earlier segment is still needed")
 )
+
+// HeldError is an ErrHeld that says how far the reclaim came.
+type HeldError struct {
+	Seq segment.Seq // the first that was asked for and stays
+	Low segment.Seq // what was asked for below is gone
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("reclaim segment %s before %s: %v", e.Seq.ID(), e.Low.ID(), ErrHeld)
+}
+
+// Unwrap is ErrHeld.
+func (e *HeldError) Unwrap() error { return ErrHeld }

@@ -82,7 +82,7 @@ func NewStoreReclaim(cfg StoreReclaimConfig) (*StoreReclaim, error) {
 	}
 	for _, seq := range cfg.Seqs {
 		if seq >= r.low {
-			r.held = fmt.Errorf("reclaim segment %s before %s: %w", seq.ID(), r.low.ID(), ErrHeld)
+			r.held = &HeldError{Seq: seq, Low: r.low}
 			break
 		}
 	}
