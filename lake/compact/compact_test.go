@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 func TestUpdatesAndDeletes(t *testing.T) {
@@ -265,6 +267,46 @@ func TestReclaim(t *testing.T) {
 	if err != nil || len(segs) != 1 || segs[0].Seq != 3 {
 		t.Errorf("segments left: %+v, %v", segs, err)
 	}
+}
+
+// A log on an object store goes from its beginning. What it let go is forgotten, what it
+// keeps is not (P4).
+func TestReclaimAsFarAsTheLogGoes(t *testing.T) {
+	w := newWorld(t)
+	for _, row := range []string{"+1 a", "+2 b", "+3 c", "+4 d"} {
+		w.append("", row)
+		w.roll()
+	}
+	w.append("", "+5 e")
+	w.compact()
+	step := func(left ...segment.Seq) {
+		t.Helper()
+		for range 2 {
+			if _, err := w.svc.Reclaim(t.Context(), w.pid); err != nil {
+				t.Fatal(err)
+			}
+			w.clock.Advance(time.Minute)
+		}
+		snap := w.cat.Snapshot()
+		defer snap.Close()
+		segs, err := snap.Segments(w.pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []segment.Seq
+		for _, s := range segs {
+			got = append(got, s.Seq)
+		}
+		if !slices.Equal(got, left) {
+			t.Fatalf("the catalog has segments %v, want %v", got, left)
+		}
+	}
+	w.heldFrom = 1
+	step(1, 2, 3, 4, 5)
+	w.heldFrom = 3
+	step(3, 4, 5)
+	w.heldFrom = 0
+	step(5)
 }
 
 // After a reset the first compaction takes the old rows out and the new ones in.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/mutant"
@@ -36,7 +38,17 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 		s.postpone(pipeline, due)
 		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
 	}
-	if err := log.Reclaim(ctx, due); err != nil {
+	err = log.Reclaim(ctx, due)
+	var held *wal.HeldError
+	if errors.As(err, &held) {
+		i, _ := slices.BinarySearch(due, held.Low)
+		s.postpone(pipeline, due[i:])
+		if due = due[:i]; i == 0 {
+			return false, nil
+		}
+		err = nil
+	}
+	if err != nil {
 		s.postpone(pipeline, due)
 		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
 	}

@@ -57,6 +57,7 @@ type world struct {
 	log       map[segment.SliceRef]arrow.RecordBatch
 	groups    []wal.CommittedGroup
 	reclaimed []segment.Seq
+	heldFrom  segment.Seq // the log goes no further; zero: it does
 	seq       segment.Seq
 	start     uint32
 	token     int64
@@ -285,7 +286,12 @@ func (w *world) ReadSlice(_ context.Context, s wal.Slice) (arrow.RecordBatch, er
 
 // Reclaim implements compact.Log.
 func (w *world) Reclaim(_ context.Context, seqs []segment.Seq) error {
-	w.reclaimed = append(w.reclaimed, seqs...)
+	for _, seq := range seqs {
+		if w.heldFrom > 0 && seq >= w.heldFrom {
+			return &wal.HeldError{Seq: seq, Low: w.heldFrom}
+		}
+		w.reclaimed = append(w.reclaimed, seq)
+	}
 	return nil
 }
 
