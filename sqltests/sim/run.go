@@ -23,6 +23,9 @@ type Config struct {
 	Verbose bool
 	// Unchecked leaves the checkers out, to measure what they cost.
 	Unchecked bool
+	// Store runs hosts whose logs are on one object store, instead of a host with its log on
+	// its disk.
+	Store bool
 	// Lake makes the world's lake; nil: one in memory.
 	Lake func(env.Clock, env.IDs) (Lake, error)
 	// Pebble keeps catalogs on Pebble instead of in memory, which must be no difference.

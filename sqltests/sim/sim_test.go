@@ -2,7 +2,10 @@ package sim_test
 
 import (
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/skipprd/skipprd/sqltests/sim"
@@ -20,17 +23,39 @@ func seeds(t testing.TB, n int) uint64 {
 	return uint64(n)
 }
 
-// TestSeeds runs generated schedules: every invariant holds after every step, and the world
-// drains.
+// TestSeeds runs generated schedules: every invariant holds after every step, the world
+// drains, and every hundredth seed gives the same trace twice.
 func TestSeeds(t *testing.T) {
-	for seed := range seeds(t, 10_000) {
-		s := script.Generate(seed, 0)
-		r, err := sim.Run(sim.Config{Schedule: s})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Violation != nil {
-			t.Fatalf("seed %d: %v at step %d", seed, r.Violation, r.Violation.Step)
+	c := sim.Campaign{Count: seeds(t, 10_000), Parallel: runtime.GOMAXPROCS(0), RepeatEvery: 100}
+	r := c.Run(t.Context(), nil)
+	if r.Err != nil {
+		t.Fatalf("seed %d: %v", r.Failed, r.Err)
+	}
+	t.Logf("%d schedules, per cpu-second %.0f", r.Schedules, r.PerSecond())
+	if zero := r.Zero(false); len(zero) > 0 && r.Schedules >= 10_000 {
+		t.Errorf("marks at zero: %s", strings.Join(zero, ", "))
+	}
+}
+
+// One seed, one trace: in any order of runs, whatever the garbage collector does.
+func TestDeterminism(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
+	n := max(3, seeds(t, 100))
+	hashes := map[uint64]uint64{}
+	for _, again := range []bool{false, true} {
+		for i := range n {
+			seed := i
+			if again {
+				seed = n - 1 - i
+			}
+			r, err := sim.Run(sim.Config{Schedule: script.Generate(seed, 0)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again && hashes[seed] != r.TraceHash {
+				t.Errorf("seed %d: two traces", seed)
+			}
+			hashes[seed] = r.TraceHash
 		}
 	}
 }

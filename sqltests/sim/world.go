@@ -51,9 +51,6 @@ type World struct {
 // origin is when every world begins.
 var origin = time.Unix(1_700_000_000, 0).UTC()
 
-// mark counts that something was covered.
-func (w *World) mark(name string) { w.marks[name]++ }
-
 // The parameters of FNV-1a over 64-bit words.
 const (
 	hashStart = 14695981039346656037

@@ -18,6 +18,17 @@ var weights = [opEnd]int{
 // indispensable operations stay on in every swarm: without them nothing happens.
 var indispensable = map[Op]bool{Run: true, Txn: true, Tick: true}
 
+// Generated are the operations that generated schedules have.
+func Generated() []Op {
+	var out []Op
+	for op, weight := range weights {
+		if weight > 0 {
+			out = append(out, Op(op))
+		}
+	}
+	return out
+}
+
 // FaultsMax is how many kinds of faults a generator chooses among, the first being none.
 const FaultsMax = 13
 

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/skipprd/skipprd/sqltests/sim"
+	"github.com/skipprd/skipprd/sqltests/sim/script"
+	"github.com/skipprd/skipprd/wal/mutant"
+)
+
+// simFlags are those of "skipprd sim".
+type simFlags struct {
+	seed, count  uint64
+	ops, mode    string
+	records      int
+	hours        float64
+	verbose      bool
+	mutants      bool
+	mutantsMost  uint64
+	showSchedule bool
+}
+
+// runSim replays one schedule and prints what happens, or runs many.
+func runSim(ctx context.Context, args []string) error {
+	var f simFlags
+	set := flag.NewFlagSet("sim", flag.ContinueOnError)
+	set.Uint64Var(&f.seed, "seed", 0, "seed of the schedule, or of the first of -n")
+	set.Uint64Var(&f.count, "n", 0, "run this many schedules instead of printing one")
+	set.StringVar(&f.ops, "ops", "", "file with a schedule to replay instead of a seed's")
+	set.StringVar(&f.mode, "mode", "disk", "where the log is: disk, or store (an object store, with several hosts)")
+	set.IntVar(&f.records, "records", 0, "records of a schedule (0: the seed decides)")
+	set.Float64Var(&f.hours, "hours", 0, "run schedules for this many hours")
+	set.BoolVar(&f.verbose, "v", false, "print every exchange of a replay")
+	set.BoolVar(&f.showSchedule, "script", false, "print the schedule of the seed and do not run it")
+	set.BoolVar(&f.mutants, "mutants", false, "look for deliberate bugs, too (a build with the tag mutants)")
+	set.Uint64Var(&f.mutantsMost, "mutant-schedules", 20_000, "the most schedules for a mutant")
+	if err := set.Parse(args); err != nil {
+		if err == flag.ErrHelp {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if set.NArg() > 0 || f.mode != "disk" && f.mode != "store" {
+		return fmt.Errorf("%w: sim takes flags only, and the modes disk and store", errUsage)
+	}
+	if f.count > 0 || f.hours > 0 {
+		return f.campaign(ctx)
+	}
+	return f.replay()
+}
+
+func (f *simFlags) schedule() (script.Schedule, error) {
+	if f.ops == "" {
+		return script.Generate(f.seed, f.records), nil
+	}
+	file, err := os.Open(f.ops)
+	if err != nil {
+		return script.Schedule{}, err
+	}
+	defer file.Close()
+	s, err := sim.ReadSchedule(file)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", f.ops, err)
+	}
+	return s, nil
+}
+
+// replay runs one schedule with its trace.
+func (f *simFlags) replay() error {
+	s, err := f.schedule()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	if f.showSchedule {
+		_, err := io.WriteString(out, sim.FormatSchedule(s))
+		return err
+	}
+	cfg := sim.Config{Schedule: s, Store: f.mode == "store", Trace: out, Verbose: f.verbose}
+	r, err := sim.Run(cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "trace %016x, %d exchanges, %d steps\n", r.TraceHash, r.Points, r.Steps)
+	if r.Violation != nil {
+		return r.Violation
+	}
+	return nil
+}
+
+// campaign runs many schedules; it uses memory to spare the processor.
+func (f *simFlags) campaign(ctx context.Context) error {
+	debug.SetGCPercent(400)
+	if f.hours > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.hours*float64(time.Hour)))
+		defer cancel()
+		if f.count == 0 {
+			f.count = math.MaxUint64 - f.seed
+		}
+	}
+	c := sim.Campaign{
+		From: f.seed, Count: f.count, Records: f.records, Store: f.mode == "store",
+		Parallel: runtime.GOMAXPROCS(0), RepeatEvery: 100,
+	}
+	told := time.Now()
+	r := c.Run(ctx, func(r sim.Report) {
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			fmt.Printf("%d schedules, per cpu-second %.0f, marks at zero %d\n", r.Schedules, r.PerSecond(), len(r.Zero(c.Store)))
+		}
+	})
+	zero := r.Zero(c.Store)
+	if len(zero) > 0 {
+		fmt.Printf("marks at zero: %s\n", strings.Join(zero, ", "))
+	}
+	if r.Err != nil {
+		fmt.Printf("seed %d failed: replay it with: skipprd sim -mode %s -seed %d -records %d\n", r.Failed, f.mode, r.Failed,
+			f.records)
+		return fmt.Errorf("seed %d: %w", r.Failed, r.Err)
+	}
+	fmt.Printf("seeds %d to %d\n", f.seed, f.seed+r.Schedules-1)
+	killed, all := 0, 0
+	if f.mutants {
+		killed, all = f.killMutants(ctx)
+	}
+	fmt.Printf("schedules %d, per cpu-second %.0f, mutants %d of %d, marks at zero %d\n", r.Schedules, r.PerSecond(), killed,
+		all, len(zero))
+	if killed < all {
+		return fmt.Errorf("%d mutants were not found", all-killed)
+	}
+	return nil
+}
+
+// killMutants runs schedules with each deliberate bug until an invariant breaks.
+func (f *simFlags) killMutants(ctx context.Context) (killed, all int) {
+	if !mutant.Enabled {
+		fmt.Println("this build has no mutants: build it with -tags mutants")
+		return 0, 0
+	}
+	defer mutant.Set(mutant.None)
+	for _, m := range mutant.All() {
+		all++
+		mutant.Set(m)
+		for _, store := range []bool{false, true} {
+			c := sim.Campaign{From: f.seed, Count: f.mutantsMost, Store: store, Parallel: runtime.GOMAXPROCS(0)}
+			r := c.Run(ctx, nil)
+			if r.Err == nil {
+				continue
+			}
+			killed++
+			what, _, _ := strings.Cut(r.Err.Error(), "\n")
+			fmt.Printf("mutant %q found after %d schedules (store %v): %s\n", m, r.Schedules, store, what)
+			break
+		}
+	}
+	return killed, all
+}

@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/skipprd/skipprd/sqltests/sim/script"
+)
+
+// Campaign is many generated schedules.
+type Campaign struct {
+	// From is the first seed, Count how many follow it, at most.
+	From, Count uint64
+	// Records of each schedule; 0: the seed decides.
+	Records int
+	// Store runs hosts over an object store, instead of one over its disk.
+	Store bool
+	// Parallel is how many run at once; 0: one.
+	Parallel int
+	// RepeatEvery runs every n-th seed twice and compares the traces; 0: none.
+	RepeatEvery uint64
+}
+
+// Report is what came of a campaign.
+type Report struct {
+	Schedules, Repeated uint64
+	// CPU is what the process used meanwhile.
+	CPU time.Duration
+	// Marks counts the schedules that hit a mark, by its name.
+	Marks map[string]uint64
+	// Failed is the seed of the first schedule that broke an invariant, or did not repeat
+	// itself, as Err says; nil: none did.
+	Failed uint64
+	Err    error
+}
+
+// PerSecond is schedules per CPU-second.
+func (r *Report) PerSecond() float64 {
+	if r.CPU <= 0 {
+		return 0
+	}
+	return float64(r.Schedules+r.Repeated) / r.CPU.Seconds()
+}
+
+// Run runs the campaign until it is done, ctx ends, or a schedule fails. A report of what has
+// been done so far goes to progress now and then, if that is not nil.
+func (c Campaign) Run(ctx context.Context, progress func(Report)) Report {
+	began := cpuTime()
+	var next atomic.Uint64
+	next.Store(c.From)
+	var mu sync.Mutex
+	out := Report{Marks: map[string]uint64{}}
+	var group sync.WaitGroup
+	for range max(1, c.Parallel) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				seed := next.Add(1) - 1
+				if seed-c.From >= c.Count {
+					return
+				}
+				r, repeated, err := c.one(seed)
+				mu.Lock()
+				stop := out.Err != nil
+				out.add(seed, r, repeated, err)
+				out.CPU = cpuTime() - began
+				stop = stop || out.Err != nil
+				if progress != nil && out.Schedules%progressEvery == 0 && !stop {
+					progress(out)
+				}
+				mu.Unlock()
+				if stop {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	out.CPU = cpuTime() - began
+	return out
+}
+
+// progressEvery is how many schedules lie between two looks at a campaign.
+const progressEvery = 1000
+
+// one runs a seed, twice if it is its turn.
+func (c Campaign) one(seed uint64) (r Result, repeated bool, err error) {
+	cfg := Config{Schedule: script.Generate(seed, c.Records), Store: c.Store}
+	if r, err = Run(cfg); err != nil {
+		return r, false, err
+	}
+	if r.Violation != nil {
+		return r, false, r.Violation
+	}
+	if c.RepeatEvery == 0 || seed%c.RepeatEvery != 0 {
+		return r, false, nil
+	}
+	again, err := Run(cfg)
+	if err == nil && again.TraceHash != r.TraceHash {
+		err = fmt.Errorf("the same seed gave two traces: %016x after %d exchanges, %016x after %d",
+			r.TraceHash, r.Points, again.TraceHash, again.Points)
+	}
+	return r, true, err
+}
+
+func (r *Report) add(seed uint64, one Result, repeated bool, err error) {
+	r.Schedules++
+	if repeated {
+		r.Repeated++
+	}
+	for name, n := range one.Marks {
+		if n > 0 {
+			r.Marks[name]++
+		}
+	}
+	if err != nil && (r.Err == nil || seed < r.Failed) {
+		r.Failed, r.Err = seed, err
+	}
+}
+
+// Zero are the marks that no schedule has hit.
+func (r *Report) Zero(store bool) []string {
+	var out []string
+	for _, name := range Marks(store) {
+		if r.Marks[name] == 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// cpuTime is what the process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Marks are the names of what campaigns must cover, sorted.
+func Marks(store bool) []string {
+	out := slices.Concat(marksAlways, marksOfOperations(store), marksOfFaults(store))
+	if store {
+		out = append(out, marksOfStores...)
+	} else {
+		out = append(out, marksOfDisks...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"github.com/skipprd/skipprd/sqltests/sim/script"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// mark counts that something was covered.
+func (w *World) mark(name string) { w.marks[name]++ }
+
+// marksAlways are covered on a disk and on an object store.
+var marksAlways = []string{
+	"acknowledged", "clock jumps ahead", "clock jumps back", "column added", "column dropped", "column renamed",
+	"column widened", "compaction found in the lake", "delete", "change without a key", "forced compaction",
+	"group committed", "group unpublished", "hold moved", "hold released", "hold taken", "host paused or resumed",
+	"idle position", "aborted transaction", "huge transaction", "insert", "update", "key update", "truncate",
+	"transaction", "kill", "power cut", "lake commit", "lake commit refused", "lake deletes written",
+	"lake maintained", "lake table dropped", "log opened", "log not opened", "pin taken", "pin executed",
+	"pin executed again", "pin lost or unreadable", "pins exhausted", "re-pin", "snapshot too old",
+	"transaction pins", "segments reclaimed", "seal asked",
+	"statement reset", "statement done reset", "statement resync", "statement done resync", "statement pause",
+	"statement done pause", "statement resume", "statement done resume", "statement sync", "statement done sync",
+	"statement drop table", "statement done drop table", "statement add tables", "statement done add tables",
+	"statement resume table", "statement done resume table",
+}
+
+// marksOfDisks are covered by logs on disks.
+var marksOfDisks = []string{"disk full", "log full", "log poisoned"}
+
+// marksOfStores are covered by logs on object stores.
+var marksOfStores = []string{}
+
+// marksOfOperations are those that schedules are made of.
+func marksOfOperations(store bool) []string {
+	var out []string
+	for _, op := range script.Generated() {
+		if op == script.Takeover && !store {
+			continue
+		}
+		out = append(out, "op "+op.String())
+	}
+	return out
+}
+
+// marksOfFaults are the faults, and the failpoints at which something has crashed.
+func marksOfFaults(store bool) []string {
+	var out []string
+	for f := NoFault + 1; f < faultEnd; f++ {
+		if faultOfStores[f] && !store {
+			continue
+		}
+		out = append(out, "fault "+f.String())
+	}
+	for _, fp := range env.AllFailpoints() {
+		out = append(out, "crash at failpoint "+fp.String())
+	}
+	return out
+}
+
+// faultOfStores are the faults that only an object store has.
+var faultOfStores = map[Fault]bool{}
