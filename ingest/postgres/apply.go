@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -14,13 +15,16 @@ import (
 // applier turns the messages of one stream into calls of its sink. Owned by the
 // streaming goroutine.
 type applier struct {
-	sink    ingest.Sink
-	tables  map[uint32]*streamTable // by source OID
-	domains map[uint32]domain
+	ctx    context.Context // of the stream: ends a look at the catalog
+	source *Source
+	sink   ingest.Sink
+	tables map[uint32]*streamTable // by source OID
+	began  map[uint32]tableFiles   // as the stream did
 
 	// The open transaction.
 	open    bool
 	final   LSN // where its commit record begins; its order token
+	xid     uint32
 	ordinal int32
 
 	// reached is the newest position that the sink was told.
@@ -30,11 +34,9 @@ type applier struct {
 	truncate pgoutput.Truncate
 }
 
-func newApplier(s *Source, tables []ingest.StreamTable, domains map[uint32]domain, start LSN,
-	sink ingest.Sink,
-) (*applier, error) {
+func newApplier(s *Source, tables []ingest.StreamTable, start LSN, sink ingest.Sink) (*applier, error) {
 	a := &applier{
-		sink: sink, domains: domains, reached: start,
+		ctx: context.Background(), source: s, sink: sink, reached: start,
 		tables: make(map[uint32]*streamTable, len(tables)),
 	}
 	for _, t := range tables {
@@ -87,7 +89,7 @@ func (a *applier) begin(b []byte) error {
 	if m.FinalLSN > math.MaxInt64 {
 		return fmt.Errorf("%w: LSN is too great for an order token", pgoutput.ErrMalformed)
 	}
-	a.open, a.final, a.ordinal = true, LSN(m.FinalLSN), 0
+	a.open, a.final, a.xid, a.ordinal = true, LSN(m.FinalLSN), m.XID, 0
 	return a.sink.Begin(int64(m.FinalLSN), time.UnixMicro(m.CommittedAt+postgresEpoch).UTC())
 }
 
@@ -116,8 +118,10 @@ func (a *applier) table(oid uint32) (*streamTable, error) {
 	if t == nil || t.stopped || a.final < t.after {
 		return nil, nil
 	}
-	if t.mismatch != nil {
-		return nil, a.stop(t, t.mismatch)
+	if t.described != nil {
+		if err := a.describe(t); err != nil || t.stopped {
+			return nil, err
+		}
 	}
 	if t.columns == nil {
 		return nil, fmt.Errorf("%w: change of a table before its description", pgoutput.ErrMalformed)
@@ -140,7 +144,8 @@ func (a *applier) relation(b []byte) error {
 	if t == nil || t.stopped {
 		return nil
 	}
-	return t.describe(m, a.domains)
+	t.described = m
+	return nil
 }
 
 func (a *applier) applyTruncate(b []byte) error {

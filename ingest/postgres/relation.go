@@ -21,10 +21,10 @@ type streamTable struct {
 	// partial says that the user selected columns, so that others may come and go.
 	partial bool
 	stopped bool
-	// mismatch says why the last description does not fit the schema. It stops the
-	// table when a change arrives that must be applied, not before: a description
-	// may belong to changes that the table already has.
-	mismatch *ingest.TableError
+	// described is a description that was not looked at yet: that is for when a change
+	// arrives that must be applied, for it may belong to changes that the table already
+	// has.
+	described *pgoutput.Relation
 
 	columns []streamColumn // in the order of Schema.Fields; nil before a description
 	keyed   []int          // places of the key in columns
@@ -54,21 +54,14 @@ func newStreamTable(t ingest.StreamTable, sel catalog.TableSelection) (*streamTa
 	}, nil
 }
 
-// describe fits a description to the table's schema.
-func (t *streamTable) describe(r *pgoutput.Relation, domains map[uint32]domain) error {
-	t.columns, t.keyed, t.mismatch, t.width = nil, nil, nil, len(r.Columns)
-	used := make([]bool, len(r.Columns))
-	columns := make([]streamColumn, 0, len(t.Schema.Fields))
+// bind finds where the values of the table's columns are in the tuples of a description
+// that the schema is of.
+func (t *streamTable) bind(r *pgoutput.Relation) error {
+	t.columns, t.keyed, t.width = make([]streamColumn, 0, len(t.Schema.Fields)), nil, len(r.Columns)
 	for _, f := range t.Schema.Fields {
 		at := slices.IndexFunc(r.Columns, func(c pgoutput.Column) bool { return c.Name == f.Name })
 		if at < 0 {
-			t.mismatch = differs("column %q was dropped or renamed", f.Name)
-			return nil
-		}
-		used[at] = true
-		if !sameType(f, r.Columns[at], domains) {
-			t.mismatch = differs("the type of column %q was changed", f.Name)
-			return nil
+			return fmt.Errorf("column %q is not described", f.Name)
 		}
 		decode, err := value.TextDecoder(f.Type)
 		if err != nil {
@@ -76,31 +69,9 @@ func (t *streamTable) describe(r *pgoutput.Relation, domains map[uint32]domain) 
 		}
 		c := streamColumn{name: f.Name, source: at, decode: decode, key: slices.Contains(t.Schema.Key, f.ID)}
 		if c.key {
-			t.keyed = append(t.keyed, len(columns))
+			t.keyed = append(t.keyed, len(t.columns))
 		}
-		columns = append(columns, c)
-	}
-	if at := slices.Index(used, false); at >= 0 && !t.partial {
-		t.mismatch = differs("column %q was added", r.Columns[at].Name)
-		return nil
-	}
-	t.mismatch = t.keyDiffers(r)
-	t.columns = columns
-	return nil
-}
-
-// keyDiffers compares the replica identity with the table's key. With identity FULL
-// old rows carry every column, the key among them. A table taken in without a key has
-// only inserts, for which none is needed.
-func (t *streamTable) keyDiffers(r *pgoutput.Relation) *ingest.TableError {
-	if len(t.Schema.Key) == 0 || r.Identity == 'f' {
-		return nil
-	}
-	for _, c := range r.Columns {
-		f, known := t.Schema.FieldByName(c.Name)
-		if c.Identity != (known && slices.Contains(t.Schema.Key, f.ID)) {
-			return differs("the key, or the replica identity, no longer is what it was: see column %q", c.Name)
-		}
+		t.columns = append(t.columns, c)
 	}
 	return nil
 }

@@ -113,10 +113,11 @@ func newSchema(t testing.TB, st ingest.SourceTable) *schema.Table {
 	t.Helper()
 	var cols []schema.NewField
 	for _, c := range st.Columns {
-		cols = append(cols, schema.NewField{
-			Name: c.Name, Type: c.Type, OID: c.OID, TypMod: c.TypMod, TypeName: c.TypeName,
-			NotNull: c.NotNull, AttNum: c.AttNum,
-		})
+		f := schema.NewField{Name: c.Name, Type: c.Type, OID: c.OID, TypMod: c.TypMod, NotNull: c.NotNull, AttNum: c.AttNum}
+		if c.OID >= firstUserOID {
+			f.TypeName = c.TypeName
+		}
+		cols = append(cols, f)
 	}
 	s, err := schema.New(cols, st.Key)
 	if err != nil {

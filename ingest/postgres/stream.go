@@ -59,12 +59,12 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 		return err
 	}
 	s.unseen.watch(tables)
-	domains, err := s.checkSlot(ctx, st, start)
+	a, err := newApplier(s, tables, start, sink)
 	if err != nil {
 		return err
 	}
-	a, err := newApplier(s, tables, domains, start, sink)
-	if err != nil {
+	a.ctx = ctx
+	if a.began, err = s.checkSlot(ctx, st, start, streamOIDs(tables)); err != nil {
 		return err
 	}
 	conn, err := s.startReplication(ctx, st, start)
@@ -75,10 +75,10 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 	return s.follow(ctx, conn, a)
 }
 
-// checkSlot makes sure that the slot still has everything after start, and reads the
-// domains.
-func (s *Source) checkSlot(ctx context.Context, st *state, start LSN) (map[uint32]domain, error) {
-	var domains map[uint32]domain
+// checkSlot makes sure that the slot still has everything after start, and looks at the
+// tables' files.
+func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []uint32) (map[uint32]tableFiles, error) {
+	var files map[uint32]tableFiles
 	err := s.withControl(ctx, func(conn *pgx.Conn) error {
 		v, err := readSettings(ctx, conn)
 		if err != nil {
@@ -95,10 +95,10 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN) (map[uint3
 			return fmt.Errorf("%w: slot %s was acknowledged up to %s, and only what precedes %s is durable here",
 				ErrSlotLost, st.Slot, sl.confirmed, start)
 		}
-		domains, err = readDomains(ctx, conn)
+		files, err = readFiles(ctx, conn, tables)
 		return err
 	})
-	return domains, err
+	return files, err
 }
 
 // startReplication begins to stream. A server notices late that a reader is gone, so

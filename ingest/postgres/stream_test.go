@@ -132,10 +132,6 @@ func TestStreamStopsOneTable(t *testing.T) {
 			[]string{"UPDATE a SET n = 2"},
 			`did not carry the large value of column "v"`,
 		},
-		{"add column", "CREATE TABLE a (id int PRIMARY KEY)", []string{"ALTER TABLE a ADD v int", "INSERT INTO a VALUES (1, 1)"}, `column "v" was added`},
-		{"drop column", "CREATE TABLE a (id int PRIMARY KEY, v int)", []string{"ALTER TABLE a DROP v", "INSERT INTO a VALUES (1)"}, `column "v" was dropped or renamed`},
-		{"rename column", "CREATE TABLE a (id int PRIMARY KEY, v int)", []string{"ALTER TABLE a RENAME v TO w", "INSERT INTO a VALUES (1, 1)"}, `column "v" was dropped or renamed`},
-		{"retype column", "CREATE TABLE a (id int PRIMARY KEY, v int)", []string{"ALTER TABLE a ALTER v TYPE bigint", "INSERT INTO a VALUES (1, 1)"}, `the type of column "v" was changed`},
 		{"key", "CREATE TABLE a (id int PRIMARY KEY, v int NOT NULL)", []string{"ALTER TABLE a DROP CONSTRAINT a_pkey", "ALTER TABLE a ADD PRIMARY KEY (v)", "INSERT INTO a VALUES (1, 1)"}, "the key, or the replica identity"},
 		{"no key", "CREATE TABLE a (id int, v int); ALTER TABLE a REPLICA IDENTITY FULL; INSERT INTO a VALUES (1, 1)", []string{"DELETE FROM a"}, "the table has no key"},
 	}
@@ -163,7 +159,7 @@ func TestStreamToleratesHarmlessChanges(t *testing.T) {
 	k := r.stream(r.setup.Start, nil)
 	r.exec("INSERT INTO a VALUES (1, 'a', 1)", "ALTER TABLE a ALTER v TYPE varchar(50)", "INSERT INTO a VALUES (2, 'longer than five', 2)",
 		"ALTER TABLE a RENAME TO aa", "INSERT INTO aa VALUES (3, 'c', 3)", "ALTER TABLE aa REPLICA IDENTITY FULL", "UPDATE aa SET v = 'd' WHERE id = 3")
-	k.expect("a insert 1|a|1", "a insert 2|longer than five|2", "a insert 3|c|3", "a update 3|d|3")
+	k.expect("a insert 1|a|1", "a is now 1 id integer, 2 v character varying(50), 3 n numeric", "a insert 2|longer than five|2", "a insert 3|c|3", "a update 3|d|3")
 }
 
 // An idle table in a busy server must not pin the log: what is sent and not ours is

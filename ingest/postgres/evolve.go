@@ -1,0 +1,280 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
+	"github.com/skipprd/skipprd/ingest/postgres/reconcile"
+	"github.com/skipprd/skipprd/ingest/postgres/value"
+)
+
+// describe takes the description of a table that the open transaction comes with: it
+// finds which columns it speaks of, and tells the sink when they are others than before.
+// It asks the catalog, which may be newer than the description.
+func (a *applier) describe(t *streamTable) error {
+	r := t.described
+	t.described = nil
+	var change ingest.SchemaChange
+	var problem *ingest.TableError
+	err := a.source.withControl(a.ctx, func(conn *pgx.Conn) error {
+		live, err := readLiveTable(a.ctx, conn, t.Source.OID)
+		if err != nil {
+			return err
+		}
+		d := description{streamTable: t, relation: r, live: live, began: a.began[t.Source.OID], xid: a.xid}
+		change, problem, err = d.change(a.ctx, conn)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("describe %s.%s: %w", r.Namespace, r.Name, err)
+	}
+	if problem != nil {
+		return a.stop(t, problem)
+	}
+	next, err := a.sink.Evolve(t.ID, change)
+	if err != nil {
+		if t.stoppedBy(err) {
+			return nil
+		}
+		return fmt.Errorf("describe %s.%s: %w", r.Namespace, r.Name, err)
+	}
+	t.Schema, t.Source.Schema, t.Source.Name = next, r.Namespace, r.Name
+	t.builder = nil
+	return t.bind(r)
+}
+
+// description is a description of a table with what is known to make sense of it.
+type description struct {
+	*streamTable
+	relation *pgoutput.Relation
+	live     *liveTable
+	began    tableFiles // when the stream did
+	xid      uint32
+	numbers  []int16 // of relation.Columns
+}
+
+// change is how the table looks from the description on; problem says why the table
+// cannot go on.
+func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.SchemaChange, problem *ingest.TableError, err error) {
+	d.numbers, err = reconcile.Match(d.attributes(), d.shapes(), d.xid)
+	if err != nil {
+		return c, cannotTell(err), nil
+	}
+	c.Schema, c.Name = d.relation.Namespace, d.relation.Name
+	for i, rc := range d.relation.Columns {
+		number := d.numbers[i]
+		old, known := d.fieldOf(number)
+		if d.partial && !known {
+			continue
+		}
+		col, err := d.column(ctx, conn, rc, number)
+		if err != nil {
+			return c, nil, err
+		}
+		switch {
+		case !known:
+			problem = d.initial(&col)
+		case !keepsValues(old, col):
+			problem = differs("the type of column %q was changed to one that old values cannot follow", rc.Name)
+		}
+		if problem != nil {
+			return c, problem, nil
+		}
+		c.Columns = append(c.Columns, col)
+	}
+	c.Key, problem = d.key()
+	return c, problem, nil
+}
+
+func (d *description) fieldOf(number int16) (schema.Field, bool) {
+	i := slices.IndexFunc(d.Schema.Fields, func(f schema.Field) bool { return f.AttNum == number })
+	if i < 0 {
+		return schema.Field{}, false
+	}
+	return d.Schema.Fields[i], true
+}
+
+// attributes are the columns that the table has and had.
+func (d *description) attributes() []reconcile.Attribute {
+	var out []reconcile.Attribute
+	for _, l := range d.live.columns {
+		if l.generated {
+			continue // not sent
+		}
+		a := reconcile.Attribute{Number: l.number, Changed: l.changed}
+		if !l.dropped {
+			a.Now = d.shape(l.name, l.oid, l.typmod)
+		}
+		if f, ok := d.fieldOf(l.number); ok {
+			a.Known = &reconcile.Shape{Name: f.Name, OID: f.OID, TypMod: f.TypMod}
+		}
+		out = append(out, a)
+	}
+	for _, f := range d.Schema.Fields { // of a table that was dropped
+		if len(d.live.columns) == 0 {
+			out = append(out, reconcile.Attribute{
+				Number: f.AttNum, Known: &reconcile.Shape{Name: f.Name, OID: f.OID, TypMod: f.TypMod}, Changed: d.xid + 1,
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b reconcile.Attribute) int { return int(a.Number) - int(b.Number) })
+	return out
+}
+
+// shape is a column's look with its domain resolved, as schemas have it.
+func (d *description) shape(name string, oid uint32, typmod int32) *reconcile.Shape {
+	oid, typmod, _, _, _ = resolve(attribute{oid: oid, typmod: typmod}, d.live.domains)
+	return &reconcile.Shape{Name: name, OID: oid, TypMod: typmod}
+}
+
+func (d *description) shapes() []reconcile.Shape {
+	out := make([]reconcile.Shape, len(d.relation.Columns))
+	for i, c := range d.relation.Columns {
+		out[i] = *d.shape(c.Name, c.OID, c.TypMod)
+	}
+	return out
+}
+
+// cannotTell explains what Match found.
+func cannotTell(err error) *ingest.TableError {
+	e := &ingest.TableError{
+		Reason: "its columns were changed at the source more than once, and which of them a change has cannot be told",
+		Hint:   resync,
+	}
+	if errors.Is(err, reconcile.ErrOlder) {
+		e.Reason = "a change is older than the table's columns here, which lack nothing since"
+		e.Hint = "Wait until the pipeline has caught up, then " + resync
+	}
+	return e
+}
+
+// column is a described column, with what only the catalog knows.
+func (d *description) column(ctx context.Context, conn *pgx.Conn, rc pgoutput.Column, number int16) (ingest.SourceColumn, error) {
+	a := attribute{number: number, name: rc.Name, oid: rc.OID, typmod: rc.TypMod, dims: 1}
+	if f, ok := d.fieldOf(number); ok {
+		a.notNull = f.NotNull
+		if f.Type.Kind != schema.List && schema.ElementOID(f.OID) != 0 {
+			a.dims = 2
+		}
+	}
+	if l, ok := d.live.column(number); ok {
+		a.notNull, a.typeName, a.dims = l.notNull, l.typeName, l.dims
+	}
+	if a.oid >= firstUserOID {
+		var err error
+		if a.typeName, err = typeName(ctx, conn, a.oid, a.typmod); err != nil {
+			return ingest.SourceColumn{}, err
+		}
+	}
+	return column(a, d.live.domains), nil
+}
+
+// firstUserOID is the first OID of types that are a database's own.
+const firstUserOID = 16384
+
+// initial finds what rows older than a new column have in it. The server says so when it
+// has added the column without touching the rows; when it has rewritten them, with a
+// default that differs from row to row, it does not.
+func (d *description) initial(c *ingest.SourceColumn) *ingest.TableError {
+	l, ok := d.live.column(c.AttNum)
+	switch {
+	case !ok: // dropped since: nobody will ask for it for long
+		return nil
+	case len(l.missing) > 1:
+		return differs("column %q was added with a default that is not the same in all partitions", c.Name)
+	case len(l.missing) == 1:
+		text, err := initialText(c.Type, l.missing[0])
+		if err != nil {
+			return differs("column %q was added with a default that cannot be taken in", c.Name)
+		}
+		c.Initial = text
+		return nil
+	}
+	rewritten := d.began.files != d.live.files
+	if rewritten && c.AttNum > d.began.newest || l.hasDefault && (rewritten || c.AttNum <= d.began.newest) {
+		return differs("column %q was added with a default that each row has a value of its own of, or the table was rewritten", c.Name)
+	}
+	return nil
+}
+
+// initialText reads a value as the server writes it.
+func initialText(t schema.Type, text string) (*string, error) {
+	decode, err := value.TextDecoder(t)
+	if err != nil {
+		return nil, err
+	}
+	b := array.NewBuilder(memory.DefaultAllocator, schema.ArrowType(t))
+	defer b.Release()
+	if err := decode(b, []byte(text)); err != nil {
+		return nil, err
+	}
+	a := b.NewArray()
+	defer a.Release()
+	return schema.FormatInitial(t, a, 0)
+}
+
+// key is the row key's columns by their names now. The replica identity tells them, or
+// with identity FULL an index that keeps rows unique by them.
+func (d *description) key() ([]string, *ingest.TableError) {
+	if len(d.Schema.Key) == 0 {
+		return nil, nil
+	}
+	var names []string
+	var numbers []int16
+	for _, f := range d.Schema.KeyFields() {
+		i := slices.Index(d.numbers, f.AttNum)
+		if i < 0 || d.relation.Identity != 'f' && !d.relation.Columns[i].Identity {
+			return nil, differs("the key, or the replica identity, no longer is what it was: see column %q", f.Name)
+		}
+		names, numbers = append(names, d.relation.Columns[i].Name), append(numbers, f.AttNum)
+	}
+	if d.relation.Identity == 'f' {
+		if len(d.live.columns) > 0 && !d.live.keeps(numbers) {
+			return nil, differs("no index keeps rows apart any more by the key, see column %q", names[0])
+		}
+		return names, nil
+	}
+	for i, c := range d.relation.Columns {
+		if c.Identity && !slices.Contains(numbers, d.numbers[i]) {
+			return nil, differs("the key, or the replica identity, no longer is what it was: see column %q", c.Name)
+		}
+	}
+	return names, nil
+}
+
+// keepsValues says that a change of type leaves the values that rows have as they are, as
+// far as one can know: a USING clause can change them all the same.
+func keepsValues(old schema.Field, c ingest.SourceColumn) bool {
+	if old.OID == c.OID {
+		return old.TypMod == c.TypMod || keepsModifier(old, c)
+	}
+	switch [2]uint32{old.OID, c.OID} {
+	case [2]uint32{schema.OIDInt2, schema.OIDInt4}, [2]uint32{schema.OIDInt2, schema.OIDInt8},
+		[2]uint32{schema.OIDInt4, schema.OIDInt8}, [2]uint32{schema.OIDFloat4, schema.OIDFloat8},
+		[2]uint32{schema.OIDVarchar, schema.OIDText}:
+		return true
+	case [2]uint32{schema.OIDText, schema.OIDVarchar}:
+		return c.TypMod < 0
+	}
+	return false
+}
+
+// keepsModifier says that another modifier of the same type leaves values as they are.
+func keepsModifier(old schema.Field, c ingest.SourceColumn) bool {
+	switch old.OID {
+	case schema.OIDVarchar, schema.OIDVarbit, schema.OIDTime, schema.OIDTimeTZ, schema.OIDTimestamp, schema.OIDTimestampTZ:
+		return c.TypMod < 0 || old.TypMod >= 0 && c.TypMod >= old.TypMod
+	case schema.OIDNumeric:
+		return schema.Widens(old.Type, c.Type) && old.Type.Kind == schema.Decimal
+	}
+	return false
+}
