@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/protocol"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -113,7 +114,11 @@ func (d *disk) write(e protocol.Write) protocol.Written {
 		if err := d.fail.Hit(env.AfterBody); err != nil {
 			return err
 		}
-		if err := f.Sync(); err != nil {
+		err := f.Sync()
+		if err != nil && mutant.On(mutant.RetrySync) {
+			err = f.Sync()
+		}
+		if err != nil {
 			return err
 		}
 		return d.fail.Hit(env.AfterMarker)

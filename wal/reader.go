@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -78,6 +79,14 @@ func OpenReaderFS(fsys FS, dir string) *Reader {
 // when the slice was reclaimed, and is a *segment.CorruptError when the bytes are
 // damaged; it never returns other rows than the slice's.
 func (r *Reader) ReadSlice(ctx context.Context, s Slice) (arrow.RecordBatch, error) {
+	rec, err := r.readSlice(ctx, s)
+	if mutant.On(mutant.LostSliceIsEmpty) && errors.Is(err, ErrSliceLost) {
+		return nil, nil
+	}
+	return rec, err
+}
+
+func (r *Reader) readSlice(ctx context.Context, s Slice) (arrow.RecordBatch, error) {
 	var err error
 	for range lookupsMax {
 		if err := context.Cause(ctx); err != nil {

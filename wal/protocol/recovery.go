@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -197,6 +198,9 @@ func (r *Recovery) end() Tail {
 	last := max(r.last.seq, r.cfg.Published)
 	if n := len(c.Gone); n > 0 {
 		last = max(last, c.Gone[n-1]) // a seq is never used again
+	}
+	if mutant.On(mutant.ReuseSeq) {
+		last, c.Low = r.last.seq, 0
 	}
 	if c.Low > last {
 		return Tail{Seq: c.Low, Group: c.Group, Previous: c.Previous}

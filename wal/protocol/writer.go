@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash"
 
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -238,6 +239,12 @@ func (w *Writer) commit() {
 	w.takeQueue(n)
 	a.keep(data, w.cfg.CommitBytes)
 	w.state = writing
+	if mutant.On(mutant.AckBeforeCommit) {
+		w.ackEarly()
+	}
+	if mutant.On(mutant.PublishBeforeDurable) {
+		w.publish.add(commit{groups: w.flight.groups})
+	}
 	w.emit(Write{Seq: w.tail.Seq, Start: start, Data: data})
 }
 
@@ -292,7 +299,23 @@ func (w *Writer) written(err error) {
 	w.state = ready
 	w.active.durable = w.active.builder.End()
 	w.active.groups = w.active.builder.Groups()
+	if mutant.On(mutant.AckBeforePublish) || mutant.On(mutant.PublishBeforeDurable) {
+		w.flight = done
+		w.ackEarly()
+		done, w.flight = w.flight, commit{}
+	}
+	if mutant.On(mutant.PublishBeforeDurable) {
+		return // published already
+	}
 	w.publish.add(done)
+}
+
+// ackEarly is for the mutants.
+func (w *Writer) ackEarly() {
+	for i, id := range w.flight.ids {
+		w.emit(Done{ID: id, Placed: w.flight.groups[i]})
+	}
+	w.flight.ids = nil
 }
 
 func (w *Writer) poison(err error, ids []uint64) {

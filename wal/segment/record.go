@@ -67,6 +67,18 @@ func recordCRC(b []byte, seed, start uint32, n int) uint32 {
 // parseRecord reads the record that begins at b and at byte start of the body. The
 // payload is a part of b.
 func parseRecord(b []byte, seed, start uint32) (record, error) {
+	r, err := frameOf(b)
+	if err == nil && r.crc != recordCRC(b, seed, start, len(r.payload)) {
+		return record{}, fmt.Errorf("record: %w", ErrChecksum)
+	}
+	if err == nil && (b[recordAtFlags] != 0 || binary.LittleEndian.Uint16(b[recordAtStream:]) != 0) {
+		return record{}, fmt.Errorf("record: %w", ErrReserved)
+	}
+	return r, err
+}
+
+// frameOf is parseRecord without the checksum.
+func frameOf(b []byte) (record, error) {
 	if len(b) < recordHeaderBytes {
 		return record{}, fmt.Errorf("record header of %d bytes: %w", len(b), ErrLength)
 	}
@@ -79,13 +91,6 @@ func parseRecord(b []byte, seed, start uint32) (record, error) {
 	if length > len(b) {
 		return record{}, fmt.Errorf("record of %d bytes: %w", n, ErrLength)
 	}
-	crc := le.Uint32(b[recordAtCRC:])
-	if crc != recordCRC(b, seed, start, int(n)) {
-		return record{}, fmt.Errorf("record: %w", ErrChecksum)
-	}
-	if b[recordAtFlags] != 0 || le.Uint16(b[recordAtStream:]) != 0 {
-		return record{}, fmt.Errorf("record: %w", ErrReserved)
-	}
 	return record{
 		kind:    b[recordAtKind],
 		rows:    le.Uint32(b[recordAtRows:]),
@@ -93,7 +98,7 @@ func parseRecord(b []byte, seed, start uint32) (record, error) {
 		table:   change.TableID(le.Uint32(b[recordAtTable:])),
 		version: le.Uint32(b[recordAtVersion:]),
 		payload: b[recordHeaderBytes : recordHeaderBytes+int(n)],
-		crc:     crc,
+		crc:     le.Uint32(b[recordAtCRC:]),
 		length:  length,
 	}, nil
 }

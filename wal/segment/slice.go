@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Slice is one table's changes inside a group, without their rows.
@@ -97,6 +98,9 @@ func sliceOf(r record, start uint32) (Slice, error) {
 // b; empty when the slice has no batch.
 func ParseSlice(b []byte, seed, start uint32) (s Slice, message []byte, err error) {
 	r, err := parseRecord(b, seed, start)
+	if mutant.On(mutant.ReaderNoChecksum) {
+		r, err = frameOf(b)
+	}
 	if err != nil {
 		return Slice{}, nil, err
 	}
