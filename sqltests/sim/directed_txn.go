@@ -143,10 +143,10 @@ func (s *shadow) reshape(t *source.Table, kind string) {
 		w.db.RenameColumn(t, column, fmt.Sprintf("r%d", w.serial))
 		w.mark("column renamed")
 	case kind == "widen_column":
-		w.db.RetypeColumn(t, column, int64Type, oidInt8, func(v any) any { return v })
+		w.db.RetypeColumn(t, column, int64Type, oidInt8)
 		w.mark("column widened")
 	default:
-		w.db.RetypeColumn(t, column, int64Type, oidInt8, lengthOf)
+		w.db.RetypeColumn(t, column, int64Type, oidInt8)
 		w.mark("column retyped")
 	}
 	for key, row := range s.rows { // a map of its own values: the order is no matter
@@ -161,13 +161,6 @@ var reshapes = map[string]func(source.Column) bool{
 	"drop_column": func(source.Column) bool { return true }, "rename_column": func(source.Column) bool { return true },
 	"widen_column":  func(c source.Column) bool { return c.Type == int32Type },
 	"retype_column": func(c source.Column) bool { return c.Type == stringType },
-}
-
-func lengthOf(v any) any {
-	if text, ok := v.(string); ok {
-		return int64(len(text))
-	}
-	return nil
 }
 
 // shaped makes a row whose values have a shape.

@@ -197,7 +197,7 @@ func (w *World) alter(arg uint8) {
 	case arg&0x80 == 0 || len(v.Columns) > 6:
 		for i, c := range v.Columns {
 			if i != 0 && c.OID == oidInt4 && arg&0x40 != 0 {
-				w.db.RetypeColumn(t, i, int64Type, oidInt8, func(v any) any { return v })
+				w.db.RetypeColumn(t, i, int64Type, oidInt8)
 				w.mark("column widened")
 				return
 			}

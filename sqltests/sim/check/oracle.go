@@ -153,7 +153,7 @@ func renderRow(shape *schema.Table, v *source.Version, row source.Row) []byte {
 		f := &shape.Fields[i]
 		at := slices.IndexFunc(v.Columns, func(c source.Column) bool { return c.AttNum == f.AttNum })
 		if at >= 0 && at < len(row) {
-			values[i] = row[at]
+			values[i] = source.Convert(row[at], f.Type)
 		}
 	}
 	return query.AppendRow(nil, values)

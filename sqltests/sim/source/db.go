@@ -105,13 +105,22 @@ func (d *DB) RenameColumn(t *Table, i int, name string) {
 }
 
 // RetypeColumn gives the i-th column another type.
-func (d *DB) RetypeColumn(t *Table, i int, to schema.Type, oid uint32, convert func(any) any) {
+func (d *DB) RetypeColumn(t *Table, i int, to schema.Type, oid uint32) {
 	d.alter(t, func(v *Version) { v.Columns[i].Type, v.Columns[i].OID = to, oid }, func(r Row) Row {
 		r = slices.Clone(r)
-		r[i] = convert(r[i])
+		r[i] = Convert(r[i], to)
 		return r
 	})
 	d.state[t.OID].file++
+}
+
+// Convert is what a column's value becomes when the column gets another type: a text that
+// becomes a number is its length.
+func Convert(v any, to schema.Type) any {
+	if text, ok := v.(string); ok && to.Kind == schema.Int64 {
+		return int64(len(text))
+	}
+	return v
 }
 
 func (d *DB) alter(t *Table, change func(*Version), rows func(Row) Row) {
