@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,15 +24,47 @@ type Clock struct {
 	slot int64 // address of the offset, seconds
 }
 
+// clockOf names, to a run of this executable as a helper, the process whose clock it
+// takes over. That is done by a process of its own, because to the waits of the one that
+// started the server every stop under ptrace would look like its end.
+const clockOf = "SKIPPRD_DEATH_CLOCK_OF"
+
 // NewClock takes over the wall clock of a running process; where the machine does not
 // allow it, the test is skipped.
 func NewClock(t testing.TB, pid int) *Clock {
 	t.Helper()
-	c, err := takeClock(pid)
+	executable, err := os.Executable()
+	must(t, err)
+	helper := exec.Command(executable)
+	helper.Env = append(os.Environ(), clockOf+"="+strconv.Itoa(pid))
+	out, err := helper.CombinedOutput()
+	c := &Clock{pid: pid}
+	if err == nil {
+		_, err = fmt.Sscanf(string(out), "slot %d\n", &c.slot)
+	}
 	if err != nil {
-		Skip(t, fmt.Sprintf("the clock of a process cannot be taken over: %v", err))
+		Skip(t, fmt.Sprintf("the clock of a process cannot be taken over: %v: %.300s", err, out))
 	}
 	return c
+}
+
+// Helper does what this process was started for if it is a helper of a test, and says
+// whether it was. TestMain calls it first.
+func Helper() (was bool, code int) {
+	text, was := os.LookupEnv(clockOf)
+	if !was {
+		return false, 0
+	}
+	pid, err := strconv.Atoi(text)
+	if err == nil {
+		var slot int64
+		if slot, err = takeClock(pid); err == nil {
+			fmt.Printf("slot %d\n", slot)
+			return true, 0
+		}
+	}
+	fmt.Println(err)
+	return true, 1
 }
 
 // Move sets the wall clock ahead of the machine's by a number of seconds, or behind it.
@@ -83,20 +116,21 @@ const (
 
 var errBusyClock = errors.New("a thread is reading the clock")
 
-func takeClock(pid int) (*Clock, error) {
+// takeClock returns the address of the offset.
+func takeClock(pid int) (slot int64, err error) {
 	base, image, err := readVDSO(pid)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	symbols, err := vdsoSymbols(image)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	get, day := symbols["__vdso_clock_gettime"], symbols["__vdso_gettimeofday"]
 	if int(get.Size) < len(clockGettime) || int(day.Size) < len(gettimeofday) {
-		return nil, fmt.Errorf("clock functions of %d and %d bytes leave no room", get.Size, day.Size)
+		return 0, fmt.Errorf("clock functions of %d and %d bytes leave no room", get.Size, day.Size)
 	}
-	slot := base + int64(get.Value) + slotOffset
+	slot = base + int64(get.Value) + slotOffset
 	dayCode := bytes.Clone(gettimeofday)
 	distance := slot - (base + int64(day.Value) + gettimeofdayOrigin)
 	binary.LittleEndian.PutUint32(dayCode[gettimeofdayLoad:], uint32(int32(distance)))
@@ -123,9 +157,9 @@ func takeClock(pid int) (*Clock, error) {
 		time.Sleep(time.Millisecond)
 	}
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return &Clock{pid: pid, slot: slot}, nil
+	return slot, nil
 }
 
 // readVDSO returns where the kernel's page of functions lies in a process, and its bytes.
@@ -170,14 +204,32 @@ func vdsoSymbols(image []byte) (map[string]elf.Symbol, error) {
 	return out, nil
 }
 
-// whileStopped runs f with every thread of a process stopped under ptrace.
+// Requests of ptrace(2) that the syscall package has no functions for.
+const (
+	ptraceDetach    = 17
+	ptraceSeize     = 0x4206
+	ptraceInterrupt = 0x4207
+	stopLimit       = 5 * time.Second
+)
+
+func ptrace(request, tid int, data uintptr) error {
+	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// whileStopped runs f with every thread of a process stopped under ptrace. A signal that
+// a thread was about to take, it takes afterwards.
 func whileStopped(pid int, f func(threads []int) error) error {
 	runtime.LockOSThread() // ptrace obeys the thread that attached
 	defer runtime.UnlockOSThread()
 	var threads []int
+	pending := map[int]uintptr{}
 	defer func() {
 		for _, tid := range threads {
-			_ = syscall.PtraceDetach(tid) // gone is as good
+			_ = ptrace(ptraceDetach, tid, pending[tid]) // gone is as good
 		}
 	}()
 	seen := map[int]bool{}
@@ -193,15 +245,42 @@ func whileStopped(pid int, f func(threads []int) error) error {
 				continue
 			}
 			seen[tid], more = true, true
-			if err := syscall.PtraceAttach(tid); err != nil {
-				return fmt.Errorf("attach to thread %d: %w", tid, err)
+			signal, err := stopThread(tid)
+			if errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ECHILD) {
+				continue // it has ended
 			}
-			threads = append(threads, tid)
-			var status syscall.WaitStatus
-			if _, err := syscall.Wait4(tid, &status, syscall.WALL, nil); err != nil {
-				return fmt.Errorf("wait for thread %d: %w", tid, err)
+			if err != nil {
+				return fmt.Errorf("stop thread %d: %w", tid, err)
 			}
+			threads, pending[tid] = append(threads, tid), signal
 		}
 	}
 	return f(threads)
+}
+
+// stopThread attaches to a thread and waits until it stands. It returns the signal that
+// the thread was about to take, 0 for none.
+func stopThread(tid int) (signal uintptr, err error) {
+	if err := ptrace(ptraceSeize, tid, 0); err != nil {
+		return 0, err
+	}
+	if err := ptrace(ptraceInterrupt, tid, 0); err != nil {
+		return 0, err
+	}
+	for deadline := time.Now().Add(stopLimit); time.Now().Before(deadline); time.Sleep(200 * time.Microsecond) {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(tid, &status, syscall.WALL|syscall.WNOHANG, nil)
+		switch {
+		case err != nil:
+			return 0, err
+		case got != tid:
+			continue
+		case !status.Stopped():
+			return 0, syscall.ESRCH
+		case uint32(status)>>16 != 0: // the stop that was asked for
+			return 0, nil
+		}
+		return uintptr(status.StopSignal()), nil
+	}
+	return 0, errors.New("it does not stop")
 }

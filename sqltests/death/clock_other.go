@@ -20,3 +20,6 @@ func NewClock(t testing.TB, _ int) *Clock {
 
 // Move is never reached.
 func (c *Clock) Move(time.Duration) error { return errors.ErrUnsupported }
+
+// Helper says that this process is no helper of a test.
+func Helper() (was bool, code int) { return false, 0 }

@@ -20,12 +20,15 @@ func TestClock(t *testing.T) {
 	g.check("before", g.verify())
 	clock := NewClock(t, g.s.PID())
 	jumps := []time.Duration{3 * time.Hour, -3 * time.Hour, 26 * time.Hour, -100 * 24 * time.Hour, 0}
+	if number("SKIPPRD_DEATH_ROUNDS", 0) == 0 {
+		jumps = []time.Duration{26 * time.Hour, -3 * time.Hour}
+	}
 	for round := range rounds(1) {
 		for _, by := range jumps {
 			how := fmt.Sprintf("round %d, clock moved by %s", round, by)
 			g.check(how, clock.Move(by))
 			g.check(how, g.sees(by))
-			g.run(500, 2*time.Second)
+			g.run(500, time.Second)
 			g.check(how, g.verify())
 			t.Logf("%s: %s", how, g.state())
 		}

@@ -26,13 +26,6 @@ func write(t *testing.T, path, text string, sync bool) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func syncDir(t *testing.T, dir string) {
 	t.Helper()
 	d, err := os.Open(dir)

@@ -18,6 +18,9 @@ import (
 
 // TestMain ends the run with a list of what was skipped.
 func TestMain(m *testing.M) {
+	if was, code := Helper(); was {
+		os.Exit(code)
+	}
 	code := m.Run()
 	if err := Report(os.Stdout); err != nil {
 		fmt.Println(err)

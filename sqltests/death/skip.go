@@ -47,3 +47,11 @@ func Report(w io.Writer) error {
 	}
 	return nil
 }
+
+// must ends a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -264,13 +264,15 @@ func Connect(t testing.TB, dsn string) *pgx.Conn {
 // Exec runs statements and fails the test on an error.
 func Exec(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
-	c, err := pgx.Connect(context.Background(), dsn)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
 	defer func() { _ = c.Close(context.Background()) }()
 	for _, sql := range statements {
-		if _, err := c.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+		if _, err := c.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 			t.Fatalf("%.300s: %v", sql, err)
 		}
 	}
