@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/protocol"
 )
 
@@ -96,9 +97,13 @@ type Take func() (snap *catalog.Snapshot, release func())
 // old (TooOld). held says that take gives the one moment of a transaction.
 func RunPinned[P any](held bool, take Take, plan func(*catalog.Snapshot) (P, error), run func(P) error) error {
 	pin := protocol.Pin{Held: held}
-	for action := pin.Start(); action != protocol.PinGiveUp; {
+	var planned P
+	for action, first := pin.Start(), true; action != protocol.PinGiveUp; first = false {
 		snap, release := take()
-		planned, err := plan(snap)
+		var err error
+		if first || !mutant.On(mutant.RepinOldSnapshot) {
+			planned, err = plan(snap)
+		}
 		release()
 		if err != nil {
 			return err
@@ -132,7 +137,12 @@ func (p *Pinner) relation(ctx context.Context, snap *catalog.Snapshot, u *TableU
 	}
 	r := duckdb.Relation{Name: u.Name, Columns: columns, Key: u.Key, KeyPredicate: u.KeyPredicate}
 	facts := pinned{name: t.Schema + "." + t.Name, pipeline: t.Pipeline, predicate: u.KeyPredicate}
-	if err := p.live(snap, t, &r, &facts); err != nil {
+	moment := snap
+	if mutant.On(mutant.LakeBeforeSlices) {
+		moment = p.Catalog.Snapshot()
+		defer moment.Close()
+	}
+	if err := p.live(moment, t, &r, &facts); err != nil {
 		return r, facts, err
 	}
 	p.hold(h, snap.LakeState(t.ID))
@@ -173,12 +183,19 @@ func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 	if err != nil {
 		return fmt.Errorf("read live slices of %s: %w", t.Name, err)
 	}
+	if mutant.On(mutant.OmitE) {
+		all, err := snap.Slices(t.Pipeline)
+		if err != nil {
+			return err
+		}
+		live = slices.DeleteFunc(all, func(s catalog.Slice) bool { return s.Table != t.ID || s.Pending })
+	}
 	if live = withoutVoidCopies(live); len(live) == 0 {
 		return nil
 	}
 	r.Live = &duckdb.Live{
 		Dir: p.LogDir(t.Pipeline), Pipeline: uint32(t.Pipeline), Table: uint32(t.ID),
-		CompareTokens: !snap.NewerThanLake(t.ID, live), Fields: fieldIDs(t),
+		CompareTokens: !snap.NewerThanLake(t.ID, live) && !mutant.On(mutant.IgnoreToken), Fields: fieldIDs(t),
 	}
 	for i := range live {
 		s := &live[i]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -51,6 +52,8 @@ func (r *LogReader) ReadSlice(ctx context.Context, s LiveSlice, dir string) (arr
 	}
 	var corrupt *segment.CorruptError
 	switch {
+	case errors.Is(err, wal.ErrSliceLost) && mutant.On(mutant.LostSliceIsEmpty):
+		return nil, nil
 	case errors.Is(err, wal.ErrSliceLost):
 		return nil, fmt.Errorf("%w: %w", ErrSliceLost, err)
 	case errors.As(err, &corrupt):
