@@ -5,6 +5,7 @@ import (
 
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/protocol"
 )
 
 // c1 checks "C1 A compaction id is a function of its slice set".
@@ -40,6 +41,9 @@ func (c *c1) Check(v *View) error {
 		}
 		if other, ok := c.ids[set]; ok && other != id {
 			return fmt.Errorf("slices %s of table %d are compaction %s, and were %s", set.slices, set.table, id, other)
+		}
+		if want := protocol.CompactionID(x.Table, x.Commit.Generation, x.Commit.Slices); id != want {
+			return fmt.Errorf("slices %s of table %d are compaction %s, which should be %s", set.slices, set.table, id, want)
 		}
 		c.sets[id], c.ids[set] = set, id
 	}

@@ -373,6 +373,13 @@ func brokenPins() []broken {
 			x.step(e)
 			return x.show(PinExecuted{Query: e.Query, Host: testHost, Pin: e.Pin, Err: fmt.Errorf("x: %w", duckdb.ErrSliceLost)})
 		}},
+		{"P3", "a lost pin is tried again", func(x *fixture) map[string]string {
+			e, _ := x.pin()
+			x.step(e)
+			lost := PinExecuted{Query: e.Query, Host: testHost, Pin: e.Pin, Err: fmt.Errorf("x: %w", duckdb.ErrSliceLost)}
+			x.show(ReclaimAsked{testHost, 1, []segment.Seq{1}}, lost)
+			return x.show(lost)
+		}},
 		{"P3", "a fifth pin", func(x *fixture) map[string]string {
 			return x.show(QueryEnded{Query: 1, Host: testHost, Repeats: 4})
 		}},

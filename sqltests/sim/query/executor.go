@@ -12,7 +12,6 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/wal/change"
-	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Files reads the files of a lake. memlake.Warehouse is one.
@@ -166,7 +165,7 @@ func (l *liveSide) beats(key []byte, tokens *array.Int64, row int, compare bool)
 	if w == nil {
 		return false
 	}
-	if compare && !mutant.On(mutant.IgnoreToken) && !tokens.IsNull(row) && tokens.Value(row) > w.token {
+	if compare && !tokens.IsNull(row) && tokens.Value(row) > w.token {
 		w.stale = true
 		return false
 	}
