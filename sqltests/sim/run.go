@@ -51,6 +51,7 @@ type Result struct {
 
 // Run executes a schedule, then stops the faults and runs until nothing is left to do.
 func Run(c Config) (Result, error) {
+	c.Store = c.Store || c.Schedule.Store
 	w, err := newWorld(c)
 	if err != nil {
 		return Result{}, fmt.Errorf("make world: %w", err)

@@ -10,15 +10,21 @@ import (
 const magic = "SIM\x01"
 
 const (
-	headBytes   = len(magic) + 8 + ConfigBytes
+	headBytes   = len(magic) + 1 + 8 + ConfigBytes
+	storeFlag   = 1
 	recordBytes = 5
 )
 
-// Encode renders a schedule compactly: magic, seed, configuration, and five bytes a record.
+// Encode renders a schedule compactly: magic, flags, seed, configuration, and five bytes a record.
 // What it is about and the marks that it wants are left out.
 func Encode(s Schedule) []byte {
 	b := make([]byte, 0, headBytes+recordBytes*len(s.Records))
 	b = append(b, magic...)
+	flags := byte(0)
+	if s.Store {
+		flags = storeFlag
+	}
+	b = append(b, flags)
 	b = binary.LittleEndian.AppendUint64(b, s.Seed)
 	b = append(b, s.Config[:]...)
 	for _, r := range s.Records {
@@ -35,8 +41,13 @@ func Decode(b []byte) (Schedule, error) {
 	if len(b) < headBytes || string(b[:len(magic)]) != magic {
 		return s, errors.New("not a compact schedule of version 1")
 	}
-	s.Seed = binary.LittleEndian.Uint64(b[len(magic):])
-	copy(s.Config[:], b[len(magic)+8:])
+	head := b[len(magic):]
+	if head[0]&^storeFlag != 0 {
+		return s, fmt.Errorf("unknown flags %#x", head[0])
+	}
+	s.Store = head[0] == storeFlag
+	s.Seed = binary.LittleEndian.Uint64(head[1:])
+	copy(s.Config[:], head[9:])
 	b = b[headBytes:]
 	if len(b)%recordBytes != 0 || len(b) > RecordsMax*recordBytes {
 		return s, fmt.Errorf("%d bytes of records, want whole ones, at most %d", len(b), RecordsMax)

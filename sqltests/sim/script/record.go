@@ -80,6 +80,9 @@ type Schedule struct {
 	About []string
 	Want  []string
 
+	// Store has hosts whose logs are on one object store, instead of a host with its log on
+	// its disk.
+	Store bool
 	// Seed decides identities and what crashes keep.
 	Seed    uint64
 	Config  [ConfigBytes]byte

@@ -12,6 +12,9 @@ import (
 // header begins the text of a schedule; the number is its version.
 const header = "sim 1"
 
+// storeLine has the hosts' logs on an object store.
+const storeLine = "store"
+
 // configWords name the configuration bytes.
 var configWords = [ConfigBytes]string{
 	"segment", "rows", "reclaim", "compaction", "group", "retention", "keys", "c7", "c8", "c9", "c10", "c11",
@@ -23,6 +26,9 @@ func Format(s Schedule, faultName func(uint8) string) string {
 	fmt.Fprintln(&b, header)
 	for _, line := range s.About {
 		fmt.Fprintln(&b, "#", line)
+	}
+	if s.Store {
+		fmt.Fprintln(&b, storeLine)
 	}
 	if s.Seed != 0 {
 		fmt.Fprintln(&b, "seed", s.Seed)
@@ -99,6 +105,8 @@ func Parse(r io.Reader, faultByName func(string) (uint8, bool)) (Schedule, error
 
 func (s *Schedule) parseLine(words []string, faultByName func(string) (uint8, bool)) (err error) {
 	switch {
+	case words[0] == storeLine && len(words) == 1:
+		s.Store = true
 	case words[0] == "seed" && len(words) == 2:
 		s.Seed, err = strconv.ParseUint(words[1], 10, 64)
 	case words[0] == "config" && len(words) == 2:
