@@ -88,13 +88,15 @@ func (m *mirror) keepOnly(live []protocol.LiveSegment) error {
 	if err != nil {
 		return err
 	}
-	keep := map[segment.Seq]bool{}
+	markers, bodies := map[segment.Seq]bool{}, map[segment.Seq]bool{}
 	for _, s := range live {
-		keep[s.Seq] = true
+		markers[s.Seq], bodies[s.Seq] = true, !s.Takeover
 	}
 	for _, f := range files {
+		keep := bodies
 		seq, ok := parseSeq(f.Name, bodySuffix)
 		if !ok {
+			keep = markers
 			seq, ok = parseSeq(f.Name, markerSuffix)
 		}
 		if ok && !keep[seq] {
