@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -28,6 +29,8 @@ type simFlags struct {
 	mutants      bool
 	mutantsMost  uint64
 	showSchedule bool
+	shrink       time.Duration
+	found        string
 }
 
 // runSim replays one schedule and prints what happens, or runs many.
@@ -42,6 +45,8 @@ func runSim(ctx context.Context, args []string) error {
 	set.Float64Var(&f.hours, "hours", 0, "run schedules for this many hours")
 	set.BoolVar(&f.verbose, "v", false, "print every exchange of a replay")
 	set.BoolVar(&f.showSchedule, "script", false, "print the schedule of the seed and do not run it")
+	set.DurationVar(&f.shrink, "shrink", 0, "make a schedule that fails small, for at most this long, and save it")
+	set.StringVar(&f.found, "found", "sqltests/sim/testdata/found", "where -shrink saves it")
 	set.BoolVar(&f.mutants, "mutants", false, "look for deliberate bugs, too (a build with the tag mutants)")
 	set.Uint64Var(&f.mutantsMost, "mutant-schedules", 20_000, "the most schedules for a mutant")
 	if err := set.Parse(args); err != nil {
@@ -56,7 +61,35 @@ func runSim(ctx context.Context, args []string) error {
 	if f.count > 0 || f.hours > 0 {
 		return f.campaign(ctx)
 	}
+	if f.shrink > 0 {
+		return f.shrinkSchedule(ctx)
+	}
 	return f.replay()
+}
+
+// shrinkSchedule makes a failing schedule small and saves it where tests run it ever after.
+func (f *simFlags) shrinkSchedule(ctx context.Context) error {
+	s, err := f.schedule()
+	if err != nil {
+		return err
+	}
+	s.Store = s.Store || f.mode == "store"
+	ctx, cancel := context.WithTimeout(ctx, f.shrink)
+	defer cancel()
+	small, v, err := sim.Shrink(ctx, sim.Config{Schedule: s})
+	if err != nil {
+		return err
+	}
+	text := sim.FormatSchedule(small)
+	path := filepath.Join(f.found, sim.FoundName(v, small))
+	if err := os.MkdirAll(f.found, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return err
+	}
+	fmt.Printf("%s%d records became %d; saved as %s\n", text, len(s.Records), len(small.Records), path)
+	return v
 }
 
 func (f *simFlags) schedule() (script.Schedule, error) {
@@ -126,7 +159,7 @@ func (f *simFlags) campaign(ctx context.Context) error {
 		fmt.Printf("marks at zero: %s\n", strings.Join(zero, ", "))
 	}
 	if r.Err != nil {
-		fmt.Printf("seed %d failed: replay it with: skipprd sim -mode %s -seed %d -records %d\n", r.Failed, f.mode, r.Failed,
+		fmt.Printf("seed %d failed: replay it with: skipprd sim -mode %s -seed %d -records %d (-shrink 1m)\n", r.Failed, f.mode, r.Failed,
 			f.records)
 		return fmt.Errorf("seed %d: %w", r.Failed, r.Err)
 	}
