@@ -23,7 +23,7 @@ func TestMirrorIsVerifiedAndFilled(t *testing.T) {
 	}{
 		{"whole", func(_ *testing.T, fs *crashfs.FS) *crashfs.FS { return fs.Kill() }, 0},
 		{"rotten", func(t *testing.T, fs *crashfs.FS) *crashfs.FS {
-			must(t, fs.Rot("/mirror/"+segment.Seq(2).ID()+".seg", 0)) // not synced: nothing to rot
+			must(t, fs.Rot("/mirror/"+segment.Seq(2).ID()+".seg", 0))
 			return fs.Kill()
 		}, 1},
 		{"a body missing", func(t *testing.T, fs *crashfs.FS) *crashfs.FS {
