@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -189,7 +190,7 @@ func (d *disk) inspect(e protocol.Inspect) protocol.Inspected {
 		_ = f.Close() // it failed before; what counts is read anew
 	}
 	out := protocol.Inspected{Seq: e.Seq}
-	body, err := d.read(bodyName(d.cfg.Dir, e.Seq), int64(e.End), ReadFresh)
+	body, err := d.readSure(bodyName(d.cfg.Dir, e.Seq), int64(e.End))
 	if err != nil {
 		out.Err = err
 		return out
@@ -258,14 +259,17 @@ func (d *disk) readMarker(e protocol.ReadMarker) protocol.MarkerRead {
 // group could be published, acknowledged and then lost; and read past the cache, which
 // after a failed sync holds what the disk does not.
 func (d *disk) readBody(e protocol.ReadBody) protocol.BodyRead {
-	name, n, mode := bodyName(d.cfg.Dir, e.Seq), int64(e.Bytes), ReadOnly
-	if n == 0 {
+	name := bodyName(d.cfg.Dir, e.Seq)
+	var b []byte
+	var err error
+	if e.Bytes == 0 {
 		if err := d.syncFile(name); err != nil {
 			return protocol.BodyRead{Seq: e.Seq, Err: fmt.Errorf("sync %s: %w", name, err)}
 		}
-		n, mode = segment.BodyBytesMax, ReadFresh
+		b, err = d.readSure(name, segment.BodyBytesMax)
+	} else {
+		b, err = d.read(name, int64(e.Bytes), ReadOnly)
 	}
-	b, err := d.read(name, n, mode)
 	if h, parse := segment.ParseHeader(b); err == nil && parse == nil {
 		d.setHead(h)
 	}
@@ -278,6 +282,24 @@ func (d *disk) syncFile(name string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// readSure reads past the cache and twice: where a log ends is decided by bytes that no
+// digest covers yet. A bit that flips on the way would make the last group look torn, and
+// it would be cut off.
+func (d *disk) readSure(name string, n int64) ([]byte, error) {
+	b, err := d.read(name, n, ReadFresh)
+	if err != nil {
+		return nil, err
+	}
+	again, err := d.read(name, n, ReadFresh)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(b, again) {
+		return nil, fmt.Errorf("read %s: two reads differ", name)
+	}
+	return b, nil
 }
 
 // read returns at most the first n bytes of a file.
