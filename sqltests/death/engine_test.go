@@ -88,7 +88,7 @@ func TestEngine(t *testing.T) {
 // when they are canceled, and after half a minute the server sees by itself that the
 // engine is as good as dead.
 func TestEngineStopped(t *testing.T) {
-	if number("SKIPPRD_DEATH_ROUNDS", 0) == 0 {
+	if short() {
 		t.Skip("takes minutes: make deaths")
 	}
 	g := newRig(t, options{pace: time.Millisecond})

@@ -23,7 +23,7 @@ func TestFullDisk(t *testing.T) {
 		leave int64
 		keep  bool // full, whatever is freed
 	}{{0, true}, {0, false}, {6 << 20, false}}
-	if number("SKIPPRD_DEATH_ROUNDS", 0) == 0 {
+	if short() {
 		stages = stages[:1]
 	}
 	for round := range rounds(1) {

@@ -43,7 +43,7 @@ func (g *rig) waitWorkers() { g.s.WaitGroupDead(5 * time.Second) }
 func TestPowerLoss(t *testing.T) {
 	m := MountDisk(t, NewDisk(8<<30))
 	g := newRig(t, options{dir: m.Dir})
-	for round := range rounds(6) {
+	for round := range rounds(4) {
 		how, err := g.powerLoss(m, round%2 == 1)
 		g.check(fmt.Sprintf("round %d: %s", round, how), err)
 		t.Logf("round %d: %s", round, how)
@@ -62,7 +62,7 @@ func TestPowerLossControl(t *testing.T) {
 			m := MountDisk(t, d)
 			g := newRig(t, options{dir: m.Dir})
 			g.check("before", g.verify())
-			d.Lie, g.limit = lie, 15*time.Second
+			d.Lie, g.limit = lie, 8*time.Second
 			for round := range 10 {
 				how, err := g.powerLoss(m, false)
 				if err != nil {

@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 // rounds is how often a scenario is done: as many times as make deaths says, else few.
 func rounds(few int) int { return number("SKIPPRD_DEATH_ROUNDS", few) }
 
+// short says that this is the short run of make test.
+func short() bool { return number("SKIPPRD_DEATH_ROUNDS", 0) == 0 }
+
 func number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
 		return n
