@@ -19,7 +19,7 @@ type applier struct {
 	source *Source
 	sink   ingest.Sink
 	tables map[uint32]*streamTable // by source OID
-	began  map[uint32]tableFiles   // as the stream did
+	looked map[uint32]tableFiles   // as the tables were at the last look, the first when the stream began
 
 	// The open transaction.
 	open    bool

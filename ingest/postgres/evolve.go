@@ -30,8 +30,9 @@ func (a *applier) describe(t *streamTable) error {
 		if err != nil {
 			return err
 		}
-		d := description{streamTable: t, relation: r, live: live, began: a.began[t.Source.OID], xid: a.xid}
+		d := description{streamTable: t, relation: r, live: live, looked: a.looked[t.Source.OID], xid: a.xid}
 		change, problem, err = d.change(a.ctx, conn)
+		a.looked[t.Source.OID] = live.tableFiles
 		return err
 	})
 	if err != nil {
@@ -57,7 +58,7 @@ type description struct {
 	*streamTable
 	relation *pgoutput.Relation
 	live     *liveTable
-	began    tableFiles // when the stream did
+	looked   tableFiles // as the table was at the last look
 	xid      uint32
 	numbers  []int16 // of relation.Columns
 }
@@ -199,8 +200,10 @@ func (d *description) initial(c *ingest.SourceColumn) *ingest.TableError {
 		c.Initial = text
 		return nil
 	}
-	rewritten := d.began.files != d.live.files
-	if rewritten && c.AttNum > d.began.newest || l.hasDefault && (rewritten || c.AttNum <= d.began.newest) {
+	// Without a default, a rewrite is most likely about something else, unless no row may
+	// be null.
+	rewritten := d.looked.files != d.live.files
+	if rewritten && (l.hasDefault || l.notNull) || l.hasDefault && c.AttNum <= d.looked.newest {
 		return differs("column %q was added with a default that each row has a value of its own of, or the table was rewritten", c.Name)
 	}
 	return nil

@@ -64,7 +64,7 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 		return err
 	}
 	a.ctx = ctx
-	if a.began, err = s.checkSlot(ctx, st, start, streamOIDs(tables)); err != nil {
+	if a.looked, err = s.checkSlot(ctx, st, start, streamOIDs(tables)); err != nil {
 		return err
 	}
 	conn, err := s.startReplication(ctx, st, start)
