@@ -21,8 +21,9 @@ type Config struct {
 	// holds in memory beside one transaction (BUFFER_THRESHOLD_BYTES). Default 8 MiB.
 	GroupBytes int64
 	// PartBytes is how much of one transaction of the source is held in memory: a larger
-	// one goes into the log in parts of this size, which become visible together. Default
-	// four times GroupBytes, at most 64 MiB.
+	// one goes into the log in parts of this size, which become visible together. About
+	// ten times as much is needed while parts are built, encoded and written. Default
+	// twice GroupBytes, at most 64 MiB.
 	PartBytes int64
 	// Freshness is how long a committed transaction may wait for company before its
 	// group is appended (BUFFER_THRESHOLD_SECONDS); the pipeline option "freshness"
@@ -52,7 +53,7 @@ func (c Config) withDefaults() Config {
 		c.GroupBytes = 8 << 20
 	}
 	if c.PartBytes == 0 {
-		c.PartBytes = min(4*c.GroupBytes, groupBytesMax)
+		c.PartBytes = min(2*c.GroupBytes, groupBytesMax)
 	}
 	if c.GroupInterval == 0 {
 		c.GroupInterval = 40 * time.Millisecond
