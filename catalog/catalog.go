@@ -234,6 +234,29 @@ func (c *Catalog) update(fn func(*Txn) error) error {
 	return nil
 }
 
+// Sync makes everything durable that was published before.
+func (c *Catalog) Sync(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.err != nil {
+		return c.mu.err
+	}
+	b := c.store.NewBatch()
+	defer func() { _ = b.Close() }() // nothing is lost: committed or broken
+	err := b.Set([]byte{prefixSync}, []byte{rowVersion})
+	if err == nil {
+		err = b.Commit(true)
+	}
+	if err != nil {
+		c.mu.err = fmt.Errorf("%w: %w", ErrBroken, err)
+		return fmt.Errorf("sync catalog: %w", err)
+	}
+	return nil
+}
+
 // holdView keeps snapshots at the present state.
 func (c *Catalog) holdView() {
 	c.view.Lock()

@@ -15,6 +15,7 @@ const (
 	prefixCounter    = 0x02 // name → u64
 	prefixKeyCheck   = 0x03
 	prefixRebuild    = 0x04 // nothing, or pipeline id: a rebuild that is not finished
+	prefixSync       = 0x05 // written by Sync
 	prefixPipeline   = 0x10 // pipeline id
 	prefixTable      = 0x11 // table id
 	prefixPlan       = 0x12 // table id: backfill plan

@@ -34,6 +34,12 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 	if mutant.On(mutant.ForgetFirst) {
 		return true, errors.Join(s.forgetSegments(ctx, pipeline, due), log.Reclaim(ctx, due))
 	}
+	// A segment may have become free by groups that were published and not synced: without
+	// them a log that lacks it cannot be opened.
+	if err := s.deps.Catalog.Sync(ctx); err != nil {
+		s.postpone(pipeline, due)
+		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)
+	}
 	if err := s.deps.Catalog.Backup(ctx); err != nil { // it says what the segments said that go
 		s.postpone(pipeline, due)
 		return false, fmt.Errorf("reclaim segments of pipeline %d: %w", pipeline, err)

@@ -63,7 +63,8 @@ type world struct {
 	token     int64
 	pending   int // parts of the transaction under way
 	searches  int
-	onRead    func()           // called by ReadSlice, nil for nothing
+	onRead    func() // called by ReadSlice, nil for nothing
+	onReclaim func(seqs []segment.Seq)
 	searcher  compact.Searcher // nil: the world itself
 	crashAt   env.Failpoint
 	cfg       compact.Config
@@ -286,6 +287,9 @@ func (w *world) ReadSlice(_ context.Context, s wal.Slice) (arrow.RecordBatch, er
 
 // Reclaim implements compact.Log.
 func (w *world) Reclaim(_ context.Context, seqs []segment.Seq) error {
+	if w.onReclaim != nil {
+		w.onReclaim(seqs)
+	}
 	for _, seq := range seqs {
 		if w.heldFrom > 0 && seq >= w.heldFrom {
 			return &wal.HeldError{Seq: seq, Low: w.heldFrom}
