@@ -8,7 +8,7 @@ LABELS ?= postgres
 PURE   := $(addprefix sqltests/suites/,select types errors session catalog)
 # What the deaths of make test had to skip.
 SKIPPED := $(CURDIR)/bin/deaths-skipped
-.PHONY: all build demo test setup lint unit race slt kill deaths bench clean help
+.PHONY: all build demo test setup lint unit race slt kill deaths fuzz bench clean help
 
 all: build
 
@@ -18,6 +18,7 @@ help:
 	@echo "make slt ADDR=postgres://… [FILES=…] [SOURCE=…]   run .slt suites against any Postgres address"
 	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
 	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
+	@echo "make fuzz [SECONDS=20] [RUN=FuzzParse]   run all fuzzers in turn, or those of one name"
 	@echo "make bench   run the benchmarks of docs/performance.md"
 
 build: $(BIN)
@@ -66,6 +67,10 @@ deaths: build
 		$(GO) test -count=1 -timeout 3h -v -run TestKill ./sqltests/e2e)
 	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_DEATH_ROUNDS=$(or $(ROUNDS),10) SKIPPRD_SEED=$(or $(SEED),1) \
 		$(GO) test -count=1 -timeout 6h -v -run '$(or $(RUN),.)' ./sqltests/death
+
+# Every decoder of foreign or durable bytes, each for a while.
+fuzz:
+	GO="$(GO)" .ci/fuzz $(or $(SECONDS),20) $(RUN)
 
 bench: build
 	SKIPPRD_BENCH=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 3h -v -run TestBench ./sqltests/bench

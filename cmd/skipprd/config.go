@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -126,8 +127,13 @@ func (c *config) readFile(path string) error {
 		return fmt.Errorf("read settings: %w", err)
 	}
 	defer f.Close()
+	return c.read(f, path)
+}
+
+// read takes settings from the text of the file of a name.
+func (c *config) read(text io.Reader, path string) error {
 	var problems []error
-	sc := bufio.NewScanner(f)
+	sc := bufio.NewScanner(text)
 	for n := 1; sc.Scan(); n++ {
 		line := strings.TrimSpace(sc.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
