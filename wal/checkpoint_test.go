@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/crashfs"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -89,6 +90,41 @@ func TestRebuildOfALostCatalog(t *testing.T) {
 			must(t, s.Log().Close())
 		})
 	}
+}
+
+// A rebuild that ends in its midst goes on where it was.
+func TestRebuildInTwoPieces(t *testing.T) {
+	fs := crashfs.New()
+	s := mustStep(t, tinyConfig(), tinyDeps(fs, &catalog{}))
+	sealed(t, s, 6)
+	reclaimed(t, s, 2, 3, 5)
+	must(t, s.Log().Close())
+	cat := &catalog{}
+	first := tinyDeps(fs, failAfter{cat, 1})
+	if _, err := wal.OpenStepped(t.Context(), tinyConfig(), first); !errors.Is(err, errIO) {
+		t.Fatalf("open: %v", err)
+	}
+	if n := len(cat.all()); n != 1 {
+		t.Fatalf("%d groups published at first", n)
+	}
+	must(t, mustStep(t, tinyConfig(), tinyDeps(fs, cat)).Log().Close())
+	got := cat.all()
+	if len(got) != 3 || got[1].Seq != 4 || got[2].Seq != 6 {
+		t.Errorf("published %v", got)
+	}
+}
+
+// failAfter is a catalog that takes n groups.
+type failAfter struct {
+	*catalog
+	n int
+}
+
+func (f failAfter) Publish(ctx context.Context, p change.PipelineID, groups []wal.CommittedGroup) error {
+	if len(f.all()) >= f.n {
+		return errIO
+	}
+	return f.catalog.Publish(ctx, p, groups)
 }
 
 // A segment that the checkpoint does not let go must be there.

@@ -69,8 +69,9 @@ type Deps struct {
 	// none.
 	Facts func() []byte
 	// Restore is called by Open when the catalog has published nothing of a log that has
-	// a checkpoint, before anything is published. Afterwards the catalog's watermark is
-	// asked for anew. Nil: nothing happens.
+	// a checkpoint, before anything is published; what it does must last once it has
+	// returned, since it is not called again when something is. Afterwards the catalog's
+	// watermark is asked for anew. Nil: nothing happens.
 	Restore func(ctx context.Context, c segment.Checkpoint) error
 }
 

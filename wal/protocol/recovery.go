@@ -157,10 +157,12 @@ func (r *Recovery) listed(ev Listed) (Effect, error) {
 	return r.followUp()
 }
 
-// gone says whether the checkpoint has let a segment go that the catalog does not know.
+// gone says whether the checkpoint has let a segment go that the catalog does not know:
+// in a rebuild any, and else those above the watermark, since a rebuild may have ended
+// in its midst.
 func (r *Recovery) gone(seq segment.Seq) bool {
 	c := r.cfg.Checkpoint
-	if !r.cfg.Rebuild {
+	if !r.cfg.Rebuild && seq <= r.cfg.Published {
 		return false
 	}
 	_, found := slices.BinarySearch(c.Gone, seq)
@@ -178,7 +180,7 @@ func (r *Recovery) checkDensity() error {
 		if seq <= r.cfg.Published && !r.cfg.Rebuild {
 			continue
 		}
-		if r.cfg.Published == 0 && want == 1 && !r.cfg.Rebuild {
+		if r.cfg.Published == 0 && want == 1 && r.cfg.Checkpoint.Serial == 0 {
 			want = seq // a log whose catalog is new begins where it begins
 		}
 		for r.gone(want) {
