@@ -15,7 +15,8 @@
 // a crash could still take away.
 //
 // Reading order: fact.go, Catalog, Snapshot (its reads are in reader.go), Txn, publish.go,
-// compaction.go; key.go and codec.go are the durable form.
+// compaction.go; key.go and codec.go are the durable form. backup.go keeps an image beside
+// the store, from which rebuild.go begins when the store is lost.
 //
 // Owned invariants: O1 (the offset never regresses), C1 and C2 (an acked compaction
 // stays acked), R1 (a segment with a live slice is not deleted), N1 (compacted is set
