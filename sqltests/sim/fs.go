@@ -51,7 +51,7 @@ func (d disk) Open(name string, mode wal.OpenMode) (wal.File, error) {
 // Rename implements wal.FS.
 func (d disk) Rename(from, to string) error {
 	return d.names(from, func() error {
-		d.p.world.emit(check.Removed{Host: d.p.host.name, Name: from})
+		d.removed(from)
 		return d.fs.Rename(from, to)
 	})
 }
@@ -59,9 +59,16 @@ func (d disk) Rename(from, to string) error {
 // Remove implements wal.FS.
 func (d disk) Remove(name string) error {
 	return d.names(name, func() error {
-		d.p.world.emit(check.Removed{Host: d.p.host.name, Name: name})
+		d.removed(name)
 		return d.fs.Remove(name)
 	})
+}
+
+// removed tells of a name that is about to vanish. A mirror's are no loss.
+func (d disk) removed(name string) {
+	if d.p.store == nil {
+		d.p.world.emit(check.Removed{Host: d.p.host.name, Name: name})
+	}
 }
 
 // SyncDir implements wal.FS.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/lake/duckdb"
@@ -17,6 +19,8 @@ import (
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/crashfs"
+	"github.com/skipprd/skipprd/wal/objstore/faultstore"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // logger is what processes log to: nothing is rendered unless somebody reads it.
@@ -47,6 +51,19 @@ type host struct {
 	incs   int
 	proc   *process // nil while down
 	bootAt time.Time
+	// image is the catalog's backup, on a disk that never loses it.
+	image []byte
+}
+
+var _ catalog.BackupStore = (*host)(nil)
+
+// Read implements catalog.BackupStore.
+func (h *host) Read() ([]byte, error) { return h.image, nil }
+
+// Write implements catalog.BackupStore.
+func (h *host) Write(image []byte) error {
+	h.image = bytes.Clone(image)
+	return nil
 }
 
 // process is one life of a server on a host.
@@ -61,7 +78,19 @@ type process struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
-	catalog    *catalog.Catalog
+	// store is the way to the object store, nil in the disk mode; then epoch is that of the
+	// log once it was opened, and superseded says that the world knows of a later one.
+	store      *faultstore.Store
+	epoch      segment.Epoch
+	superseded bool
+	// seize: stand no longer by; ending: the process ends soon.
+	seize, ending bool
+	// serving: everything of it runs.
+	serving bool
+	wake    chan struct{}
+	backup  catalog.BackupStore
+
+	catalog    *catalog.Catalog // nil while it stands by
 	supervisor *ingest.Supervisor
 	compactor  *compact.Service
 	pinner     *planner.Pinner
@@ -82,27 +111,59 @@ func (h *host) boot() {
 	h.incs++
 	p := &process{
 		world: w, host: h, incarnation: h.incs, ids: &ids{random{w.cfg.Seed ^ uint64(h.incs)<<32}},
-		logs: map[change.PipelineID]*openLog{}, readers: map[change.PipelineID]*wal.Reader{}, held: map[int64]int{},
+		wake: make(chan struct{}, 1), logs: map[change.PipelineID]*openLog{}, readers: map[change.PipelineID]*wal.Reader{}, held: map[int64]int{},
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	h.proc = p
 	w.say("%s boots, incarnation %d", h.name, h.incs)
-	if err := p.start(); err != nil {
-		w.fail("BOOT", fmt.Sprintf("%s: %v", h.name, err))
+	if w.objects != nil {
+		p.connectStore()
+		w.spawn(p, "stand by", p.stand)
+		return
 	}
+	p.epoch = 1
+	if w.cfg.backups() {
+		p.backup = h
+	}
+	if err := p.openCatalog(); err != nil {
+		w.fail("BOOT", fmt.Sprintf("%s: %v", h.name, err))
+		return
+	}
+	if p.backup != nil && h.image == nil {
+		if err := p.catalog.Backup(p.ctx); err != nil {
+			w.fail("BOOT", fmt.Sprintf("%s: %v", h.name, err))
+			return
+		}
+	}
+	w.spawn(p, "start", func() {
+		if err := p.serve(); err != nil {
+			w.say("  %s does not start: %v", h.name, err)
+			w.mark("process did not start")
+			p.stepDown()
+		}
+	})
 }
 
-// start opens the catalog and starts what a server has.
-func (p *process) start() error {
+// openCatalog opens the host's catalog, or begins one with its backup.
+func (p *process) openCatalog() error {
+	deps := catalog.Deps{
+		Clock: clock{p}, IDs: p.ids, Log: p.world.logger(), Key: catalogKey[:], ApplyState: ingest.ApplyState,
+		Failpoints: failpoints{p},
+	}
+	if p.backup != nil {
+		deps.Backup = guard{p.backup, p}
+	}
+	c, err := catalog.Open(p.ctx, p.host.kv, deps)
+	if err == nil {
+		p.catalog = c
+	}
+	return err
+}
+
+// serve makes the catalog whole again, if it is not, and starts what a server has.
+func (p *process) serve() error {
 	w := p.world
 	var err error
-	p.catalog, err = catalog.Open(p.ctx, p.host.kv, catalog.Deps{
-		Clock: clock{p}, IDs: p.ids, Log: w.logger(), Key: catalogKey[:], ApplyState: ingest.ApplyState,
-		Failpoints: failpoints{p},
-	})
-	if err != nil {
-		return err
-	}
 	p.compactor, err = compact.New(w.cfg.compaction(), compact.Deps{
 		Catalog: p.catalog, Warehouse: warehouse{p}, Searcher: p.executor(),
 		Reader: func(id change.PipelineID) compact.SliceReader { return p.reader(id) },
@@ -110,7 +171,7 @@ func (p *process) start() error {
 			l, ok := p.logs[id]
 			return l, ok
 		},
-		Clock: clock{p}, Logger: w.logger(), Failpoints: failpoints{p}, Tasks: tasks{p},
+		Clock: clock{p}, Logger: w.logger(), Failpoints: failpoints{p}, Tasks: tasks{p}, Epoch: p.lakeEpoch(),
 	})
 	if err != nil {
 		return err
@@ -121,12 +182,27 @@ func (p *process) start() error {
 		Lake: p.compactor, Clock: clock{p}, IDs: p.ids, Log: w.logger(), Failpoints: failpoints{p}, Tasks: tasks{p},
 		OpenLog: p.open, RemoveLog: p.remove,
 	})
+	err = compact.Rebuild(p.ctx, compact.RebuildDeps{
+		Catalog: p.catalog, Warehouse: warehouse{p}, RecoverLog: p.supervisor.RecoverLog, Logger: w.logger(),
+	})
+	if err != nil || p.dead {
+		return err
+	}
+	p.serving = true
 	w.spawn(p, "supervisor", func() { _ = p.supervisor.Run(p.ctx) })
 	for i := range compactors {
 		w.spawn(p, fmt.Sprintf("compactor %d", i), func() { p.compact(i) })
 	}
 	w.spawn(p, "reclaimer", p.reclaim)
 	return nil
+}
+
+// lakeEpoch is the compact.Deps.Epoch.
+func (p *process) lakeEpoch() func(change.PipelineID) segment.Epoch {
+	if p.store == nil {
+		return nil
+	}
+	return func(change.PipelineID) segment.Epoch { return p.epoch }
 }
 
 // executor answers plans and searches; each user has its own.
@@ -211,8 +287,14 @@ func (w *World) crash(h *host, machine, lost bool) {
 	h.proc = nil
 	h.paused = false
 	h.bootAt = w.now.Add(restartAfter)
-	_ = p.catalog.Close() // refuses commits from now on
+	if p.catalog != nil {
+		_ = p.catalog.Close() // refuses commits from now on
+	}
 	switch {
+	case lost:
+		w.mark("catalog lost")
+		h.disk = h.disk.Kill()
+		h.kv = memStore{memkv.New()}
 	case machine:
 		w.mark("power cut")
 		keep := []float64{0, 0.5, 0.9, 1}[w.rng.n(4)]

@@ -20,7 +20,7 @@ type openLog struct {
 	p        *process
 	pipeline change.PipelineID
 	stepped  *wal.Stepped
-	wake     [3]chan struct{}
+	wake     map[wal.Part]chan struct{}
 	parts    int // that have not ended
 	closing  bool
 	closed   bool
@@ -37,32 +37,63 @@ const retryInterval = 200 * time.Millisecond
 // open opens a pipeline's log.
 func (p *process) open(ctx context.Context, pipeline change.PipelineID) (ingest.Log, error) {
 	w := p.world
-	st, err := wal.OpenStepped(ctx, wal.Config{
+	cfg := wal.Config{
 		Dir: p.logDir(pipeline), Pipeline: pipeline, SegmentBytes: w.cfg.segmentBytes(), Spares: 1,
 		GroupBytes: w.cfg.segmentBytes(),
-	}, wal.Deps{
+	}
+	deps := wal.Deps{
 		Publisher: publisher{p}, Clock: clock{p}, IDs: p.ids, Log: w.logger(), Failpoints: failpoints{p},
 		FS: disk{p, p.host.disk}, SegmentBytesMin: segmentBytesMin,
-	})
+	}
+	parts := diskParts
+	if p.store != nil {
+		if p.ending {
+			return nil, wal.ErrFenced // another host has it
+		}
+		cfg, parts = p.storeConfig(pipeline), storeParts
+		deps.Store, deps.FenceLake, deps.Facts = p.store, p.fenceLake, p.facts(pipeline)
+	}
+	st, err := wal.OpenStepped(ctx, cfg, deps)
 	if p.dead {
 		return nil, errDead
 	}
-	w.emit(check.Opened{Host: p.host.name, Incarnation: p.incarnation, Epoch: 1, Err: err})
+	w.emit(check.Opened{Host: p.host.name, Incarnation: p.incarnation, Epoch: p.epoch, Err: err})
 	if err != nil {
 		w.mark("log not opened")
+		p.fenced(err)
 		return nil, err
 	}
 	w.mark("log opened")
-	l := &openLog{p: p, pipeline: pipeline, stepped: st, parts: 3}
-	for part := range l.wake {
-		l.wake[part] = make(chan struct{}, 1)
-		w.spawn(p, fmt.Sprintf("log %v", wal.Part(part)), func() { l.run(ctx, wal.Part(part)) })
+	l := &openLog{p: p, pipeline: pipeline, stepped: st, wake: map[wal.Part]chan struct{}{}}
+	for _, part := range parts {
+		if l.wake[part] == nil {
+			l.wake[part] = make(chan struct{}, 1)
+		}
+		l.parts++
+		w.spawn(p, fmt.Sprintf("log %v", part), func() { l.run(ctx, part) })
 	}
 	p.logs[pipeline] = l
 	return l, nil
 }
 
 const segmentBytesMin = 4 << 10
+
+// The parts of logs that run beside each other.
+var (
+	diskParts  = []wal.Part{wal.Owner, wal.Commits, wal.Background}
+	storeParts = []wal.Part{wal.Owner, wal.Commits, wal.Background, wal.Bodies, wal.Bodies, wal.Lease}
+)
+
+// facts are what the log's checkpoint keeps for a host that has no backup.
+func (p *process) facts(pipeline change.PipelineID) func() []byte {
+	return func() []byte {
+		image, err := p.catalog.PipelineImage(pipeline)
+		if err != nil {
+			return nil
+		}
+		return image
+	}
+}
 
 // run steps a part of the log until the log ends.
 func (l *openLog) run(ctx context.Context, part wal.Part) {
@@ -71,15 +102,22 @@ func (l *openLog) run(ctx context.Context, part wal.Part) {
 	for !l.closing && !l.p.dead {
 		did, err := l.stepped.Step(ctx, part)
 		if err != nil {
+			l.p.fenced(err)
 			return
+		}
+		if part == wal.Owner && l.p.store != nil {
+			l.p.fenced(l.stepped.Log().Settled())
 		}
 		if did {
 			l.poke()
 			continue
 		}
 		var limit time.Duration
-		if part == wal.Owner && l.p.faulted {
+		switch {
+		case part == wal.Owner && (l.p.faulted || l.p.store != nil):
 			limit = retryInterval
+		case part == wal.Lease:
+			limit = leaseTTL / 4
 		}
 		if err := (tasks{l.p}).Wait(ctx, limit, l.wake[part]); err != nil {
 			return
@@ -89,7 +127,7 @@ func (l *openLog) run(ctx context.Context, part wal.Part) {
 
 // poke wakes all parts.
 func (l *openLog) poke() {
-	for _, ch := range l.wake {
+	for _, ch := range l.wake { // each once, in any order
 		select {
 		case ch <- struct{}{}:
 		default:
@@ -141,6 +179,7 @@ func (l *openLog) Append(ctx context.Context, g *change.Group) (wal.CommittedGro
 		case errors.Is(err, wal.ErrUnpublished):
 			w.mark("group unpublished")
 		}
+		l.p.fenced(err)
 		return out, err
 	}
 }

@@ -13,13 +13,14 @@ import (
 func (w *World) step(r script.Record) {
 	w.rng = random{w.cfg.Seed ^ uint64(r.Op)<<56 ^ uint64(r.Arg)<<48 ^ uint64(r.Fault)<<40 ^ uint64(r.Rand)<<8 ^ 0x51}
 	w.armed = armed{}
-	if f := Fault(r.Fault % uint8(faultEnd)); f != NoFault {
+	if f := Fault(r.Fault); f != NoFault && f < faultEnd {
 		w.armed = armed{fault: f, after: w.rng.n(8)}
 	}
 	op := r.Op % script.OpsMax
 	w.note(uint64(op)<<16 | uint64(r.Arg))
 	w.say("- %v %d fault %v", op, r.Arg, w.armed.fault)
 	w.mark("op " + op.String())
+	w.deliver()
 	if !w.directed(r) {
 		operation(op)(w, r.Arg)
 	}
@@ -63,6 +64,8 @@ func operation(op script.Op) func(*World, uint8) {
 		return (*World).hold
 	case script.Alter:
 		return (*World).alter
+	case script.Takeover:
+		return (*World).takeover
 	}
 	return (*World).tick
 }
@@ -103,13 +106,13 @@ func (w *World) die(arg uint8) {
 	if h.proc == nil {
 		return
 	}
-	w.crash(h, arg&1 == 1, false)
+	w.crash(h, arg&1 == 1, arg&0xe0 == 0xe0 && w.objects == nil && w.cfg.backups())
 }
 
 func (w *World) query(arg uint8) {
 	h := w.host(arg >> 5)
 	p := h.proc
-	if p == nil || h.paused {
+	if p == nil || h.paused || !p.serving {
 		return
 	}
 	w.queries++
@@ -127,7 +130,7 @@ func (w *World) query(arg uint8) {
 // compact has a table compacted whatever the thresholds say.
 func (w *World) compact(arg uint8) {
 	p := w.host(arg >> 5).proc
-	if p == nil {
+	if p == nil || !p.serving {
 		return
 	}
 	snap := p.catalog.Snapshot()

@@ -41,26 +41,37 @@ type Fault uint8
 
 // The faults.
 const (
-	NoFault      Fault = iota
-	FailBefore         // error, and no effect
-	FailAfter          // effect, and an error: the reply is lost
-	Torn               // half of a write
-	FailSync           // error, and what was to be written is gone
-	FlipRead           // a flipped bit in what is read, once
-	Misdirect          // other bytes of the same file are read, once
-	FullDisk           // no space for a while
-	Kill               // the process dies
-	PowerCut           // the machine dies
-	Late               // the exchange takes seconds
-	Disconnect         // the source's connection ends
-	LakeConflict       // somebody else says that it has committed to the lake table
+	NoFault       Fault = iota
+	FailBefore          // error, and no effect
+	FailAfter           // effect, and an error: the reply is lost
+	Torn                // half of a write
+	FailSync            // error, and what was to be written is gone
+	FlipRead            // a flipped bit in what is read, once
+	Misdirect           // other bytes of the same file are read, once
+	FullDisk            // no space for a while
+	Kill                // the process dies
+	PowerCut            // the machine dies
+	Late                // the exchange takes seconds
+	Disconnect          // the source's connection ends
+	LakeConflict        // somebody else says that it has committed to the lake table
+	Conflict            // 409: the object store gives way to another write
+	LostRequest         // a request is lost, and nobody knows
+	LateWrite           // a write is under way when its caller has given up
+	Duplicate           // a write arrives again, later
+	Repeat              // a write happens twice, and the second answer counts
+	Partly              // some objects are not deleted
+	PartlyUnknown       // nobody knows whether some objects are deleted
+	ShortPage           // a list comes in small pages
+	Damaged             // a read notices damage
+	StaleVersion        // a read gives a version that has gone
 
 	faultEnd
 )
 
 var faultNames = [faultEnd]string{
 	"none", "fail_before", "fail_after", "torn", "fail_sync", "flip_read", "misdirect", "full_disk", "kill",
-	"power_cut", "late", "disconnect", "lake_conflict",
+	"power_cut", "late", "disconnect", "lake_conflict", "conflict", "lost_request", "late_write", "duplicate", "repeat",
+	"partly", "partly_unknown", "short_page", "damaged", "stale_version",
 }
 
 // String names the fault, as scripts do.
@@ -85,7 +96,11 @@ const everywhere = 1<<pointEnd - 1
 var faultPlaces = [faultEnd]uint32{
 	FailBefore: kinds(atRead, atWrite, atSync, atNames, atOpen, atLakeRead, atLakeWrite, atLakeCommit, atPublish, atSource, atObject),
 	FailAfter:  kinds(atWrite, atNames, atLakeCommit, atSource, atObject),
-	Torn:       kinds(atWrite), FailSync: kinds(atSync), FlipRead: kinds(atRead), Misdirect: kinds(atRead),
+	Torn:       kinds(atWrite, atObject), FailSync: kinds(atSync), FlipRead: kinds(atRead, atObject),
+	Misdirect: kinds(atRead, atObject),
+	Conflict:  kinds(atObject), LostRequest: kinds(atObject), LateWrite: kinds(atObject), Duplicate: kinds(atObject),
+	Repeat: kinds(atObject), Partly: kinds(atObject), PartlyUnknown: kinds(atObject), ShortPage: kinds(atObject),
+	Damaged: kinds(atObject), StaleVersion: kinds(atObject),
 	FullDisk: everywhere, Kill: everywhere, PowerCut: everywhere, Late: everywhere,
 	Disconnect: kinds(atSource), LakeConflict: kinds(atLakeCommit),
 }

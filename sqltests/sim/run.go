@@ -90,6 +90,7 @@ func (w *World) drain() {
 	w.say("- drain")
 	w.rng, w.armed = random{w.cfg.Seed ^ 0xd4a1}, armed{}
 	w.freeAll()
+	w.deliverAll()
 	for _, h := range w.hosts {
 		h.paused, h.skew = false, 0
 		h.disk.SetSpace(-1)
@@ -130,8 +131,8 @@ const userPatience = 40 * time.Second
 
 // help does what the pipeline's state asks its user for.
 func (w *World) help() {
-	p := w.hosts[0].proc
-	if p == nil || w.statementRuns() {
+	p := w.leader()
+	if p == nil || !p.serving || w.statementRuns() {
 		return
 	}
 	snap := p.catalog.Snapshot()
@@ -174,10 +175,9 @@ func (p *process) release() {
 
 // drained says what is left to do; nil: nothing.
 func (w *World) drained() error {
-	h := w.hosts[0]
-	p := h.proc
-	if p == nil {
-		return errors.New("host is down")
+	p := w.leader()
+	if p == nil || !p.serving {
+		return errNoLeader
 	}
 	snap := p.catalog.Snapshot()
 	defer snap.Close()

@@ -32,6 +32,9 @@ const (
 	byGroup // size of groups
 	byRetention
 	byKeys // how many keys there are
+	byBackup
+	byLinger
+	byLoad // whether the source has transactions of its own accord
 )
 
 func settingsOf(s script.Schedule) settings { return settings{Seed: s.Seed, c: s.Config} }
@@ -42,6 +45,9 @@ func (s settings) segmentBytes() int64 {
 
 // initialRows is how many rows each table has before a pipeline reads it.
 func (s settings) initialRows() int { return max(0, int(s.c[byRows]%16)-8) }
+
+// backups says whether hosts keep backups of their catalogs, so that they may lose them.
+func (s settings) backups() bool { return s.c[byBackup]%4 == 3 }
 
 func (s settings) keys() int { return 4 + int(s.c[byKeys]%12) }
 

@@ -26,7 +26,7 @@ func (p *process) acked(at change.Position) {
 func (w *World) statement(arg uint8) {
 	h := w.host(arg >> 5)
 	p := h.proc
-	if p == nil || h.paused {
+	if p == nil || h.paused || !p.serving {
 		return
 	}
 	table := catalog.SelectedTable{Schema: "s", Name: w.tables[w.rng.n(len(w.tables))].Name}
@@ -121,7 +121,7 @@ func (p *process) resumePipeline(ctx context.Context) error {
 // hold takes, moves or releases a hold on the log.
 func (w *World) hold(arg uint8) {
 	p := w.host(arg >> 5).proc
-	if p == nil {
+	if p == nil || !p.serving {
 		return
 	}
 	switch n := len(p.holds); {

@@ -26,5 +26,5 @@ func ReadSchedule(r io.Reader) (script.Schedule, error) {
 
 // FormatSchedule renders a schedule as ReadSchedule reads it.
 func FormatSchedule(s script.Schedule) string {
-	return script.Format(s, func(f uint8) string { return Fault(f % uint8(faultEnd)).String() })
+	return script.Format(s, func(f uint8) string { return Fault(f).String() })
 }

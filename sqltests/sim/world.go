@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/sqltests/sim/check"
 	"github.com/skipprd/skipprd/sqltests/sim/script"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/objstore/memstore"
 )
 
 // World is one run. Not safe for concurrent use: one thing happens at a time.
@@ -17,6 +18,7 @@ type World struct {
 	now     time.Time
 	hosts   []*host
 	lake    Lake
+	objects *objects // nil: logs are on disks
 	db      *source.DB
 	tables  []*source.Table
 	tasks   []*task
@@ -207,6 +209,10 @@ func (w *World) refresh() {
 		if h.paused {
 			c.State = check.Paused
 		}
+		c.Epoch, c.Fenced = 0, h.proc.superseded
+		if len(h.proc.logs) > 0 {
+			c.Epoch = h.proc.epoch
+		}
 	}
 }
 
@@ -229,8 +235,15 @@ func newWorld(c Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := newHost(w, "a", kv)
-	w.hosts = []*host{h}
-	w.view.Hosts = []*check.Host{{Name: h.name, LogDir: (&process{}).logDir(1)}}
+	names := []string{"a"}
+	if c.Store {
+		names = []string{"a", "b", "c"}
+		w.objects = &objects{Store: memstore.New()}
+		w.view.Objects = w.objects
+	}
+	for _, name := range names {
+		w.hosts = append(w.hosts, newHost(w, name, kv))
+		w.view.Hosts = append(w.view.Hosts, &check.Host{Name: name, LogDir: (&process{}).logDir(1)})
+	}
 	return w, nil
 }
