@@ -18,10 +18,11 @@ type Config struct {
 	// pipeline says otherwise; default 60 s.
 	CommitInterval time.Duration
 	// WantBytes and WantRows start a compaction before CommitInterval; defaults 64 MiB
-	// of log and 1,000,000 rows.
+	// of log, but not more than MostBytes, and 1,000,000 rows.
 	WantBytes, WantRows int64
-	// MostBytes and MostRows bound what one compaction of changes holds in memory;
-	// defaults 128 MiB of log and 2,000,000 rows. MostBackfillBytes bounds one of copied
+	// MostBytes and MostRows bound what one compaction of changes holds in memory, about
+	// four times as much, in each of Parallel; what waits for more than that goes in
+	// several. Defaults 48 MiB of log and 2,000,000 rows. MostBackfillBytes bounds one of copied
 	// rows, which pass slice by slice; default 1 GiB.
 	MostBytes, MostRows, MostBackfillBytes int64
 	// MostSlices bounds the slices named by one snapshot; default 16,384.
@@ -60,7 +61,7 @@ func (c Config) withDefaults() Config {
 	setInt(&c.MaintainEvery, 20)
 	set(&c.WantBytes, 64<<20)
 	set(&c.WantRows, 1_000_000)
-	set(&c.MostBytes, 128<<20)
+	set(&c.MostBytes, 48<<20)
 	set(&c.MostRows, 2_000_000)
 	set(&c.MostBackfillBytes, 1<<30)
 	set(&c.MostSlices, 16_384)
