@@ -53,8 +53,12 @@ func formatRecord(b *strings.Builder, r Record, faultName func(uint8) string) {
 		b.WriteByte(' ')
 		b.WriteString(text)
 	} else {
-		if r.Arg != 0 {
+		switch {
+		case r.Arg == 0:
+		case r.Op < Change:
 			fmt.Fprintf(b, " %d", r.Arg)
+		default:
+			fmt.Fprintf(b, " arg=%d", r.Arg)
 		}
 		if r.Rand != 0 {
 			fmt.Fprintf(b, " rand=%d", r.Rand)
@@ -179,6 +183,12 @@ func parseRecord(words []string, faultByName func(string) (uint8, bool)) (Record
 				return r, err
 			}
 			r.Rand = uint16(n)
+		case named && name == "arg":
+			n, err := strconv.ParseUint(value, 10, 8)
+			if err != nil {
+				return r, err
+			}
+			r.Arg = uint8(n)
 		default:
 			directed = append(directed, w)
 		}
@@ -186,14 +196,13 @@ func parseRecord(words []string, faultByName func(string) (uint8, bool)) (Record
 	switch {
 	case len(directed) == 0:
 		return r, nil
-	case len(directed) == 1 && r.Op != Wait:
-		if n, err := strconv.ParseUint(directed[0], 10, 8); err == nil {
-			r.Arg = uint8(n)
-			return r, nil
+	case r.Op < Change:
+		n, err := strconv.ParseUint(directed[0], 10, 8)
+		if err != nil || len(directed) > 1 {
+			return r, fmt.Errorf("%v takes a number, not %q", r.Op, directed)
 		}
-	}
-	if r.Op < Change {
-		return r, fmt.Errorf("%v takes a number, not %q", r.Op, directed)
+		r.Arg = uint8(n)
+		return r, nil
 	}
 	d, err := parseDirected(r.Op, directed)
 	d.Fault = r.Fault
