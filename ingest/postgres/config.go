@@ -149,6 +149,9 @@ func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
 	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		return pgproto3.NewFrontend(bufio.NewReaderSize(r, receiveBuffer), w)
 	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectMost
+	}
 	for name, value := range sessionSettings {
 		cfg.RuntimeParams[name] = value
 	}

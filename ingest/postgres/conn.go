@@ -21,7 +21,9 @@ func unavailable(verb string, err error) error {
 
 // dial opens an ordinary connection.
 func (s *Source) dial(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, s.cfg.conn.Copy())
+	cfg := s.cfg.conn.Copy()
+	cfg.DialFunc = patient(cfg.DialFunc, s.clock)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, unavailable("connect", err)
 	}
