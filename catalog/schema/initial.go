@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -133,11 +134,11 @@ func appendInitial(t Type, b array.Builder, text string) error {
 		return initialError(err)
 	case UUID:
 		v, err := hex.DecodeString(text)
-		if err == nil && len(v) != 16 {
+		if err != nil || len(v) != 16 {
 			return ErrInitial
 		}
 		b.(*array.FixedSizeBinaryBuilder).Append(v)
-		return initialError(err)
+		return nil
 	case List:
 		return appendList(t, b.(*array.ListBuilder), text)
 	}
@@ -190,8 +191,15 @@ func appendFloat(b array.Builder, text string) error {
 	return initialError(err)
 }
 
-// appendDecimal reads the text that decimal128 writes, exactly.
+// decimalTextMost is longer than any text that decimal128 writes.
+const decimalTextMost = 64
+
+// appendDecimal reads the text that decimal128 writes, exactly: it has no exponent, which
+// could stand for a number of any length.
 func appendDecimal(t Type, b array.Builder, text string) error {
+	if len(text) > decimalTextMost || strings.Trim(text, "0123456789.-") != "" {
+		return ErrInitial
+	}
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
 		return ErrInitial
