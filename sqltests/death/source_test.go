@@ -77,7 +77,7 @@ func TestHalfOpenLink(t *testing.T) {
 	pg := pgtest.StartPrivate(t, "wal_sender_timeout = '3s'")
 	source, through, link := via(t, pg.Server)
 	g := newRig(t, options{source: source, via: through, pace: time.Millisecond})
-	g.limit = 4 * time.Minute
+	g.limit = 9 * time.Minute // questions and copies are given up after five
 	g.check("before", g.verify())
 	for round := range rounds(1) {
 		for _, c := range []struct {
