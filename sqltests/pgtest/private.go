@@ -53,8 +53,10 @@ func StartPrivate(t testing.TB, config ...string) *Private {
 // Control runs pg_ctl on the server: Control(t, "restart", "-m", "immediate").
 func (p *Private) Control(t testing.TB, args ...string) {
 	t.Helper()
-	line := append([]string{filepath.Join(p.own.bin, "pg_ctl"), "-D", filepath.Join(p.own.dir, "data"),
-		"-l", filepath.Join(p.own.dir, "log"), "-w", "-t", "60"}, args...)
+	line := append([]string{
+		filepath.Join(p.own.bin, "pg_ctl"), "-D", filepath.Join(p.own.dir, "data"),
+		"-l", filepath.Join(p.own.dir, "log"), "-w", "-t", "60",
+	}, args...)
 	line, err := stepDown(line...)
 	if err != nil {
 		t.Fatal(err)
