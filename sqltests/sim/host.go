@@ -110,7 +110,7 @@ func (h *host) boot() {
 	w := h.world
 	h.incs++
 	p := &process{
-		world: w, host: h, incarnation: h.incs, ids: &ids{random{w.cfg.Seed ^ uint64(h.incs)<<32}},
+		world: w, host: h, incarnation: h.incs, ids: &ids{random{w.cfg.Seed ^ uint64(h.incs)<<32 ^ uint64(h.name[0])<<48}},
 		wake: make(chan struct{}, 1), logs: map[change.PipelineID]*openLog{}, readers: map[change.PipelineID]*wal.Reader{}, held: map[int64]int{},
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())

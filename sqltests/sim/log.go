@@ -64,6 +64,9 @@ func (p *process) open(ctx context.Context, pipeline change.PipelineID) (ingest.
 		return nil, err
 	}
 	w.mark("log opened")
+	if p.store != nil {
+		p.tookOver()
+	}
 	l := &openLog{p: p, pipeline: pipeline, stepped: st, wake: map[wal.Part]chan struct{}{}}
 	for _, part := range parts {
 		if l.wake[part] == nil {

@@ -242,6 +242,7 @@ func (p *process) hooks() source.Hooks {
 	return source.Hooks{
 		Point: func(name string) error { return p.exchange(atSource, name, func() error { return nil }) },
 		Wait:  p.wait,
+		Alive: func() bool { return !p.dead },
 		Acked: func(at change.Position) { p.acked(at) },
 	}
 }

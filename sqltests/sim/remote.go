@@ -232,13 +232,18 @@ func (g guard) Write(image []byte) error {
 // fenceLake is the wal.Deps.FenceLake of a process: it is the log's from here on.
 func (p *process) fenceLake(ctx context.Context, epoch segment.Epoch) error {
 	p.epoch = epoch
+	return compact.FenceTables(ctx, p.catalog, warehouse{p}, pipelineID, epoch)
+}
+
+// tookOver notes that a process's take-over is complete: what earlier ones still do is void.
+func (p *process) tookOver() {
 	p.world.mark("log taken over")
+	p.superseded = false
 	for _, h := range p.world.hosts {
-		if q := h.proc; q != nil && q != p && q.epoch != 0 && q.epoch < epoch {
+		if q := h.proc; q != nil && q != p && q.epoch != 0 && q.epoch < p.epoch {
 			q.superseded = true
 		}
 	}
-	return compact.FenceTables(ctx, p.catalog, warehouse{p}, pipelineID, epoch)
 }
 
 // fenced has a process that was told so end some time later.

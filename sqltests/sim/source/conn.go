@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -21,6 +22,8 @@ type Hooks struct {
 	Wait func(ctx context.Context, ready func() bool) error
 	// Acked is told each position that we are given.
 	Acked func(change.Position)
+	// Alive says whether the client still is.
+	Alive func() bool
 }
 
 // Conn is a connection to a DB: an ingest.Source.
@@ -31,6 +34,7 @@ type Conn struct {
 	acked   int64
 	created bool // by this connection, so that its snapshot can be read
 	closed  bool
+	seen    time.Time // when the client gave the last sign of life
 }
 
 var _ ingest.Source = (*Conn)(nil)
@@ -38,9 +42,33 @@ var _ ingest.Source = (*Conn)(nil)
 // Connect makes a connection.
 func (d *DB) Connect(hooks Hooks) *Conn { return &Conn{db: d, hooks: hooks} }
 
+// point is an exchange with the system.
+func (c *Conn) point(name string) error {
+	c.seen = c.db.now()
+	return c.hooks.Point(name)
+}
+
+// senderTimeout is after how long the system ends a connection of which it has not heard.
+const senderTimeout = 10 * time.Second
+
+// inUse says whether another connection streams from the slot.
+func (c *Conn) inUse() bool {
+	a := c.db.slot.active
+	if a == nil || a == c || a.closed || !a.hooks.Alive() {
+		return false
+	}
+	if c.db.now().Sub(a.seen) > senderTimeout {
+		a.closed = true
+		return false
+	}
+	return true
+}
+
+var errInUse = errors.New("replication slot is active for another connection")
+
 // Discover implements ingest.Source.
 func (c *Conn) Discover(_ context.Context, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
-	if err := c.hooks.Point("discover"); err != nil {
+	if err := c.point("discover"); err != nil {
 		return nil, err
 	}
 	var out []ingest.SourceTable
@@ -82,7 +110,7 @@ func columns(v *Version) []ingest.SourceColumn {
 
 // Setup implements ingest.Source.
 func (c *Conn) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (ingest.SetupResult, error) {
-	if err := c.hooks.Point("setup"); err != nil {
+	if err := c.point("setup"); err != nil {
 		return ingest.SetupResult{}, err
 	}
 	d := c.db
@@ -96,9 +124,12 @@ func (c *Conn) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (i
 		}
 		return ingest.SetupResult{State: state, Start: Position(d.slot.start), Token: d.slot.start}, nil
 	}
+	if d.slot.number != 0 && c.inUse() {
+		return ingest.SetupResult{}, errInUse
+	}
 	d.createSlot() // one that an earlier attempt left goes
 	c.created = true
-	err := c.hooks.Point("slot created")
+	err := c.point("slot created")
 	return ingest.SetupResult{
 		State: []byte(strconv.Itoa(d.slot.number)), Created: true,
 		Start: Position(d.slot.start), Token: d.slot.start,
@@ -133,7 +164,7 @@ func (c *Conn) Compare(a, b change.Position) int {
 
 // Status implements ingest.Source.
 func (c *Conn) Status(context.Context) (ingest.SourceStatus, error) {
-	if err := c.hooks.Point("status"); err != nil {
+	if err := c.point("status"); err != nil {
 		return ingest.SourceStatus{}, err
 	}
 	d := c.db
@@ -146,11 +177,14 @@ func (c *Conn) Status(context.Context) (ingest.SourceStatus, error) {
 
 // Teardown implements ingest.Source.
 func (c *Conn) Teardown(context.Context, []byte) ([]string, error) {
-	if err := c.hooks.Point("teardown"); err != nil {
+	if err := c.point("teardown"); err != nil {
 		return nil, err
 	}
+	if c.inUse() {
+		return nil, errInUse
+	}
 	c.db.DropSlot()
-	return nil, c.hooks.Point("torn down")
+	return nil, c.point("torn down")
 }
 
 // Close implements ingest.Source.
@@ -161,7 +195,7 @@ func (c *Conn) Close() error {
 
 // Backfill implements ingest.Source.
 func (c *Conn) Backfill(context.Context) (ingest.Backfill, error) {
-	if err := c.hooks.Point("backfill"); err != nil {
+	if err := c.point("backfill"); err != nil {
 		return nil, err
 	}
 	d := c.db
@@ -201,7 +235,7 @@ func (b *backfill) Close() error { return nil }
 
 // Plan implements ingest.Backfill: two chunks, or none of an empty table.
 func (b *backfill) Plan(_ context.Context, t ingest.SourceTable) ([]string, error) {
-	if err := b.conn.hooks.Point("plan copy"); err != nil {
+	if err := b.conn.point("plan copy"); err != nil {
 		return nil, err
 	}
 	if len(b.rows[t.OID]) == 0 {
@@ -227,7 +261,7 @@ const batchRows = 4
 func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table, chunk string, token int64,
 	emit func(*change.Batch) error,
 ) error {
-	if err := b.conn.hooks.Point("read chunk"); err != nil {
+	if err := b.conn.point("read chunk"); err != nil {
 		return err
 	}
 	v := b.ats[t.OID]
@@ -264,7 +298,7 @@ func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table
 			return err
 		}
 		ordinal = 0
-		if err := b.conn.hooks.Point("read chunk"); err != nil {
+		if err := b.conn.point("read chunk"); err != nil {
 			return err
 		}
 	}

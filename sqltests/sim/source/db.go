@@ -38,6 +38,8 @@ type slot struct {
 	taken     int // how many there ever were
 	start     int64
 	confirmed int64
+	// active is the connection that streams from it; nil: none does.
+	active *Conn
 	// exported are the rows when the slot was made.
 	exported map[uint32][]Row
 	ats      map[uint32]*Version

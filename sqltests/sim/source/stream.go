@@ -25,13 +25,17 @@ type target struct {
 // Stream implements ingest.Source.
 func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest.StreamTable, sink ingest.Sink) error {
 	d := c.db
-	if err := c.hooks.Point("start stream"); err != nil {
+	if err := c.point("start stream"); err != nil {
 		return err
 	}
 	number := d.slot.number
 	if number == 0 {
 		return errors.New("replication slot is gone")
 	}
+	if c.inUse() {
+		return errInUse
+	}
+	d.slot.active = c
 	at := max(LSN(from), d.slot.confirmed) // what lies below is forgotten
 	next := 0
 	for next < len(d.items) && d.items[next].LSN <= at {
@@ -45,6 +49,8 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 	for {
 		c.tell()
 		switch {
+		case c.closed:
+			return errors.New("connection was ended by the server")
 		case number != d.slot.number:
 			return errors.New("replication slot is gone")
 		case next < len(d.items):
@@ -61,12 +67,13 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 		}
 		told := c.acked
 		ready := func() bool {
+			c.seen = d.now() // it answers keepalives while it waits
 			return next < len(d.items) || idle != d.LSN || c.acked != told || number != d.slot.number
 		}
 		if err := c.hooks.Wait(ctx, ready); err != nil {
 			return err
 		}
-		if err := c.hooks.Point("stream"); err != nil {
+		if err := c.point("stream"); err != nil {
 			return err
 		}
 	}
@@ -82,7 +89,7 @@ func (c *Conn) send(it item, targets map[uint32]*target, sink ingest.Sink) error
 	ordinal := int32(0)
 	for i := range it.Changes {
 		if it.Huge && i%hugeEvery == hugeEvery-1 {
-			if err := c.hooks.Point("stream part"); err != nil {
+			if err := c.point("stream part"); err != nil {
 				return err
 			}
 		}
