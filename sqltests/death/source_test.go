@@ -98,7 +98,8 @@ func TestHalfOpenLink(t *testing.T) {
 		} {
 			how := fmt.Sprintf("round %d, %s", round, c.name)
 			c.do()
-			n := link.Freeze()
+			n := 0
+			harness.Until(10*time.Second, func() bool { n = link.Freeze(); return n > 0 })
 			link.Delay(0)
 			began := time.Now()
 			g.check(how, g.verify())
