@@ -228,8 +228,11 @@ func brokenLake() []broken {
 			return x.show(x.lakeCommit(1, "x", refs[len(refs)-1]))
 		}},
 		{"F1", "a fenced host commits to the lake", func(x *fixture) map[string]string {
-			x.host.Fenced = true
-			return x.show(x.lakeCommit(1, "x", x.liveOf()...))
+			refs := x.liveOf()
+			newer := x.lakeCommit(1, "x", refs[0])
+			newer.Commit.Epoch = 2
+			x.show(newer)
+			return x.show(x.lakeCommit(2, "y", refs[1]))
 		}},
 	}
 }

@@ -5,13 +5,30 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
-// f1 checks "F1 A fenced writer cannot commit": neither to the log nor to the lake, once
-// the world knows that another has superseded it; and behind a take-over marker no marker
-// of an older epoch stands.
-type f1 struct{ f *facts }
+// f1 checks "F1 A fenced writer cannot commit": behind a take-over marker no marker of an
+// older epoch stands, and no lake table has a commit of an older epoch behind one of a newer.
+// What a superseded host answers was committed before: its group is under a marker of its
+// own epoch.
+type f1 struct {
+	f *facts
+	// lakes has the greatest epoch that committed to a table.
+	lakes map[change.TableID]segment.Epoch
+}
+
+func newF1(f *facts) *f1 { return &f1{f, map[change.TableID]segment.Epoch{}} }
+
+// committedBy says whether a group is under a marker of its host's epoch.
+func (c *f1) committedBy(v *View, h *Host, x Committed) bool {
+	if v.Objects == nil {
+		return false
+	}
+	s := c.f.shared.segs[x.Group.Seq]
+	return s != nil && s.marker != nil && (h.Epoch == 0 || s.mark.Epoch == h.Epoch)
+}
 
 // Label implements Checker.
 func (*f1) Label() string { return "F1" }
@@ -21,13 +38,18 @@ func (c *f1) Check(v *View) error {
 	for _, e := range v.Events {
 		switch x := e.(type) {
 		case Committed:
-			if h := v.host(x.Host); h != nil && h.Fenced {
+			if h := v.host(x.Host); h != nil && h.Fenced && !c.committedBy(v, h, x) {
 				return fmt.Errorf("host %s answered the group that ends at %d:%d and is fenced", x.Host, x.Group.Seq, x.Group.End)
 			}
 		case LakeCommitted:
-			if h := v.host(x.Host); h != nil && h.Fenced && x.Head != nil {
-				return fmt.Errorf("host %s made snapshot %d of table %d and is fenced", x.Host, x.Head.ID, x.Table)
+			if x.Head == nil {
+				continue
 			}
+			if last := c.lakes[x.Table]; x.Commit.Epoch < last {
+				return fmt.Errorf("host %s made snapshot %d of table %d in epoch %d, epoch %d had made one", x.Host, x.Head.ID,
+					x.Table, x.Commit.Epoch, last)
+			}
+			c.lakes[x.Table] = x.Commit.Epoch
 		}
 	}
 	if v.Objects == nil {
@@ -40,10 +62,11 @@ func (c *f1) Check(v *View) error {
 		if s.marker == nil || s.damage != nil {
 			continue
 		}
-		if s.mark.Epoch < reign {
+		// A slow host's own take-over marker commits nothing: it reads the fence again.
+		if s.mark.Epoch < reign && s.mark.Flags&segment.Takeover == 0 {
 			return fmt.Errorf("marker %d is of epoch %d, epoch %d took over at %d", seq, s.mark.Epoch, reign, since)
 		}
-		if s.mark.Flags&segment.Takeover != 0 {
+		if s.mark.Flags&segment.Takeover != 0 && s.mark.Epoch > reign {
 			reign, since = s.mark.Epoch, seq
 		}
 	}

@@ -1,6 +1,10 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/skipprd/skipprd/wal/segment"
+)
 
 // r2 checks "R2 Marker first, then body": when a body is about to vanish, its marker is
 // durably gone.
@@ -21,8 +25,8 @@ func (c *r2) Check(v *View) error {
 			continue
 		}
 		s := c.f.logOf(v, x.Host).segs[n.seq]
-		if s == nil || s.marker == nil || n.epoch != 0 && s.mark.Epoch != n.epoch {
-			continue
+		if s == nil || s.marker == nil || s.mark.Flags&segment.Takeover != 0 || n.epoch != 0 && s.mark.Epoch != n.epoch {
+			continue // no marker of this body
 		}
 		return fmt.Errorf("%s is removed, its marker is there", x.Name)
 	}

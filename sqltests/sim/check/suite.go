@@ -28,7 +28,7 @@ func NewSuite() *Suite {
 // all are the checkers in the order of their labels.
 func all(f *facts) []Checker {
 	cs := []Checker{
-		&a1{f}, &a2{f}, newC1(), newC2(f), newC3(f), &c4{f}, &d1{f}, &d2{}, &f1{f}, &h1{f}, newL1(f), &m1{f}, &m2{f},
+		&a1{f}, &a2{f}, newC1(), newC2(f), newC3(f), &c4{f}, &d1{f}, &d2{}, newF1(f), &h1{f}, newL1(f), &m1{f}, &m2{f},
 		newN1(f), newO1(f), &p1{f}, newP2(), newP3(f), newP4(f), newQ1(f), &r1{f}, &r2{f}, newS1(), &t1{f}, &w1{f}, &w2{f},
 		newW3(f), &w4{f},
 	}
