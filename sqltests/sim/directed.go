@@ -43,6 +43,8 @@ type trap struct {
 	point    point
 	any      bool   // at any point
 	name     string // of the exchange; empty: any
+	// begin and part are of the name of a request to the object store; empty: any.
+	begin, part string
 }
 
 // activityNames are the begins of tasks' names, by the words of scripts that differ.
@@ -69,6 +71,15 @@ var places = map[string]trap{
 	"backfill": {point: atSource, name: "backfill"}, "plan_copy": {point: atSource, name: "plan copy"},
 	"read_chunk": {point: atSource, name: "read chunk"}, "teardown": {point: atSource, name: "teardown"},
 	"torn_down": {point: atSource, name: "torn down"}, "object": {point: atObject},
+	"marker_put":     {point: atObject, begin: "put ", part: ".seg.commit "},
+	"marker_was_put": {point: atDone, begin: "put ", part: ".seg.commit "},
+	"body_put":       {point: atObject, begin: "put ", part: ".seg "}, "body_was_put": {point: atDone, begin: "put ", part: ".seg "},
+	"fence":              {point: atObject, begin: "put " + logPrefix + "/fence "},
+	"checkpoint":         {point: atObject, begin: "put " + logPrefix + "/checkpoint "},
+	"fence_was_put":      {point: atDone, begin: "put " + logPrefix + "/fence "},
+	"checkpoint_was_put": {point: atDone, begin: "put " + logPrefix + "/checkpoint "},
+	"get":                {point: atObject, begin: "get "}, "list": {point: atObject, begin: "list "},
+	"delete": {point: atObject, begin: "delete "},
 }
 
 // placeOf is what a word stands for.
@@ -81,7 +92,8 @@ func placeOf(word string) trap {
 
 // catches says whether a task that is at a place is caught.
 func (t *trap) catches(task *task, k point, name string) bool {
-	return (t.any || t.point == k) && (t.name == "" || t.name == name) && strings.HasPrefix(task.name, t.activity)
+	return (t.any || t.point == k) && (t.name == "" || t.name == name) && strings.HasPrefix(name, t.begin) &&
+		strings.Contains(name, t.part) && strings.HasPrefix(task.name, t.activity)
 }
 
 // arrive stops the current task if it is where a trap waits for it.
@@ -171,7 +183,10 @@ func (w *World) do(r script.Record) {
 		h = w.host(uint8(r.Rand))
 	}
 	p := h.proc
-	if p == nil || h.paused {
+	if p != nil && p.catalog == nil { // it stands by
+		p = w.leader()
+	}
+	if p == nil || p.host.paused {
 		w.mark("action without a host")
 		return
 	}
@@ -216,6 +231,10 @@ func (w *World) doWorld(a script.Action, r script.Record) bool {
 	case script.IdleSource:
 		w.db.Idle()
 		w.mark("idle position")
+	case script.TakeOver:
+		if w.objects != nil {
+			w.takeover(uint8(r.Rand))
+		}
 	case script.DropSlot:
 		w.db.DropSlot()
 		w.mark("slot dropped")
