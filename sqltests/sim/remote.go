@@ -238,7 +238,8 @@ func (p *process) fenceLake(ctx context.Context, epoch segment.Epoch) error {
 // tookOver notes that a process's take-over is complete: what earlier ones still do is void.
 func (p *process) tookOver() {
 	p.world.mark("log taken over")
-	p.superseded = false
+	p.world.reign = max(p.world.reign, p.epoch)
+	p.superseded = p.epoch < p.world.reign
 	for _, h := range p.world.hosts {
 		if q := h.proc; q != nil && q != p && q.epoch != 0 && q.epoch < p.epoch {
 			q.superseded = true

@@ -10,6 +10,7 @@ import (
 	"github.com/skipprd/skipprd/sqltests/sim/script"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 	"github.com/skipprd/skipprd/wal/objstore/memstore"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // World is one run. Not safe for concurrent use: one thing happens at a time.
@@ -18,7 +19,8 @@ type World struct {
 	now     time.Time
 	hosts   []*host
 	lake    Lake
-	objects *objects // nil: logs are on disks
+	objects *objects      // nil: logs are on disks
+	reign   segment.Epoch // of the latest take-over that is complete
 	db      *source.DB
 	tables  []*source.Table
 	tasks   []*task
