@@ -93,7 +93,10 @@ func (f *simFlags) shrinkSchedule(ctx context.Context) error {
 }
 
 func (f *simFlags) schedule() (script.Schedule, error) {
-	if f.ops == "" {
+	switch {
+	case f.ops == "" && f.mode == "store":
+		return script.GenerateStore(f.seed, f.records), nil
+	case f.ops == "":
 		return script.Generate(f.seed, f.records), nil
 	}
 	file, err := os.Open(f.ops)

@@ -90,6 +90,9 @@ const progressEvery = 1000
 // one runs a seed, twice if it is its turn.
 func (c Campaign) one(seed uint64) (r Result, repeated bool, err error) {
 	cfg := Config{Schedule: script.Generate(seed, c.Records), Store: c.Store}
+	if c.Store {
+		cfg.Schedule = script.GenerateStore(seed, c.Records)
+	}
 	if r, err = Run(cfg); err != nil {
 		return r, false, err
 	}

@@ -104,6 +104,7 @@ func (w *World) nextDeadline() time.Time {
 	for _, t := range w.timers {
 		earlier(t.at)
 	}
+	earlier(w.loadAt)
 	for _, h := range w.hosts {
 		if h.proc == nil {
 			earlier(h.bootAt)

@@ -25,10 +25,13 @@ var marksAlways = []string{
 }
 
 // marksOfDisks are covered by logs on disks.
-var marksOfDisks = []string{"disk full", "log full", "log poisoned"}
+var marksOfDisks = []string{"disk full", "log full", "log poisoned", "catalog lost"}
 
 // marksOfStores are covered by logs on object stores.
-var marksOfStores = []string{}
+var marksOfStores = []string{
+	"log taken over", "log is free", "writer fenced", "take-over asked", "late write arrives", "late write is lost",
+	"backup taken over", "host gives up to lead",
+}
 
 // marksOfOperations are those that schedules are made of.
 func marksOfOperations(store bool) []string {
@@ -58,4 +61,7 @@ func marksOfFaults(store bool) []string {
 }
 
 // faultOfStores are the faults that only an object store has.
-var faultOfStores = map[Fault]bool{}
+var faultOfStores = map[Fault]bool{
+	Conflict: true, LostRequest: true, LateWrite: true, Duplicate: true, Repeat: true, Partly: true, PartlyUnknown: true,
+	ShortPage: true, Damaged: true, StaleVersion: true,
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/sqltests/sim/script"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // step executes a record.
@@ -15,6 +16,10 @@ func (w *World) step(r script.Record) {
 	w.armed = armed{}
 	if f := Fault(r.Fault); f != NoFault && f < faultEnd {
 		w.armed = armed{fault: f, after: w.rng.n(8)}
+		if f == KillAt || f == CutAt {
+			all := env.AllFailpoints()
+			w.armed, w.lying = armed{}, lying{fault: f, at: all[w.rng.n(len(all))]}
+		}
 	}
 	op := r.Op % script.OpsMax
 	w.note(uint64(op)<<16 | uint64(r.Arg))

@@ -64,6 +64,8 @@ const (
 	ShortPage           // a list comes in small pages
 	Damaged             // a read notices damage
 	StaleVersion        // a read gives a version that has gone
+	KillAt              // the process dies at the next hit of a failpoint, be it later
+	CutAt               // the machine does
 
 	faultEnd
 )
@@ -72,6 +74,7 @@ var faultNames = [faultEnd]string{
 	"none", "fail_before", "fail_after", "torn", "fail_sync", "flip_read", "misdirect", "full_disk", "kill",
 	"power_cut", "late", "disconnect", "lake_conflict", "conflict", "lost_request", "late_write", "duplicate", "repeat",
 	"partly", "partly_unknown", "short_page", "damaged", "stale_version",
+	"kill_at", "cut_at",
 }
 
 // String names the fault, as scripts do.
@@ -100,7 +103,7 @@ var faultPlaces = [faultEnd]uint32{
 	Misdirect: kinds(atRead, atObject),
 	Conflict:  kinds(atObject), LostRequest: kinds(atObject), LateWrite: kinds(atObject), Duplicate: kinds(atObject),
 	Repeat: kinds(atObject), Partly: kinds(atObject), PartlyUnknown: kinds(atObject), ShortPage: kinds(atObject),
-	Damaged: kinds(atObject), StaleVersion: kinds(atObject),
+	Damaged: kinds(atObject), StaleVersion: kinds(atObject), KillAt: kinds(atFailpoint), CutAt: kinds(atFailpoint),
 	FullDisk: everywhere, Kill: everywhere, PowerCut: everywhere, Late: everywhere,
 	Disconnect: kinds(atSource), LakeConflict: kinds(atLakeCommit),
 }
@@ -133,6 +136,9 @@ func (p *process) at(k point, name string) (Fault, error) {
 	if t != nil && t.fault != NoFault {
 		return p.directedFault(t, k, name)
 	}
+	if f := w.ambush(k, name); f != NoFault {
+		return p.strike(f, k, name)
+	}
 	a := &w.armed
 	if a.fault == NoFault || faultPlaces[a.fault]&(1<<k) == 0 {
 		return NoFault, nil
@@ -153,6 +159,27 @@ func (p *process) directedFault(t *task, k point, name string) (Fault, error) {
 		return NoFault, nil
 	}
 	return p.strike(f, k, name)
+}
+
+// lying is a crash that waits at a failpoint for as long as it takes.
+type lying struct {
+	fault Fault
+	at    env.Failpoint
+}
+
+// ambush says whether the crash that waits is here.
+func (w *World) ambush(k point, name string) Fault {
+	if w.lying.fault == NoFault || k != atFailpoint || w.lying.at.String() != name {
+		return NoFault
+	}
+	f := w.lying.fault
+	w.lying.fault = NoFault
+	w.mark("fault " + f.String())
+	w.say("! %s at %s", f, name)
+	if f == KillAt {
+		return Kill
+	}
+	return PowerCut
 }
 
 // strike lets the faults happen that are not the caller's to execute.

@@ -88,7 +88,7 @@ const (
 // drain ends the faults and runs until nothing is left to do (L1).
 func (w *World) drain() {
 	w.say("- drain")
-	w.rng, w.armed = random{w.cfg.Seed ^ 0xd4a1}, armed{}
+	w.rng, w.armed, w.lying, w.loadAt = random{w.cfg.Seed ^ 0xd4a1}, armed{}, lying{}, time.Time{}
 	w.freeAll()
 	w.deliverAll()
 	for _, h := range w.hosts {

@@ -77,8 +77,16 @@ func (w *World) pass(end time.Time) bool {
 	if next.After(w.now) {
 		w.advance(next.Sub(w.now))
 	}
+	if !w.loadAt.IsZero() && !w.now.Before(w.loadAt) {
+		w.loadAt = w.now.Add(loadInterval)
+		changes, _ := w.txn(&w.rng, 0)
+		w.db.Commit(changes, false)
+	}
 	return true
 }
+
+// loadInterval is how often a busy source has a transaction.
+const loadInterval = 400 * time.Millisecond
 
 // boot starts the machines that have been down long enough.
 func (w *World) boot() {

@@ -49,6 +49,9 @@ func (s settings) initialRows() int { return max(0, int(s.c[byRows]%16)-8) }
 // backups says whether hosts keep backups of their catalogs, so that they may lose them.
 func (s settings) backups() bool { return s.c[byBackup]%4 == 3 }
 
+// busy says whether the source has transactions of its own accord.
+func (s settings) busy() bool { return s.c[byLoad]%4 == 3 }
+
 func (s settings) keys() int { return 4 + int(s.c[byKeys]%12) }
 
 // compaction makes the compactor eager, so that a short run has many compactions.

@@ -38,6 +38,9 @@ type World struct {
 	// rng is the record's own.
 	rng   random
 	armed armed
+	lying lying
+	// loadAt is when the source has a transaction of its own accord next.
+	loadAt time.Time
 	// dirty: something durable has changed since the checkers looked.
 	dirty bool
 
@@ -231,6 +234,9 @@ func newWorld(c Config) (*World, error) {
 	w.cfg = settingsOf(s)
 	w.db = source.NewDB(func() time.Time { return w.now })
 	w.rng = random{s.Seed}
+	if w.cfg.busy() {
+		w.loadAt = w.now.Add(loadInterval)
+	}
 	w.createTables()
 	w.view.Source = &check.Source{History: &w.db.History}
 	kv, err := newStore(c.Pebble)

@@ -30,11 +30,21 @@ func Generated() []Op {
 }
 
 // FaultsMax is how many kinds of faults a generator chooses among, the first being none.
-const FaultsMax = 13
+// Those from faultsOfStores to before faultsOfAll befall object stores only.
+const (
+	FaultsMax      = 25
+	faultsOfStores = 13
+	faultsOfAll    = 23
+)
 
-// Generate makes the schedule of a seed. records is how many it has, 0: a number of the
-// seed's own.
-func Generate(seed uint64, records int) Schedule {
+// Generate makes the schedule of a seed for a log on a disk. records is how many it has, 0: a
+// number of the seed's own.
+func Generate(seed uint64, records int) Schedule { return generate(seed, records, false) }
+
+// GenerateStore is Generate for a log on an object store.
+func GenerateStore(seed uint64, records int) Schedule { return generate(seed, records, true) }
+
+func generate(seed uint64, records int, store bool) Schedule {
 	r := rand.New(rand.NewPCG(seed, 0x5c4edb1e))
 	s := Schedule{Seed: seed}
 	for i := range s.Config {
@@ -44,8 +54,11 @@ func Generate(seed uint64, records int) Schedule {
 	}
 	w, faults := weights, [FaultsMax]int{}
 	faultShare := 8
+	fits := func(fault int) bool { return store || fault < faultsOfStores || fault >= faultsOfAll }
 	for i := 1; i < FaultsMax; i++ {
-		faults[i] = 1
+		if fits(i) {
+			faults[i] = 1
+		}
 	}
 	if r.IntN(100) < swarmShare {
 		for op := range w {
@@ -58,7 +71,9 @@ func Generate(seed uint64, records int) Schedule {
 			}
 		}
 		for i := 1; i < FaultsMax; i++ {
-			faults[i] = r.IntN(2) * (1 << r.IntN(3))
+			if fits(i) {
+				faults[i] = r.IntN(2) * (1 << r.IntN(3))
+			}
 		}
 		faultShare = []int{0, 2, 8, 20, 40}[r.IntN(5)]
 	}
