@@ -180,7 +180,7 @@ func (w *World) do(r script.Record) {
 	switch a {
 	case script.AskQuery, script.AskHeld, script.AskTwice, script.SealSegment, script.TakeHold, script.MoveHold,
 		script.ReleaseHold:
-		h = w.host(uint8(r.Rand))
+		h = w.named(r.Rand)
 	}
 	p := h.proc
 	if p != nil && p.catalog == nil { // it stands by
@@ -193,9 +193,23 @@ func (w *World) do(r script.Record) {
 	w.doProcess(p, a, r)
 }
 
+// named is the host that a script's word stands for: one by its place, the one that has the
+// log, one that stands by, or one that is paused.
+func (w *World) named(code uint16) *host {
+	for _, h := range w.hosts {
+		p := h.proc
+		switch {
+		case code == 3 && p != nil && p == w.leader(), code == 5 && h.paused,
+			code == 4 && p != nil && p.catalog == nil && !h.paused:
+			return h
+		}
+	}
+	return w.host(uint8(code))
+}
+
 // doHost executes what happens to a machine.
 func (w *World) doHost(a script.Action, r script.Record) bool {
-	h := w.host(uint8(r.Rand))
+	h := w.named(r.Rand)
 	switch a {
 	case script.KillHost:
 		w.crash(h, false, false)

@@ -32,7 +32,7 @@ var (
 	}
 	shapeWords = []string{"plain", "null", "odd", "long", "least", "most", "empty", "same"}
 	tableWords = []string{"ints", "texts", "log"}
-	hostWords  = []string{"a", "b", "c"}
+	hostWords  = []string{"a", "b", "c", "leader", "standby", "paused"}
 	endWords   = []string{"whole", "parts", "abort"}
 )
 
