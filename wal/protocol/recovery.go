@@ -38,6 +38,7 @@ type Recovery struct {
 	marked  segment.Seq // the highest marker
 
 	now  recovering
+	held *walked  // waits for the next body's header
 	last previous // the segment before, as read
 	tail Tail     // where the log goes on behind what was read; Seq unused
 	then Effect   // follows the effect under way
@@ -50,6 +51,14 @@ type Recovery struct {
 type recovering struct {
 	marker segment.Marker
 	sealed bool
+}
+
+// walked is a body as far as it has whole groups.
+type walked struct {
+	header segment.Header
+	groups []Placed
+	digest [sha256.Size]byte // of the body up to end
+	end    uint32
 }
 
 // previous is what is known of the segment before.
@@ -254,7 +263,10 @@ func (r *Recovery) bodyRead(ev BodyRead) (Effect, error) {
 	if h.Seq != ev.Seq || h.Pipeline != r.cfg.Pipeline {
 		return nil, &segment.CorruptError{Seq: ev.Seq, Cause: segment.ErrIdentity}
 	}
-	if err := r.checkChain(h); err != nil {
+	if r.held != nil {
+		return r.heldUp(h)
+	}
+	if err := checkChain(r.last, h); err != nil {
 		return nil, err
 	}
 	if r.now.sealed && len(ev.Data) == segment.HeaderBytes && r.now.marker.Length > segment.HeaderBytes {
@@ -279,29 +291,50 @@ func (r *Recovery) bodyRead(ev BodyRead) (Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.walked(h, groups, sha256.Sum256(ev.Data[:end]), end)
+	w := walked{header: h, groups: groups, digest: sha256.Sum256(ev.Data[:end]), end: end}
+	if !r.now.sealed && len(r.bodies) > 0 && r.bodies[0] == h.Seq+1 {
+		r.held = &w
+		return ReadBody{Seq: r.bodies[0], Bytes: segment.HeaderBytes}, nil
+	}
+	return r.walked(w)
 }
 
-// checkChain: the header repeats the digest and the numbers of the body before.
-func (r *Recovery) checkChain(h segment.Header) error {
-	if r.last.seq == 0 || r.last.seq+1 != h.Seq {
+// heldUp goes on with a body without marker once the next one's header h agrees with it:
+// where it was damaged it looks torn, and only that header knows that more was in it.
+func (r *Recovery) heldUp(h segment.Header) (Effect, error) {
+	w := *r.held
+	r.held = nil
+	if err := checkChain(w.previous(), h); err != nil {
+		return nil, err
+	}
+	return r.walked(w)
+}
+
+// checkChain: the header h repeats the digest and the numbers of the body before.
+func checkChain(last previous, h segment.Header) error {
+	if last.seq == 0 || last.seq+1 != h.Seq {
 		return nil
 	}
-	if h.FirstGroup != r.last.group {
-		return &segment.CorruptError{Seq: r.last.seq, Cause: fmt.Errorf(
-			"has groups up to %d, the next segment begins with %d", r.last.group-1, h.FirstGroup)}
+	if h.FirstGroup != last.group {
+		return &segment.CorruptError{Seq: last.seq, Cause: fmt.Errorf(
+			"has groups up to %d, the next segment begins with %d", last.group-1, h.FirstGroup)}
 	}
-	if r.last.known && h.Previous != r.last.digest {
-		return &segment.CorruptError{Seq: r.last.seq, Cause: fmt.Errorf(
+	if last.known && h.Previous != last.digest {
+		return &segment.CorruptError{Seq: last.seq, Cause: fmt.Errorf(
 			"the next segment's header has another: %w", segment.ErrDigest)}
 	}
 	return nil
 }
 
+func (w *walked) previous() previous {
+	return previous{
+		seq: w.header.Seq, group: w.header.FirstGroup + uint64(len(w.groups)), digest: w.digest, known: true,
+	}
+}
+
 // walked publishes what the catalog has not, and ends the segment if nothing has.
-func (r *Recovery) walked(
-	h segment.Header, groups []Placed, digest [sha256.Size]byte, end uint32,
-) (Effect, error) {
+func (r *Recovery) walked(w walked) (Effect, error) {
+	h, groups := w.header, w.groups
 	r.then = nil
 	if p := lastPosition(groups); p != "" {
 		r.position = p
@@ -311,14 +344,12 @@ func (r *Recovery) walked(
 		r.tail = Tail{Group: h.FirstGroup, Previous: h.Previous}
 		r.then = Discard{Seq: h.Seq}
 	} else {
-		r.read(previous{
-			seq: h.Seq, group: h.FirstGroup + uint64(len(groups)), digest: digest, known: true,
-		})
+		r.read(w.previous())
 	}
 	if len(groups) > 0 && !r.now.sealed {
 		r.then = Seal{Seq: h.Seq, Marker: segment.Marker{
 			Flags: segment.SealedByRecovery, Groups: uint16(len(groups)), Epoch: r.cfg.Epoch,
-			Length: end, Seq: h.Seq, Digest: digest,
+			Length: w.end, Seq: h.Seq, Digest: w.digest,
 		}}
 	}
 	fresh, err := unpublished(h.Seq, groups, r.cfg.Published, r.cfg.PublishedEnd)
