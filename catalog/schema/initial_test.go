@@ -32,7 +32,8 @@ func TestInitialColumn(t *testing.T) {
 		{schema.Type{Kind: schema.String}, "", "", "CAST('' AS VARCHAR)", strings.Repeat("x", schema.InitialBytesMax+1)},
 		{schema.Type{Kind: schema.Binary}, "00ff", "AP8=", "CAST(from_hex('00ff') AS BLOB)", "0"},
 		{
-			schema.Type{Kind: schema.UUID}, "00112233445566778899aabbccddeeff", "ABEiM0RVZneImaq7zN3u/w==",
+			schema.Type{Kind: schema.UUID},
+			"00112233445566778899aabbccddeeff", "ABEiM0RVZneImaq7zN3u/w==",
 			"CAST('00112233-4455-6677-8899-aabbccddeeff' AS UUID)", "0011",
 		},
 		{list(schema.Int32), `["1",null]`, "[1,null]", "CAST([CAST('1' AS INTEGER), NULL] AS INTEGER[])", "1"},

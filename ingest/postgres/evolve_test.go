@@ -13,35 +13,43 @@ func TestStreamEvolves(t *testing.T) {
 		want   []string
 	}{
 		"add": {
-			"id int PRIMARY KEY", []string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v int", "INSERT INTO a VALUES (2, 2)"},
+			"id int PRIMARY KEY",
+			[]string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v int", "INSERT INTO a VALUES (2, 2)"},
 			[]string{"a insert 1", "a is now 1 id integer, 2 v integer", "a insert 2|2"},
 		},
 		"add with a default": {
-			"id int PRIMARY KEY", []string{"ALTER TABLE a ADD v text NOT NULL DEFAULT 'it''s {1,2}', ADD w int[] DEFAULT '{1,NULL}'", "INSERT INTO a VALUES (2, 'x')"},
+			"id int PRIMARY KEY",
+			[]string{"ALTER TABLE a ADD v text NOT NULL DEFAULT 'it''s {1,2}', ADD w int[] DEFAULT '{1,NULL}'", "INSERT INTO a VALUES (2, 'x')"},
 			[]string{`a is now 1 id integer, 2 v text = it's {1,2}, 3 w integer[] = ["1",null]`, "a insert 2|x|[1,null]"},
 		},
 		"add with a default of the moment": {
-			"id int PRIMARY KEY", []string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v timestamptz DEFAULT '2026-01-02 03:04:05.5+09'", "INSERT INTO a VALUES (2)"},
+			"id int PRIMARY KEY",
+			[]string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v timestamptz DEFAULT '2026-01-02 03:04:05.5+09'", "INSERT INTO a VALUES (2)"},
 			[]string{"a insert 1", "a is now 1 id integer, 2 v timestamp with time zone = 1767290645500000", "a insert 2|2026-01-01T18:04:05.5Z"},
 		},
 		"add, and a default that is for new rows only": {
-			"id int PRIMARY KEY", []string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v int", "ALTER TABLE a ALTER v SET DEFAULT 7", "INSERT INTO a VALUES (2)"},
+			"id int PRIMARY KEY",
+			[]string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v int", "ALTER TABLE a ALTER v SET DEFAULT 7", "INSERT INTO a VALUES (2)"},
 			[]string{"a insert 1", "a is now 1 id integer, 2 v integer", "a insert 2|7"},
 		},
 		"drop": {
-			"id int PRIMARY KEY, v int, w text", []string{"INSERT INTO a VALUES (1, 1, 'x')", "ALTER TABLE a DROP v", "INSERT INTO a VALUES (2, 'y')"},
+			"id int PRIMARY KEY, v int, w text",
+			[]string{"INSERT INTO a VALUES (1, 1, 'x')", "ALTER TABLE a DROP v", "INSERT INTO a VALUES (2, 'y')"},
 			[]string{"a insert 1|1|x", "a is now 1 id integer, 3 w text", "a insert 2|y"},
 		},
 		"drop, and another of the same name": {
-			"id int PRIMARY KEY, v int, w text", []string{"INSERT INTO a VALUES (1, 1, 'x')", "ALTER TABLE a DROP v", "ALTER TABLE a ADD v int", "INSERT INTO a VALUES (2, 'y', 2)"},
+			"id int PRIMARY KEY, v int, w text",
+			[]string{"INSERT INTO a VALUES (1, 1, 'x')", "ALTER TABLE a DROP v", "ALTER TABLE a ADD v int", "INSERT INTO a VALUES (2, 'y', 2)"},
 			[]string{"a insert 1|1|x", "a is now 1 id integer, 3 w text, 4 v integer", "a insert 2|y|2"},
 		},
 		"rename": {
-			"id int PRIMARY KEY, v int", []string{"INSERT INTO a VALUES (1, 1)", "ALTER TABLE a RENAME v TO w", "INSERT INTO a VALUES (2, 2)", "ALTER TABLE a RENAME id TO k", "UPDATE a SET k = 3 WHERE k = 2"},
+			"id int PRIMARY KEY, v int",
+			[]string{"INSERT INTO a VALUES (1, 1)", "ALTER TABLE a RENAME v TO w", "INSERT INTO a VALUES (2, 2)", "ALTER TABLE a RENAME id TO k", "UPDATE a SET k = 3 WHERE k = 2"},
 			[]string{"a insert 1|1", "a is now 1 id integer, 2 w integer", "a insert 2|2", "a is now 1 k integer, 2 w integer", "a delete 2|-", "a insert 3|2"},
 		},
 		"swap names": {
-			"id int PRIMARY KEY, v int, w int", []string{"INSERT INTO a VALUES (1, 1, 10)", "ALTER TABLE a RENAME v TO t; ALTER TABLE a RENAME w TO v; ALTER TABLE a RENAME t TO w", "INSERT INTO a VALUES (2, 2, 20)"},
+			"id int PRIMARY KEY, v int, w int",
+			[]string{"INSERT INTO a VALUES (1, 1, 10)", "ALTER TABLE a RENAME v TO t; ALTER TABLE a RENAME w TO v; ALTER TABLE a RENAME t TO w", "INSERT INTO a VALUES (2, 2, 20)"},
 			[]string{"a insert 1|1|10", "a is now 1 id integer, 2 w integer, 3 v integer", "a insert 2|2|20"},
 		},
 		"widen": {
@@ -53,32 +61,38 @@ func TestStreamEvolves(t *testing.T) {
 			},
 		},
 		"several in one transaction, with rows between": {
-			"id int PRIMARY KEY, v int", []string{
+			"id int PRIMARY KEY, v int",
+			[]string{
 				"BEGIN; INSERT INTO a VALUES (1, 1); ALTER TABLE a ADD w text DEFAULT 'w'; INSERT INTO a VALUES (2, 2, 'x'); ALTER TABLE a DROP v; INSERT INTO a VALUES (3, 'y'); COMMIT",
 				"INSERT INTO a VALUES (4, 'z')",
 			},
 			[]string{"a insert 1|1", "a is now 1 id integer, 2 v integer, 3 w text = w", "a insert 2|2|x", "a is now 1 id integer, 3 w text = w", "a insert 3|y", "a insert 4|z"},
 		},
 		"a savepoint rolled back": {
-			"id int PRIMARY KEY, v int", []string{
+			"id int PRIMARY KEY, v int",
+			[]string{
 				"BEGIN; INSERT INTO a VALUES (1, 1); SAVEPOINT s; ALTER TABLE a ADD w text; INSERT INTO a VALUES (2, 2, 'x'); ROLLBACK TO s; INSERT INTO a VALUES (3, 3); COMMIT",
 			},
 			[]string{"a insert 1|1", "a insert 3|3"},
 		},
 		"a schema move and a rename of the table": {
-			"id int PRIMARY KEY", []string{"CREATE SCHEMA s", "ALTER TABLE a SET SCHEMA s", "INSERT INTO s.a VALUES (1)", "ALTER TABLE s.a RENAME TO b", "INSERT INTO s.b VALUES (2)"},
+			"id int PRIMARY KEY",
+			[]string{"CREATE SCHEMA s", "ALTER TABLE a SET SCHEMA s", "INSERT INTO s.a VALUES (1)", "ALTER TABLE s.a RENAME TO b", "INSERT INTO s.b VALUES (2)"},
 			[]string{"a insert 1", "a insert 2"},
 		},
 		"identity FULL": {
-			"id int PRIMARY KEY, v int", []string{"ALTER TABLE a REPLICA IDENTITY FULL", "INSERT INTO a VALUES (1, 1)", "ALTER TABLE a RENAME id TO k", "UPDATE a SET k = 2", "ALTER TABLE a ADD w int", "DELETE FROM a"},
+			"id int PRIMARY KEY, v int",
+			[]string{"ALTER TABLE a REPLICA IDENTITY FULL", "INSERT INTO a VALUES (1, 1)", "ALTER TABLE a RENAME id TO k", "UPDATE a SET k = 2", "ALTER TABLE a ADD w int", "DELETE FROM a"},
 			[]string{"a insert 1|1", "a is now 1 k integer, 2 v integer", "a delete 1|-", "a insert 2|1", "a is now 1 k integer, 2 v integer, 3 w integer", "a delete 2|-|-"},
 		},
 		"an enum of its own, then of the table": {
-			"id int PRIMARY KEY", []string{"CREATE TYPE mood AS ENUM ('sad', 'ok')", "ALTER TABLE a ADD m mood DEFAULT 'ok'", "INSERT INTO a VALUES (1)"},
+			"id int PRIMARY KEY",
+			[]string{"CREATE TYPE mood AS ENUM ('sad', 'ok')", "ALTER TABLE a ADD m mood DEFAULT 'ok'", "INSERT INTO a VALUES (1)"},
 			[]string{"a is now 1 id integer, 2 m public.mood = ok", "a insert 1|ok"},
 		},
 		"a domain": {
-			"id int PRIMARY KEY", []string{"CREATE DOMAIN positive AS numeric(6,2)", "ALTER TABLE a ADD p positive DEFAULT 1.5", "INSERT INTO a VALUES (1)"},
+			"id int PRIMARY KEY",
+			[]string{"CREATE DOMAIN positive AS numeric(6,2)", "ALTER TABLE a ADD p positive DEFAULT 1.5", "INSERT INTO a VALUES (1)"},
 			[]string{"a is now 1 id integer, 2 p numeric(6,2) = 1.50", "a insert 1|1.5"},
 		},
 	} {

@@ -112,8 +112,10 @@ func TestInitialValues(t *testing.T) {
 	explicit := write("new.parquet")
 
 	rec := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
-		{Name: change.ColOp, Type: arrow.PrimitiveTypes.Uint8}, {Name: change.ColToken, Type: arrow.PrimitiveTypes.Int64},
-		{Name: change.ColOrdinal, Type: arrow.PrimitiveTypes.Int32}, {Name: "id", Type: arrow.PrimitiveTypes.Int64},
+		{Name: change.ColOp, Type: arrow.PrimitiveTypes.Uint8},
+		{Name: change.ColToken, Type: arrow.PrimitiveTypes.Int64},
+		{Name: change.ColOrdinal, Type: arrow.PrimitiveTypes.Int32},
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64},
 	}, nil))
 	rec.Field(0).(*array.Uint8Builder).Append(uint8(change.Insert))
 	rec.Field(1).(*array.Int64Builder).Append(5)
