@@ -109,6 +109,7 @@ func (h *host) rest(ctx context.Context, p *catalog.Pipeline) {
 	case p.Enabled:
 		state, reason = catalog.PipelinePaused, "paused by the user"
 	}
+	h.tell(fmt.Errorf("pipeline %q: %w", p.Name, ErrNotRunning)) // whoever waits for a start
 	if p.State == state {
 		return
 	}
