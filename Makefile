@@ -19,6 +19,8 @@ help:
 	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
 	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
 	@echo "make fuzz [SECONDS=20] [RUN=FuzzParse]   run all fuzzers in turn, or those of one name"
+	@echo "make sim [SEEDS=10000] [SEED=0] [MODE=disk|store]   the simulated world: many schedules, and the deliberate bugs that it must find"
+	@echo "make soak [HOURS=1] [SEED=0] [MODE=disk|store]      the same without an end; stops at the first seed that fails"
 	@echo "make bench   run the benchmarks of docs/performance.md"
 
 build: $(BIN)
@@ -71,6 +73,16 @@ deaths: build
 # Every decoder of foreign or durable bytes, each for a while.
 fuzz:
 	GO="$(GO)" .ci/fuzz $(or $(SECONDS),20) $(RUN)
+
+# A build with deliberate bugs, all off unless the simulator turns one on.
+bin/skipprd-mutants: FORCE
+	$(GO) build -tags mutants -o $@ ./cmd/skipprd
+
+sim: bin/skipprd-mutants
+	bin/skipprd-mutants sim -n $(or $(SEEDS),10000) -seed $(or $(SEED),0) -mode $(or $(MODE),disk) -mutants
+
+soak: build
+	$(BIN) sim -hours $(or $(HOURS),1) -seed $(or $(SEED),0) -mode $(or $(MODE),disk)
 
 bench: build
 	SKIPPRD_BENCH=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 3h -v -run TestBench ./sqltests/bench
