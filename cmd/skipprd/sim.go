@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -135,9 +134,8 @@ func (f *simFlags) replay() error {
 	return nil
 }
 
-// campaign runs many schedules; it uses memory to spare the processor.
+// campaign runs many schedules.
 func (f *simFlags) campaign(ctx context.Context) error {
-	debug.SetGCPercent(400)
 	if f.hours > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.hours*float64(time.Hour)))
