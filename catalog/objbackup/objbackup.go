@@ -1,4 +1,5 @@
-// Package objbackup keeps the backup of a catalog in an object store, where the next
+// Package objbackup keeps the backup of a catalog (Store) and the pointers of its lake (KV)
+// in an object store, where the next
 // machine finds it. It is not a lease: who may write is decided by the log; what it keeps
 // out is a machine that has been taken over, whose statements then fail.
 package objbackup
