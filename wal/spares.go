@@ -22,7 +22,6 @@ type spares struct {
 		used int64
 	}
 	filling filling
-	zeros   []byte
 }
 
 type spareFile struct {
@@ -42,10 +41,10 @@ type filling struct {
 // make commits wait.
 const fillBytes = 1 << 20
 
-func (s *spares) init(d *disk) {
-	s.d = d
-	s.zeros = make([]byte, min(fillBytes, d.cfg.SegmentBytes))
-}
+// zeros are what spares are filled with. Nobody writes to them.
+var zeros [fillBytes]byte
+
+func (s *spares) init(d *disk) { s.d = d }
 
 // found takes over a file that an earlier process left, unless it is of no use.
 func (s *spares) found(n int, f FileInfo) error {
@@ -226,7 +225,7 @@ func (s *spares) fill() (more bool, err error) {
 		}
 	}
 	n := min(fillBytes, s.d.cfg.SegmentBytes-fl.file.size)
-	_, err = fl.f.WriteAt(s.zeros[:n], fl.file.size)
+	_, err = fl.f.WriteAt(zeros[:n], fl.file.size)
 	if err == nil {
 		err = fl.f.Sync()
 	}
