@@ -59,10 +59,25 @@ SELECT o.oid, coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHER
               ORDER BY 1)::text
   FROM unnest($1::oid[]) o(oid)`
 
-// tableFiles are a table's files, and its newest column, at some moment.
+// tableFiles are a table's files, and its newest column, at the last look.
 type tableFiles struct {
 	newest int16
 	files  string
+	// plain says of columns that came between two looks whether they came without a
+	// rewrite of the table: then older rows have nothing in them but what the catalog says.
+	plain map[int16]bool
+}
+
+// next is what is known after another look.
+func (f tableFiles) next(now tableFiles) tableFiles {
+	now.plain = f.plain
+	for n := f.newest + 1; n <= now.newest; n++ {
+		if now.plain == nil {
+			now.plain = map[int16]bool{}
+		}
+		now.plain[n] = f.files == now.files
+	}
+	return now
 }
 
 // liveTable is a table as the catalog has it now.

@@ -30,9 +30,9 @@ func (a *applier) describe(t *streamTable) error {
 		if err != nil {
 			return err
 		}
+		a.looked[t.Source.OID] = a.looked[t.Source.OID].next(live.tableFiles)
 		d := description{streamTable: t, relation: r, live: live, looked: a.looked[t.Source.OID], xid: a.xid}
 		change, problem, err = d.change(a.ctx, conn)
-		a.looked[t.Source.OID] = live.tableFiles
 		return err
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ type description struct {
 	*streamTable
 	relation *pgoutput.Relation
 	live     *liveTable
-	looked   tableFiles // as the table was at the last look
+	looked   tableFiles // what the looks at the table found, this one too
 	xid      uint32
 	numbers  []int16 // of relation.Columns
 }
@@ -202,8 +202,8 @@ func (d *description) initial(c *ingest.SourceColumn) *ingest.TableError {
 	}
 	// Without a default, a rewrite is most likely about something else, unless no row may
 	// be null.
-	rewritten := d.looked.files != d.live.files
-	if rewritten && (l.hasDefault || l.notNull) || l.hasDefault && c.AttNum <= d.looked.newest {
+	plain, seen := d.looked.plain[c.AttNum]
+	if !plain && (l.hasDefault || seen && l.notNull) {
 		return differs("column %q was added with a default that each row has a value of its own of, or the table was rewritten", c.Name)
 	}
 	return nil
