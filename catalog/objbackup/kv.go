@@ -20,6 +20,7 @@ import (
 // other share. Safe for concurrent use.
 type KV struct {
 	object *Store
+	lost   func(error)
 
 	mu struct {
 		sync.Mutex
@@ -34,8 +35,9 @@ var _ kv.Store = (*KV)(nil)
 
 // OpenKV takes the object with the key over, made when there is none. It wraps
 // ErrSuperseded and wal.ErrFenced when another machine wrote meanwhile: then open again.
-func OpenKV(objects objstore.Store, key string, ids env.IDs) (*KV, error) {
-	k := &KV{object: New(objects, key, ids)}
+// lost is told once when another has taken it over later; it must not call the KV.
+func OpenKV(objects objstore.Store, key string, ids env.IDs, lost func(error)) (*KV, error) {
+	k := &KV{object: New(objects, key, ids), lost: lost}
 	k.mu.mem = memkv.New()
 	image, err := k.object.Read()
 	if err == nil && image != nil {
@@ -66,6 +68,7 @@ func (k *KV) writeLocked(r kv.Reader) error {
 	k.mu.unsettled = err != nil
 	if errors.Is(err, ErrSuperseded) {
 		k.mu.err = err
+		k.lost(err)
 	}
 	return err
 }

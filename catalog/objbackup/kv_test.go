@@ -20,7 +20,7 @@ import (
 
 func openKV(t *testing.T, objects objstore.Store, seed uint64) *KV {
 	t.Helper()
-	k, err := OpenKV(objects, "lake", ids(seed))
+	k, err := OpenKV(objects, "lake", ids(seed), func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,11 @@ func TestKVFaults(t *testing.T) {
 // Who has been taken over neither reads nor commits, whatever became of its last commit.
 func TestKVTakenOver(t *testing.T) {
 	mem := memstore.New()
-	first := openKV(t, mem, 1)
+	told := 0
+	first, err := OpenKV(mem, "lake", ids(1), func(error) { told++ })
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := set(first, "a", "1"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +116,9 @@ func TestKVTakenOver(t *testing.T) {
 		if _, err := first.Get([]byte("a")); !errors.Is(err, wal.ErrFenced) {
 			t.Errorf("read of the first: %v", err)
 		}
+	}
+	if told != 1 {
+		t.Errorf("the first was told %d times", told)
 	}
 	if err := set(second, "b", "3"); err != nil {
 		t.Fatal(err)

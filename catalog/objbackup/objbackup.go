@@ -1,7 +1,7 @@
 // Package objbackup keeps the backup of a catalog (Store) and the pointers of its lake (KV)
-// in an object store, where the next
-// machine finds it. It is not a lease: who may write is decided by the log; what it keeps
-// out is a machine that has been taken over, whose statements then fail.
+// in an object store, where the next machine finds them. Neither is a lease: who may write
+// is decided by the log; what they keep out is a machine that has been taken over, whose
+// statements and commits then fail.
 package objbackup
 
 import (

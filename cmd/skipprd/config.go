@@ -23,6 +23,7 @@ import (
 type setting struct {
 	name  string // flag and file name; the environment's is its upper case with _
 	env   string // when it differs
+	was   string // an earlier name, still taken
 	value string // default, then effective
 	help  string
 	check func(string) error
@@ -50,7 +51,18 @@ func newConfig() *config {
 		{name: "tls-cert", value: "", help: "server certificate, PEM (off loopback without one, a self-signed one is made)"},
 		{name: "tls-key", value: "", help: "server key, PEM"},
 		{name: "insecure", value: "false", help: "allow clients from other hosts without password and TLS", check: checkBool},
-		{name: "wal-storage", value: "disk", help: "where the log is kept: disk", check: checkOneOf("disk")},
+		{name: "lake-dir", value: "", help: "directory of the embedded warehouse (default DATA_DIR/lake)"},
+		{name: "log", env: "WAL_STORAGE", was: "wal-storage", value: onDisk, help: "where the log is kept: disk, or s3://BUCKET/PREFIX", check: checkLog},
+		{name: "log-endpoint", value: "", help: "URL of the log's object store, unless it is AWS"},
+		{name: "log-region", value: "", help: "region of the log's bucket (default: that of the environment, AWS_REGION)"},
+		{name: "log-path-style", value: "false", help: "the bucket is in the path of requests, as most stores other than AWS need it", check: checkBool},
+		{name: "log-access-key-id", value: "", help: "key for the object store (default: the usual chain, AWS_ACCESS_KEY_ID, files, machine role)"},
+		{name: "log-secret-access-key", value: "", help: "secret of log-access-key-id; better in the environment than as a flag", secret: true},
+		{name: "log-session-token", value: "", help: "session token of log-access-key-id", secret: true},
+		{name: "log-ca-file", value: "", help: "certificates, PEM, to trust for the object store instead of the system's"},
+		{name: "log-linger", value: "250ms", help: "how long a commit to the object store waits for company", check: checkDuration},
+		{name: "log-lease", value: "15s", help: "after how long without a sign of life another node takes the log over", check: checkDuration},
+		{name: "node-name", value: "", help: "name of this node in the object store, for people (default: the host's name)"},
 		{name: "wal-segment-bytes", value: "64MiB", help: "size of a log segment", check: checkSize},
 		{name: "wal-quota-bytes", value: "0", help: "most bytes of log per pipeline; 0: the disk's end", check: checkSize},
 		{name: "buffer-threshold-bytes", value: "8MiB", help: "bytes of changes that are made durable at once", check: checkSize},
@@ -67,6 +79,9 @@ func newConfig() *config {
 	}
 	for _, s := range c.settings {
 		c.byName[s.name] = s
+		if s.was != "" {
+			c.byName[s.was] = s
+		}
 		s.origin = "default"
 		if s.env == "" {
 			s.env = strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
@@ -82,10 +97,14 @@ func (c *config) flags(fs *flag.FlagSet) {
 		if s.value != "" && !s.secret {
 			help += " (default " + s.value + ")"
 		}
-		fs.Func(s.name, help, func(v string) error {
+		set := func(v string) error {
 			s.value, s.origin = v, "flag"
 			return nil
-		})
+		}
+		fs.Func(s.name, help, set)
+		if s.was != "" {
+			fs.Func(s.was, "earlier name of "+s.name, set)
+		}
 	}
 }
 
@@ -117,6 +136,9 @@ func (c *config) resolve(getenv func(string) (string, bool)) error {
 	}
 	if (c.get("tls-cert") == "") != (c.get("tls-key") == "") {
 		problems = append(problems, errors.New("tls-cert and tls-key go together"))
+	}
+	if o := c.objectLog(); o != nil {
+		problems = append(problems, o.problems(c)...)
 	}
 	return errors.Join(problems...)
 }
@@ -160,6 +182,14 @@ func (c *config) bool(name string) bool { v, _ := strconv.ParseBool(c.get(name))
 func (c *config) int(name string) int { n, _ := strconv.Atoi(c.get(name)); return n }
 
 func (c *config) bytes(name string) int64 { n, _ := parseSize(c.get(name)); return n }
+
+// lakeDir is the directory of the embedded warehouse.
+func (c *config) lakeDir() string {
+	if dir := c.get("lake-dir"); dir != "" {
+		return dir
+	}
+	return filepath.Join(c.get("data-dir"), "lake")
+}
 
 func (c *config) duration(name string) time.Duration {
 	d, _ := ddl.ParseDuration(c.get(name))
@@ -215,6 +245,13 @@ func checkSeconds(s string) error { return checkDuration(s) }
 func checkDuration(s string) error {
 	if _, err := ddl.ParseDuration(s); err != nil {
 		return fmt.Errorf("a duration such as 10s or 1min is needed, got %q", s)
+	}
+	return nil
+}
+
+func checkLog(s string) error {
+	if s != onDisk && !strings.HasPrefix(s, s3Scheme) {
+		return fmt.Errorf("disk or s3://BUCKET/PREFIX is needed, got %q", s)
 	}
 	return nil
 }

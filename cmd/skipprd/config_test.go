@@ -53,7 +53,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"nonsense", "listen", "wal-storage", "tls-cert"} {
+	for _, want := range []string{"nonsense", "listen", "log (from flag)", "tls-cert"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

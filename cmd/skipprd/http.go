@@ -20,6 +20,8 @@ import (
 // health is what /healthz and /readyz answer. Safe for concurrent use.
 type health struct {
 	ready atomic.Bool
+	// waits says what a server that is not ready waits for.
+	waits atomic.Pointer[string]
 	// check says why the server is not well; nil when it is.
 	check atomic.Pointer[func() error]
 }
@@ -38,7 +40,7 @@ func httpServer(ctx context.Context, addr string, h *health, m *metrics, log *sl
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.problem()) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !h.ready.Load() {
-			answer(w, errors.New("starting"))
+			answer(w, h.starting())
 			return
 		}
 		answer(w, h.problem())
@@ -52,6 +54,20 @@ func httpServer(ctx context.Context, addr string, h *health, m *metrics, log *sl
 		}
 	}()
 	return func() { _ = srv.Close(); <-done }, nil // clients may be cut off
+}
+
+// wait notes what a server that is not ready waits for, and logs it when that is new.
+func (h *health) wait(log *slog.Logger, text string) {
+	if old := h.waits.Swap(&text); old == nil || *old != text {
+		log.Info("server waits", env.KeyReason, text)
+	}
+}
+
+func (h *health) starting() error {
+	if text := h.waits.Load(); text != nil {
+		return errors.New(*text)
+	}
+	return errors.New("starting")
 }
 
 func (h *health) problem() error {

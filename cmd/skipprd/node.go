@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/kv/pebblekv"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
@@ -40,6 +41,7 @@ type node struct {
 	clock env.Clock
 	ids   env.IDs
 
+	leader     *leader // nil: the log is on disk
 	store      *pebblekv.Store
 	catalog    *catalog.Catalog
 	warehouse  *iceberg.Warehouse
@@ -75,6 +77,7 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 		return n, err
 	}
 	for _, step := range []func() error{
+		func() error { return n.openLog(ctx) },
 		func() error { return n.openCatalog(ctx, failpoints) },
 		n.openLake,
 		func() error { return n.openPipelines(failpoints) },
@@ -89,6 +92,36 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 	return n, nil
 }
 
+// openLog finds out where the log is. On an object store it waits until this node leads.
+func (n *node) openLog(ctx context.Context) error {
+	dir := n.cfg.get("data-dir")
+	where := n.cfg.objectLog()
+	if where == nil {
+		return errors.Join(claimDirectory(dir, onDisk), claimDirectory(n.cfg.lakeDir(), onDisk))
+	}
+	n.leader = &leader{
+		objectLog: where, dir: dir, clock: n.clock, ids: n.ids, log: n.log,
+		say: func(text string) { n.health.wait(n.log, text) },
+	}
+	if err := n.leader.lead(ctx, n.cfg.lakeDir()); err != nil {
+		return err
+	}
+	// What is here may be of before another node led: the object store has it.
+	if err := os.RemoveAll(filepath.Join(dir, "catalog")); err != nil {
+		return fmt.Errorf("remove catalog: %w", err)
+	}
+	return nil
+}
+
+// backup is where the catalog's image is kept, with a name for people.
+func (n *node) backup() (catalog.BackupStore, string) {
+	dir := n.cfg.get("data-dir")
+	if n.leader == nil {
+		return catalog.FileBackup(wal.DiskFS(), dir), filepath.Join(dir, "catalog.backup")
+	}
+	return n.leader.backup(), n.leader.location() + "/catalog"
+}
+
 func (n *node) openCatalog(ctx context.Context, failpoints env.Failpoints) error {
 	dir := n.cfg.get("data-dir")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -101,12 +134,16 @@ func (n *node) openCatalog(ctx context.Context, failpoints env.Failpoints) error
 	if n.store, err = pebblekv.Open(filepath.Join(dir, "catalog"), pebblekv.Options{Log: n.log}); err != nil {
 		return fmt.Errorf("open catalog (is another server running on %s?): %w", dir, err)
 	}
+	backup, name := n.backup()
 	n.catalog, err = catalog.Open(ctx, n.store, catalog.Deps{
 		Clock: n.clock, IDs: n.ids, Log: n.log, Key: key, ApplyState: ingest.ApplyState, Failpoints: failpoints,
 		Getenv: os.Getenv, ReadFile: os.ReadFile,
-		Backup: catalog.FileBackup(wal.DiskFS(), dir), Orphans: func() (string, error) { return orphans(dir) },
+		Backup: backup, Orphans: func() (string, error) { return orphans(dir, n.cfg.lakeDir(), name) },
 	})
 	n.metrics.catalog = n.catalog
+	if err == nil && n.leader != nil {
+		err = n.catalog.Backup(ctx) // from here on it is ours
+	}
 	return err
 }
 
@@ -131,7 +168,15 @@ func (n *node) openLake() error {
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	n.warehouse, err = iceberg.Open(n.store, filepath.Join(abs, "lake"), iceberg.Config{},
+	lakeDir, err := filepath.Abs(n.cfg.lakeDir())
+	if err != nil {
+		return fmt.Errorf("warehouse directory: %w", err)
+	}
+	var pointers kv.Store = n.store
+	if n.leader != nil {
+		pointers = n.leader.pointers
+	}
+	n.warehouse, err = iceberg.Open(pointers, lakeDir, iceberg.Config{},
 		iceberg.Deps{Clock: n.clock, IDs: n.ids, Log: n.log})
 	if err != nil {
 		return err
@@ -150,7 +195,7 @@ func (n *node) openLake() error {
 	n.pool, err = duckdb.NewPool(duckdb.PoolConfig{
 		Worker: duckdb.WorkerConfig{
 			Threads: threads, MemoryLimit: n.engineMemory(), CacheBytes: n.engineMemory() / 2, TempDir: temp,
-			AllowedDirs: []string{filepath.Join(abs, "lake"), temp},
+			AllowedDirs: []string{lakeDir, temp},
 			Prelude:     planner.Prelude(n.system),
 		},
 		MaxQueries: n.cfg.int("max-queries"),
@@ -213,11 +258,17 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		return err
 	}
 	lakeAdmin := &lakeAdmin{}
-	n.supervisor = ingest.NewSupervisor(cfg, ingest.Deps{
+	deps := ingest.Deps{
 		Catalog: n.catalog,
 		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New},
 		Lake:    lakeAdmin, Clock: n.clock, IDs: n.ids, Log: n.log, Failpoints: failpoints,
-	})
+	}
+	var epoch func(change.PipelineID) segment.Epoch
+	if n.leader != nil {
+		epoch = n.leader.epochOf
+		deps.OpenLog, deps.RemoveLog = n.objectLogs(cfg, failpoints)
+	}
+	n.supervisor = ingest.NewSupervisor(cfg, deps)
 	n.metrics.supervisor = n.supervisor
 	readers := &logReaders{open: func(p change.PipelineID) *wal.Reader { return wal.OpenReader(n.logDir(p)) }}
 	var err error
@@ -225,7 +276,7 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		CommitInterval: n.cfg.duration("commit-interval"), WantBytes: compactAt(n.cfg.bytes("wal-quota-bytes")),
 	}, compact.Deps{
 		Catalog: n.catalog, Warehouse: n.warehouse, Searcher: compact.EngineSearcher{Pool: n.pool}, Reader: readers.of,
-		Log: n.openLog, Clock: n.clock, Logger: n.log, Failpoints: failpoints,
+		Log: n.reclaimer, Clock: n.clock, Logger: n.log, Failpoints: failpoints, Epoch: epoch,
 	})
 	lakeAdmin.service = n.compactor
 	return err
@@ -239,8 +290,28 @@ func compactAt(quota int64) int64 {
 	return min(quota/quotaPart, most)
 }
 
-// openLog gives the compactor the reclaiming side of a pipeline's log.
-func (n *node) openLog(p change.PipelineID) (compact.Log, bool) {
+// objectLogs open and remove the logs of pipelines on an object store.
+func (n *node) objectLogs(cfg ingest.Config, failpoints env.Failpoints) (
+	open func(context.Context, change.PipelineID) (ingest.Log, error), remove func(change.PipelineID) error,
+) {
+	fence := func(ctx context.Context, p change.PipelineID, epoch segment.Epoch) error {
+		return compact.FenceTables(ctx, n.catalog, n.warehouse, p, epoch)
+	}
+	open = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
+		return n.leader.openLog(ctx, wal.Config{
+			Dir: n.logDir(p), Pipeline: p, GroupBytes: cfg.GroupBytes, QuotaBytes: cfg.QuotaBytes,
+		}, wal.Deps{
+			Publisher: n.catalog, Clock: n.clock, IDs: n.ids, Log: n.log, Failpoints: failpoints,
+		}, fence)
+	}
+	remove = func(p change.PipelineID) error {
+		return n.leader.removeLog(context.Background(), p, n.logDir(p)) // as long as a few requests take
+	}
+	return open, remove
+}
+
+// reclaimer gives the compactor the reclaiming side of a pipeline's log.
+func (n *node) reclaimer(p change.PipelineID) (compact.Log, bool) {
 	return &reclaimer{n.supervisor, p}, true
 }
 
@@ -266,7 +337,7 @@ func (n *node) openWire(ctx context.Context) error {
 func (n *node) run(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	failed := make(chan error, 3)
+	failed := make(chan error, 4)
 	background := func(name string, f func(context.Context) error) {
 		wg.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -276,6 +347,9 @@ func (n *node) run(ctx context.Context) error {
 	}
 	background("pipelines", n.supervisor.Run)
 	background("compaction", n.compactor.Run)
+	if n.leader != nil {
+		background("lead", n.leader.watch)
+	}
 	background("listener", func(context.Context) error { return n.server.Serve(n.listener) })
 	n.health.ready.Store(true)
 	n.log.Info("server ready", "listen", n.listener.Addr().String(), "http", n.cfg.get("http"), "data", n.cfg.get("data-dir"), "version", buildVersion())
@@ -313,6 +387,9 @@ func (n *node) close() error {
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
+	}
+	if n.leader != nil {
+		errs = append(errs, n.leader.close())
 	}
 	n.stopHTTP()
 	return errors.Join(errs...)

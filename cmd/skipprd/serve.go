@@ -15,6 +15,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -32,11 +33,17 @@ variable (in brackets), the settings file, or its default; "skipprd config" show
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	log := newLogger(c)
-	n, err := open(ctx, c, log)
-	if err != nil {
-		return err
+	for {
+		n, err := open(ctx, c, log)
+		if err == nil {
+			err = n.run(ctx)
+		}
+		if !errors.Is(err, wal.ErrFenced) || ctx.Err() != nil {
+			return err
+		}
+		// Another node leads. What this one knows counts no more: it begins anew, standing by.
+		log.Warn("node was taken over, stands by", env.KeyError, err)
 	}
-	return n.run(ctx)
 }
 
 // newLogger logs to standard error.

@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/skipprd/skipprd/sqltests/harness"
+	"github.com/skipprd/skipprd/sqltests/pgtest"
+	"github.com/skipprd/skipprd/sqltests/s3test"
+)
+
+// logKey seals secrets: the nodes of one log share it.
+const logKey = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+// storeNode prepares a node whose log is in a bucket of an S3 server. Nodes with the same
+// lake directory and bucket stand by for each other.
+func storeNode(t *testing.T, s3 *s3test.Server, bucket, name, lake string, args ...string) *harness.Server {
+	t.Helper()
+	s := harness.New(t, t.TempDir(), append([]string{
+		"--log", "s3://" + bucket + "/logs/one", "--log-endpoint", s3.Endpoint, "--log-region", s3test.Region,
+		"--log-path-style", "true", "--log-lease", "3s", "--log-linger", "50ms", "--lake-dir", lake, "--node-name", name,
+		"--commit-interval", "500ms", "--shutdown-timeout", "1s",
+	}, args...)...)
+	setStoreKeys(s)
+	return s
+}
+
+func setStoreKeys(s *harness.Server) {
+	s.Setenv("LOG_ACCESS_KEY_ID=" + s3test.AccessKeyID)
+	s.Setenv("LOG_SECRET_ACCESS_KEY=" + s3test.SecretAccessKey)
+	s.Setenv("SKIPPRD_SECRET_KEY=" + logKey)
+}
+
+// storeWorld is a source with load, and nodes that take it in.
+type storeWorld struct {
+	t      *testing.T
+	source string
+	load   *harness.Load
+	s3     *s3test.Server
+	bucket string
+	lake   string
+}
+
+func newStoreWorld(t *testing.T) *storeWorld {
+	w := &storeWorld{t: t, s3: s3test.Start(t), lake: filepath.Join(t.TempDir(), "lake")}
+	w.bucket = w.s3.CreateBucket(t)
+	// A slot is free again soon after its reader stopped to answer.
+	p := pgtest.StartPrivate(t, "wal_sender_timeout = '3s'")
+	w.source = p.CreateDatabase(t)
+	harness.Exec(t, w.source, harness.LoadSchema...)
+	w.load = harness.StartPacedLoad(t, w.source, 2, 2*time.Millisecond)
+	t.Cleanup(w.load.Close)
+	return w
+}
+
+func (w *storeWorld) node(name string) *harness.Server {
+	w.t.Helper()
+	return storeNode(w.t, w.s3, w.bucket, name, w.lake)
+}
+
+func (w *storeWorld) create(s *harness.Server) {
+	w.t.Helper()
+	harness.Exec(w.t, s.DSN, "CREATE PIPELINE k FROM POSTGRES "+quoted(w.source)+" FOR ALL TABLES WITH (commit_bytes = 262144)")
+}
+
+// reclaimed waits until the node has reclaimed segments since its last start.
+func (w *storeWorld) reclaimed(s *harness.Server) {
+	w.t.Helper()
+	if !harness.Until(60*time.Second, func() bool { return logged(s, "segments reclaimed") }) {
+		w.t.Fatalf("nothing was reclaimed:\n%s", s.Log(60))
+	}
+}
+
+// check compares all rows, and looks for what must not be.
+func (w *storeWorld) check(s *harness.Server, when string) {
+	w.t.Helper()
+	w.load.Pause()
+	defer w.load.Resume()
+	drain(w.t, s.DSN, "k")
+	harness.CompareTables(w.t, w.source, s.DSN, "k", harness.LoadTables)
+	harness.Exec(w.t, s.DSN, "ALTER PIPELINE k COMPACT")
+	harness.CompareTables(w.t, w.source, s.DSN, "k", harness.LoadTables) // the lake alone
+	for sql, want := range map[string]string{
+		"SELECT count(*) FROM skippr.tables WHERE state = 'stopped'":                             "0",
+		"SELECT count(*) FROM skippr.events WHERE level = 'error' AND kind LIKE '%not rebuilt%'": "0",
+	} {
+		if got, err := harness.Text(s.DSN, sql); err != nil || strings.TrimSpace(got) != want {
+			w.t.Errorf("%s: got %q, want %q, %v", sql, got, want, err)
+		}
+	}
+	if w.t.Failed() {
+		w.t.Fatalf("%s:\n%s", when, s.Log(60))
+	}
+	w.t.Logf("%s: equal after %d transactions", when, w.load.Written.Load())
+}
+
+// TestStoreLog: a node with its log in an object store is killed, loses its catalog, its
+// mirror, then everything but the lake, and the store goes away for a while: every time it
+// has each row once, and goes on.
+func TestStoreLog(t *testing.T) {
+	w := newStoreWorld(t)
+	s := w.node("a")
+	s.Start()
+	w.create(s)
+	w.reclaimed(s)
+	w.check(s, "at first")
+
+	s.Kill()
+	s.Start()
+	w.check(s, "after kill -9")
+
+	s.Kill()
+	for _, name := range []string{"wal", "catalog", "node"} {
+		if err := os.RemoveAll(filepath.Join(s.DataDir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Start()
+	w.check(s, "without mirror and catalog")
+
+	w.s3.Kill()
+	time.Sleep(5 * time.Second) // longer than the lease
+	w.s3.Restart(t)
+	w.check(s, "after the store was away")
+	w.reclaimed(s)
+
+	s.Kill()
+	if err := os.RemoveAll(s.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	w.check(s, "with the lake alone")
+	harness.Exec(t, s.DSN, "DROP PIPELINE k")
+	s.Stop()
+}
+
+// TestStoreTakeover: of two nodes on one lake directory one leads. When it is frozen the
+// other takes over; thawed it finds itself fenced, stands by, and takes over when the other
+// is killed.
+func TestStoreTakeover(t *testing.T) {
+	w := newStoreWorld(t)
+	a, b := w.node("a"), w.node("b")
+	a.Start()
+	w.create(a)
+	w.reclaimed(a)
+	b.Launch()
+	if !harness.Until(30*time.Second, func() bool { return strings.Contains(b.Log(50), `held by host \"a\"`) }) {
+		t.Fatalf("b does not stand by:\n%s", b.Log(50))
+	}
+	if err := b.TryReady(4 * time.Second); err == nil {
+		t.Fatal("b is ready while a leads")
+	}
+	w.check(a, "while b stands by")
+
+	for round := range 2 {
+		if err := syscall.Kill(a.PID(), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		b.WaitReady(60 * time.Second)
+		written := w.load.Written.Load()
+		harness.Until(10*time.Second, func() bool { return w.load.Written.Load() > written+500 })
+		if err := syscall.Kill(a.PID(), syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if !harness.Until(60*time.Second, func() bool { return strings.Contains(a.Log(200), "stands by") }) {
+			t.Fatalf("a was not fenced:\n%s", a.Log(60))
+		}
+		w.check(b, fmt.Sprintf("round %d, after the take-over", round))
+		time.Sleep(4 * time.Second) // longer than the lease: a does not take it back
+		w.check(b, "with a standing by")
+		if a.TryReady(0) == nil || a.Dead() {
+			t.Fatalf("a leads too, or has ended:\n%s", a.Log(60))
+		}
+		b.Kill()
+		a.WaitReady(60 * time.Second)
+		w.check(a, "after b was killed")
+		b.Launch()
+	}
+	a.Stop()
+	b.WaitReady(60 * time.Second)
+	w.check(b, "after a was stopped")
+	b.Stop()
+}
+
+// TestStoreRefuses: what is wrong with the settings is said at once, and directories of
+// another log are left alone.
+func TestStoreRefuses(t *testing.T) {
+	s3 := s3test.Start(t)
+	bucket := s3.CreateBucket(t)
+	refused := func(s *harness.Server, want ...string) {
+		t.Helper()
+		s.Launch()
+		if !s.WaitDead(30 * time.Second) {
+			s.Kill()
+			t.Fatalf("it starts:\n%s", s.Log(20))
+		}
+		for _, text := range append(want, "") {
+			if !strings.Contains(s.Log(20), text) {
+				t.Errorf("%q is not in\n%s", text, s.Log(20))
+			}
+		}
+		if strings.Contains(s.Log(100), s3test.SecretAccessKey) {
+			t.Errorf("the secret is in the log:\n%s", s.Log(100))
+		}
+	}
+	bare := harness.New(t, t.TempDir(), "--log", "s3://b", "--log-endpoint", "nowhere", "--log-access-key-id", "x", "--log-lease", "1ms")
+	refused(bare, "prefix", "endpoint", "secret access key", "log-lease", "secret-key")
+	refused(storeNode(t, s3, "missing", "a", t.TempDir()), "missing")
+
+	disk := harness.New(t, t.TempDir())
+	disk.Start()
+	disk.Stop()
+	s := storeNode(t, s3, bucket, "a", filepath.Join(disk.DataDir, "lake"), "--data-dir", disk.DataDir)
+	refused(s, "belongs to a log at disk")
+	disk.Start()
+	disk.Stop()
+
+	s = storeNode(t, s3, bucket, "a", filepath.Join(t.TempDir(), "lake"))
+	s.Start()
+	s.Stop()
+	refused(harness.New(t, s.DataDir), "belongs to a log at s3://")
+}
