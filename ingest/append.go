@@ -188,7 +188,7 @@ type writer struct {
 	clock env.Clock
 	out   *slog.Logger
 	live  *live
-	// stuck says that the log cannot become less full, since all of it is a transaction
+	// stuck says that the log has nothing that could go, since all of it is a transaction
 	// that has not ended; bytes is how much.
 	stuck func() (bytes int64, err error)
 	// failed says that an append's fate is open.
@@ -203,7 +203,7 @@ const (
 // append makes g durable. The append itself is not cut short by ctx, since a group
 // whose fate is open must not be sent again; only the wait for room is.
 func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGroup, error) {
-	wait := fullWaitMin
+	wait, was := fullWaitMin, false
 	for {
 		committed, err := w.log.Append(context.WithoutCancel(ctx), g)
 		if !errors.Is(err, wal.ErrFull) {
@@ -217,9 +217,14 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 			}
 			return committed, nil
 		}
-		if bytes, stuckErr := w.stuck(); stuckErr != nil || bytes > 0 {
-			return committed, errors.Join(stuckErr, &TransactionError{Bytes: bytes})
+		bytes, stuckErr := w.stuck()
+		if stuckErr != nil {
+			return committed, stuckErr
 		}
+		if was && bytes > 0 {
+			return committed, &TransactionError{Bytes: bytes}
+		}
+		was = bytes > 0 // not believed yet: the rest may have gone since the append failed
 		if w.live.throttled(true) {
 			w.out.Warn("log is full, source throttled", env.KeyError, err)
 		}
