@@ -23,9 +23,13 @@ func (s *session) openBackfill(ctx context.Context) error {
 	if s.backfill, err = s.source.Backfill(ctx); err != nil {
 		return sourceError("open backfill", err)
 	}
+	fresh, err := s.redescribed(ctx)
+	if err != nil {
+		return err
+	}
 	var again []change.TableID
 	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-		again, err = s.recordHorizon(txn)
+		again, err = s.recordHorizon(txn, fresh)
 		return err
 	})
 	if err != nil {
@@ -55,16 +59,22 @@ func (s *session) uncopied() []*catalog.Table {
 // recordHorizon moves the tables to be copied to backfill. A table without a key whose
 // copy was begun by a session that is lost begins anew: its rows could not be told
 // from those that the stream has brought since. So does a table whose copy the source
-// made void. It happens here because no stream runs. again are those.
-func (s *session) recordHorizon(txn *catalog.Txn) (again []change.TableID, err error) {
+// made void. It happens here because no stream runs. again are those. fresh are tables as
+// the source has them, or later than the copy's moment: then the copy finds out.
+func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) (again []change.TableID, err error) {
 	horizon := s.backfill.Horizon()
 	for _, t := range txn.Tables(s.pipeline.ID) {
 		if t.State != catalog.TablePending && t.State != catalog.TableBackfill {
 			continue
 		}
-		if t.Backfill.Anew || !t.Current.HasKey() && !t.Backfill.StartedAt.IsZero() {
+		if beginsAnew(t) {
 			restart(t)
 			again = append(again, t.ID)
+		}
+		if now, ok := fresh[t.SourceOID]; ok && !t.Current.HasKey() && t.Backfill.StartedAt.IsZero() {
+			if err := redescribe(t, now); err != nil {
+				return nil, err
+			}
 		}
 		b := &t.Backfill
 		if s.progress.compare(horizon, b.Horizon) > 0 {

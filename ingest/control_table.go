@@ -161,15 +161,26 @@ func dropTable(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table) error {
 // ResumeTable lets a stopped table go on from where it stopped; one that stopped while
 // it was copied, and so keeps nothing at the source, is copied anew.
 func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.SelectedTable) error {
-	again := false
-	id, err := s.onTable(ctx, name, want, func(txn *catalog.Txn, t *catalog.Table) error {
+	snap := s.deps.Catalog.Snapshot()
+	p, err := snap.Pipeline(name)
+	if err == nil {
+		var t *catalog.Table
+		if t, err = tableOf(snap.Tables(p.ID), want); err == nil && t.State == catalog.TableStopped && t.StoppedAt == "" {
+			snap.Close()
+			return s.ResyncTable(ctx, name, want)
+		}
+	}
+	snap.Close()
+	if err != nil {
+		return err
+	}
+	_, err = s.onTable(ctx, name, want, func(txn *catalog.Txn, t *catalog.Table) error {
 		if t.State != catalog.TableStopped {
 			return nil
 		}
 		switch {
 		case t.StoppedAt == "":
-			again = true
-			restart(t)
+			return nil // stopped since
 		case t.Backfill.StartedAt.IsZero() || !t.Backfill.FinishedAt.IsZero():
 			t.State, t.Reason, t.Hint = catalog.TableCatchup, "", ""
 		default:
@@ -177,10 +188,7 @@ func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.
 		}
 		return txn.PutTable(t)
 	})
-	if err != nil || !again {
-		return err
-	}
-	return s.deps.Lake.DropTable(ctx, id)
+	return err
 }
 
 // ResyncTable copies a table anew. What it has stays at the source's mercy no longer:
@@ -242,12 +250,8 @@ func resync(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
 	if err != nil {
 		return err
 	}
-	current := next.Current
-	if next.Current, err = nextSchema(current, fresh); err != nil {
+	if err := redescribe(next, fresh); err != nil {
 		return err
-	}
-	if next.Current != current {
-		next.Current.Version = max(next.Current.Version, next.VoidVersion+1)
 	}
 	next.SourceOID = fresh.OID
 	restart(next)

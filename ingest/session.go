@@ -140,8 +140,14 @@ func (s *session) setup(ctx context.Context) error {
 	for _, w := range result.Warnings {
 		s.out.Warn("source warned", env.KeyReason, w)
 	}
+	var fresh map[uint32]SourceTable
+	if result.Created { // columns may have come before the stream's start
+		if fresh, err = s.described(ctx); err != nil {
+			return err
+		}
+	}
 	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-		return s.recordSetup(txn, result, tables)
+		return s.recordSetup(txn, result, tables, fresh)
 	})
 	if err != nil {
 		return fmt.Errorf("record set-up: %w", err)
@@ -205,7 +211,7 @@ func (s *session) identify(ctx context.Context, tables []SourceTable, keyless []
 	return nil
 }
 
-func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []SourceTable) error {
+func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []SourceTable, fresh map[uint32]SourceTable) error {
 	p, err := txn.PipelineByID(s.pipeline.ID)
 	if err != nil {
 		return err
@@ -231,20 +237,27 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 		}
 	}
 	created, err := createTables(txn, p, tables, result.Token)
-	if err != nil || !result.Created || len(created) > 0 {
+	if err != nil || !result.Created {
 		return err
 	}
-	return s.retoken(txn, result.Token)
+	return s.renew(txn, result.Token, len(created) == 0, fresh)
 }
 
-// retoken gives tables that are to be copied by a stream just created, after a RESET,
-// a token of that stream.
-func (s *session) retoken(txn *catalog.Txn, token int64) error {
+// renew gives tables that are to be copied by a stream just created the columns that they
+// have at its start, and, after a RESET, a token of that stream.
+func (s *session) renew(txn *catalog.Txn, token int64, reset bool, fresh map[uint32]SourceTable) error {
 	for _, t := range txn.Tables(s.pipeline.ID) {
 		if t.State != catalog.TablePending {
 			continue
 		}
-		t.Backfill.Token = token
+		if reset {
+			t.Backfill.Token = token
+		}
+		if now, ok := fresh[t.SourceOID]; ok {
+			if err := redescribe(t, now); err != nil {
+				return err
+			}
+		}
 		if err := txn.PutTable(t); err != nil {
 			return err
 		}

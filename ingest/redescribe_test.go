@@ -1,0 +1,150 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// altered is a source whose one table has more columns from some moment on.
+type altered struct {
+	scripted
+	at *alteredAt
+}
+
+// alteredAt is what outlives the connections of an altered source.
+type alteredAt struct {
+	sync.Mutex
+	columns string
+	key     bool
+	refuse  error // of the next read
+	slot    int
+	read    []int       // how many columns each copy read
+	onSlot  func(n int) // when the n-th slot is there
+}
+
+func (s *altered) Discover(context.Context, catalog.TableSelection) ([]ingest.SourceTable, error) {
+	s.at.Lock()
+	defer s.at.Unlock()
+	cols, key := parseColumns(s.at.columns)
+	if !s.at.key {
+		key = nil
+	}
+	return []ingest.SourceTable{{Schema: "s", Name: "t", OID: 1, Columns: cols, Key: key}}, nil
+}
+
+func (s *altered) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (ingest.SetupResult, error) {
+	if len(state) == 0 {
+		s.at.slot++
+		if s.at.onSlot != nil {
+			s.at.onSlot(s.at.slot)
+		}
+	}
+	return ingest.SetupResult{State: []byte("{}"), Created: len(state) == 0, Start: "0"}, nil
+}
+
+func (s *altered) Backfill(context.Context) (ingest.Backfill, error) { return oneChunk{at: s.at}, nil }
+
+func (s *altered) Stream(ctx context.Context, _ change.Position, _ []ingest.StreamTable, _ ingest.Sink) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// oneChunk is the copy of a table of one chunk.
+type oneChunk struct {
+	noRows
+	at *alteredAt
+}
+
+func (oneChunk) Plan(context.Context, ingest.SourceTable) ([]string, error) {
+	return []string{"all"}, nil
+}
+
+func (c oneChunk) Read(_ context.Context, _ ingest.SourceTable, s *schema.Table, _ string, _ int64, _ func(*change.Batch) error) error {
+	c.at.Lock()
+	defer c.at.Unlock()
+	c.at.read = append(c.at.read, len(s.Fields))
+	err := c.at.refuse
+	c.at.refuse = nil
+	return err
+}
+
+// TestCopyHasColumnsOfItsMoment: a copy that begins from its start, and that the stream does
+// not follow from before it, reads the columns that the source has then.
+func TestCopyHasColumnsOfItsMoment(t *testing.T) {
+	const before, after = "id int4 1, v text 2", "id int4 1, v text 2, n int4 3"
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	alter := func(at *alteredAt) {
+		at.Lock()
+		defer at.Unlock()
+		at.columns = after
+	}
+	for _, c := range []struct {
+		name  string
+		at    *alteredAt
+		first func(*alteredAt)
+		again func(*world) error // nil: the first copy counts
+	}{
+		{
+			"a table is altered before a reset", &alteredAt{key: true}, nil,
+			func(w *world) error { return w.supervisor.Reset(ctx, "shop") },
+		},
+		{
+			"a table is altered while the slot is made", &alteredAt{key: true},
+			func(at *alteredAt) { at.onSlot = func(int) { alter(at) } }, nil,
+		},
+		{
+			"a table whose copy stopped is altered and resumed",
+			&alteredAt{key: true, refuse: &ingest.TableError{Reason: "it cannot be read"}}, nil,
+			func(w *world) error {
+				return w.supervisor.ResumeTable(ctx, "shop", catalog.SelectedTable{Schema: "s", Name: "t"})
+			},
+		},
+		{
+			"the copy of a table without key begins anew", &alteredAt{refuse: errors.New("connection lost")}, nil, nil,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := c.at
+			at.columns = before
+			if c.first != nil {
+				c.first(at)
+			}
+			keyless := !at.key
+			w := newWorld(t, func(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
+				at.Lock()
+				begun := len(at.read) > 0
+				at.Unlock()
+				if keyless && begun {
+					alter(at)
+				}
+				return &altered{at: at}, nil
+			})
+			w.start()
+			if c.again != nil {
+				w.poll("first copy", func() bool { at.Lock(); defer at.Unlock(); return len(at.read) > 0 })
+				w.await("copied or stopped", func(s *catalog.Snapshot) bool {
+					state := w.tableIn(s, "t").State
+					return state == catalog.TableReady || state == catalog.TableStopped || state == catalog.TableCatchup
+				})
+				alter(at)
+				if err := c.again(w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.poll("a copy with three columns", func() bool {
+				at.Lock()
+				defer at.Unlock()
+				return len(at.read) > 0 && at.read[len(at.read)-1] == 3
+			})
+		})
+	}
+}
