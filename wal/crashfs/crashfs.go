@@ -71,8 +71,9 @@ type FS struct {
 		count   int
 		damaged int   // reads and files
 		space   int64 // left; negative: no limit
-		// version grows with each change of what is durable.
-		version uint64
+		// version grows with each change of what is durable; listing is that of the latest
+		// change of durable names.
+		version, listing uint64
 		// lose makes the next Sync fail.
 		lose bool
 	}
@@ -153,11 +154,14 @@ func (f *FS) Crash(r *rand.Rand, keep float64) *FS {
 	out := New()
 	out.SkipSync, out.SkipSyncDir = f.SkipSync, f.SkipSyncDir
 	out.mu.version = f.mu.version + 1
+	out.mu.listing = out.mu.version
 	survivors := map[*inode]*inode{}
 	for _, name := range sortedNames(f.mu.durable) {
 		ino := f.mu.durable[name]
 		if survivors[ino] == nil {
 			survivors[ino] = ino.crash(r, keep)
+			out.mu.version++
+			survivors[ino].stamp = out.mu.version
 		}
 		out.mu.names[name] = survivors[ino]
 		out.mu.durable[name] = survivors[ino]
@@ -174,6 +178,7 @@ func (f *FS) Kill() *FS {
 	out := New()
 	out.SkipSync, out.SkipSyncDir = f.SkipSync, f.SkipSyncDir
 	out.mu.version = f.mu.version + 1
+	out.mu.listing = out.mu.version
 	out.mu.names, out.mu.durable, out.mu.pending = f.mu.names, f.mu.durable, f.mu.pending
 	out.mu.space = f.mu.space
 	return out
@@ -352,8 +357,11 @@ func (f *FS) SyncDir(dir string) error {
 			rest = append(rest, op)
 		}
 	}
-	f.mu.pending = rest
 	f.mu.version++
+	if len(rest) < len(f.mu.pending) {
+		f.mu.listing = f.mu.version
+	}
+	f.mu.pending = rest
 	return nil
 }
 

@@ -43,6 +43,7 @@ func (f *FS) Rot(name string, bit int64) error {
 	}
 	f.mu.damaged++
 	f.mu.version++
+	n.stamp = f.mu.version
 	return nil
 }
 

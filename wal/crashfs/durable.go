@@ -2,6 +2,7 @@ package crashfs
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,16 +20,34 @@ func (d Durable) Version() uint64 {
 	return d.fs.mu.version
 }
 
+// Listing is another after each change of the durable names.
+func (d Durable) Listing() uint64 {
+	d.fs.mu.Lock()
+	defer d.fs.mu.Unlock()
+	return d.fs.mu.listing
+}
+
+// Stamp is another after each change of the durable bytes of a name, which must be clean.
+func (d Durable) Stamp(name string) uint64 {
+	d.fs.mu.Lock()
+	defer d.fs.mu.Unlock()
+	if ino := d.fs.mu.durable[name]; ino != nil {
+		return ino.stamp
+	}
+	return 0
+}
+
 // Names are the durable names that begin with prefix, sorted.
 func (d Durable) Names(prefix string) []string {
 	d.fs.mu.Lock()
 	defer d.fs.mu.Unlock()
-	var out []string
-	for _, name := range sortedNames(d.fs.mu.durable) {
+	out := make([]string, 0, len(d.fs.mu.durable))
+	for name := range d.fs.mu.durable {
 		if strings.HasPrefix(name, prefix) {
 			out = append(out, name)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 

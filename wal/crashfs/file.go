@@ -122,6 +122,7 @@ func (f *file) Sync() error {
 	if !f.fs.SkipSync {
 		f.ino.sync()
 		f.fs.mu.version++
+		f.ino.stamp = f.fs.mu.version
 	}
 	return nil
 }

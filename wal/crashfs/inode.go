@@ -15,6 +15,8 @@ type inode struct {
 	dirty                  sectorSet
 	// lost: a sync failed, so data may differ from disk in clean sectors too.
 	lost bool
+	// stamp is the file system's version when disk changed last.
+	stamp uint64
 }
 
 // sectorSet is a set of sectors.

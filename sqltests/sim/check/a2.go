@@ -1,6 +1,9 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // a2 checks "A2 Every acknowledged change is in the lake or in a verified segment, read
 // from the store's bytes": of every append that was answered, each slice is in the log's
@@ -15,19 +18,28 @@ func (*a2) Label() string { return "A2" }
 func (c *a2) Check(v *View) error {
 	var first owedKey
 	var found error
-	for k, s := range c.f.owed {
-		h := v.host(s.host)
-		if _, lived := c.f.lived[k]; h == nil || !lived || !c.f.logChanged(v, h) {
-			continue // a part of a transaction that has not ended may be given up
+	for _, h := range v.Hosts {
+		if !c.f.logChanged(v, h) {
+			continue
 		}
-		if err := c.missing(v, k, s); err != nil && (found == nil || k.less(first)) {
-			first, found = k, err
+		changed := c.f.logOf(v, h.Name).changed
+		for k, s := range c.f.owed {
+			if s.host != h.Name || s.seen && !slices.Contains(changed, k.ref.Seq) {
+				continue
+			}
+			if _, lived := c.f.lived[k]; !lived {
+				continue // a part of a transaction that has not ended may be given up
+			}
+			if err := c.missing(v, k, s); err != nil && (found == nil || k.less(first)) {
+				first, found = k, err
+			}
+			s.seen = true
 		}
 	}
 	return found
 }
 
-func (c *a2) missing(v *View, k owedKey, s owedSlice) error {
+func (c *a2) missing(v *View, k owedKey, s *owedSlice) error {
 	seg := c.f.logOf(v, s.host).segs[k.ref.Seq]
 	switch {
 	case seg == nil:

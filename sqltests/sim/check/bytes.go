@@ -2,9 +2,11 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,12 +19,26 @@ import (
 type logBytes struct {
 	dir     string
 	version uint64
+	listing uint64
 	read    bool
+	files   []logFile // by seq
 	segs    map[segment.Seq]*segmentBytes
+	// seqs are those of segs, in order; changed are those that the last update read, or found
+	// to be gone.
+	seqs, changed []segment.Seq
 	// last is where the log ends: its last whole group.
 	last place
 	// position is the greatest position of a group that was ever seen in these bytes.
 	position change.Position
+}
+
+// logFile is a file of a log.
+type logFile struct {
+	name
+	full  string
+	stamp uint64
+	// changed: since the segment was read.
+	changed bool
 }
 
 // place is a point of a log: the end of a group.
@@ -36,6 +52,7 @@ func (p place) less(o place) bool { return p.seq < o.seq || p.seq == o.seq && p.
 // segmentBytes is a segment in a store.
 type segmentBytes struct {
 	seq    segment.Seq
+	files  int // how many it was read from
 	header segment.Header
 	head   []byte // the header's bytes
 	length int    // of the file
@@ -74,38 +91,105 @@ func (l *logBytes) update(b Bytes, dir string, full bool) (changed bool, err err
 	if l.read && b.Version() == l.version && !full {
 		return false, nil
 	}
+	l.changed = l.changed[:0]
+	l.list(b, full || !l.read)
 	l.version, l.read = b.Version(), true
-	old := l.segs
-	if full {
-		old = nil
+	if l.segs == nil {
+		l.segs = map[segment.Seq]*segmentBytes{}
 	}
-	l.segs = map[segment.Seq]*segmentBytes{}
-	bodies, markers := map[segment.Seq][]body{}, map[segment.Seq][]byte{}
-	for _, name := range b.Names(l.prefix()) {
-		n, ok := parseName(name)
-		if !ok {
-			continue
+	for files := l.files; len(files) > 0; {
+		n := 1
+		for n < len(files) && files[n].seq == files[0].seq {
+			n++
 		}
-		data, ok := b.Read(name)
-		if !ok {
-			continue
-		}
-		if n.marker {
-			markers[n.seq] = data
-		} else {
-			bodies[n.seq] = append(bodies[n.seq], body{n.epoch, data})
-		}
-	}
-	for seq, list := range bodies {
-		l.segs[seq] = parseSegment(seq, list, markers[seq], old[seq])
-	}
-	for seq, m := range markers {
-		if l.segs[seq] == nil {
-			l.segs[seq] = parseSegment(seq, nil, m, nil)
-		}
+		l.refresh(b, files[:n], full)
+		files = files[n:]
 	}
 	l.findEnd()
 	return true, nil
+}
+
+// list brings the files up to date. Those that may have changed are marked; all, if the
+// store does not know which.
+func (l *logBytes) list(b Bytes, all bool) {
+	st, ok := b.(stamped)
+	if ok && !all && st.Listing() == l.listing {
+		for i := range l.files {
+			f := &l.files[i]
+			stamp := st.Stamp(f.full)
+			f.changed, f.stamp = stamp != f.stamp, stamp
+		}
+		return
+	}
+	old := map[string]uint64{}
+	for i := range l.files {
+		old[l.files[i].full] = l.files[i].stamp
+	}
+	had := l.seqs
+	l.files, l.seqs = nil, nil
+	for _, full := range b.Names(l.prefix()) {
+		n, is := parseName(full)
+		if !is {
+			continue
+		}
+		f := logFile{name: n, full: full, changed: true}
+		if ok {
+			f.stamp = st.Stamp(full)
+			before, known := old[full]
+			f.changed = all || !known || before != f.stamp
+		}
+		l.files = append(l.files, f)
+	}
+	if ok {
+		l.listing = st.Listing()
+	}
+	slices.SortStableFunc(l.files, func(a, b logFile) int { return cmp.Compare(a.seq, b.seq) })
+	count := map[segment.Seq]int{}
+	for i := range l.files {
+		seq := l.files[i].seq
+		if count[seq]++; count[seq] == 1 {
+			l.seqs = append(l.seqs, seq)
+		}
+	}
+	for _, seq := range had {
+		if count[seq] == 0 {
+			delete(l.segs, seq)
+			l.changed = append(l.changed, seq)
+		}
+	}
+	for i := range l.files { // a file less is a change
+		if s := l.segs[l.files[i].seq]; s != nil && s.files != count[l.files[i].seq] {
+			l.files[i].changed = true
+		}
+	}
+}
+
+// refresh reads the files of a segment, if one has changed.
+func (l *logBytes) refresh(b Bytes, files []logFile, full bool) {
+	seq := files[0].seq
+	old := l.segs[seq]
+	if old != nil && !slices.ContainsFunc(files, func(f logFile) bool { return f.changed }) {
+		return
+	}
+	var bodies []body
+	var marker []byte
+	for i := range files {
+		data, ok := b.Read(files[i].full)
+		switch {
+		case !ok:
+		case files[i].marker:
+			marker = data
+		default:
+			bodies = append(bodies, body{files[i].epoch, data})
+		}
+	}
+	if full {
+		old = nil
+	}
+	s := parseSegment(seq, bodies, marker, old)
+	s.files = len(files)
+	l.segs[seq] = s
+	l.changed = append(l.changed, seq)
 }
 
 func (l *logBytes) prefix() string {
@@ -116,15 +200,19 @@ func (l *logBytes) prefix() string {
 }
 
 func (l *logBytes) findEnd() {
-	l.last = place{}
-	for seq, s := range l.segs {
-		for i := range s.groups {
+	for _, seq := range l.changed {
+		s := l.segs[seq]
+		for i := 0; s != nil && i < len(s.groups); i++ {
 			if p := s.groups[i].Position; source.LSN(p) > source.LSN(l.position) {
 				l.position = p
 			}
 		}
-		if n := len(s.groups); n > 0 && l.last.less(place{seq, s.end}) {
-			l.last = place{seq, s.end}
+	}
+	l.last = place{}
+	for i := len(l.seqs) - 1; i >= 0; i-- {
+		if s := l.segs[l.seqs[i]]; len(s.groups) > 0 {
+			l.last = place{s.seq, s.end}
+			return
 		}
 	}
 }

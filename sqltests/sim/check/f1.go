@@ -2,8 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -57,7 +55,7 @@ func (c *f1) Check(v *View) error {
 	}
 	var reign segment.Epoch
 	var since segment.Seq
-	for _, seq := range slices.Sorted(maps.Keys(c.f.shared.segs)) {
+	for _, seq := range c.f.shared.seqs {
 		s := c.f.shared.segs[seq]
 		if s.marker == nil || s.damage != nil {
 			continue

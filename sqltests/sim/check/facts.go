@@ -22,7 +22,7 @@ type facts struct {
 	lakes  map[change.TableID]*lakeFacts
 	// owed are the slices of groups whose append was answered, and that the lake does not
 	// have: the log must have them (A2).
-	owed map[owedKey]owedSlice
+	owed map[owedKey]*owedSlice
 	// asked are the segments that were handed to a reclaim.
 	asked map[segmentKey]bool
 	// acked is the greatest position told to the source, by pipeline.
@@ -58,6 +58,8 @@ type (
 type owedSlice struct {
 	host  string
 	table change.TableID
+	// seen: A2 found it, and its segment is to be read again only when that has changed.
+	seen bool
 }
 
 type hold struct {
@@ -104,7 +106,7 @@ type tableFacts struct {
 func newFacts() *facts {
 	return &facts{
 		hosts: map[string]*hostFacts{}, oracle: newOracle(), lakes: map[change.TableID]*lakeFacts{},
-		owed: map[owedKey]owedSlice{}, asked: map[segmentKey]bool{}, acked: map[change.PipelineID]int64{},
+		owed: map[owedKey]*owedSlice{}, asked: map[segmentKey]bool{}, acked: map[change.PipelineID]int64{},
 		holds: map[holdKey]hold{}, pins: map[int]*pinFacts{}, lived: map[owedKey]uint32{}, begins: map[lifeKey]int64{},
 	}
 }
@@ -149,7 +151,7 @@ func (f *facts) note(v *View, e Event) string {
 	case Committed:
 		for i := range e.Group.Slices {
 			s := &e.Group.Slices[i]
-			f.owed[owedKey{e.Pipeline, s.Ref}] = owedSlice{host: e.Host, table: s.Table}
+			f.owed[owedKey{e.Pipeline, s.Ref}] = &owedSlice{host: e.Host, table: s.Table}
 		}
 	case AckSent:
 		f.acked[e.Pipeline] = max(f.acked[e.Pipeline], source.LSN(e.Position))

@@ -42,6 +42,14 @@ type Bytes interface {
 	Read(name string) ([]byte, bool)
 }
 
+// stamped are Bytes that know what has changed, so that a checker need not look at the rest.
+type stamped interface {
+	// Listing is another after each change of the names.
+	Listing() uint64
+	// Stamp is another after each change of a name's bytes.
+	Stamp(name string) uint64
+}
+
 // HostState is how a host is.
 type HostState uint8
 

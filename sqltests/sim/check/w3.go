@@ -2,8 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -41,7 +39,7 @@ func (c *w3) Check(v *View) error {
 
 func (c *w3) log(l *logBytes, shared bool) error {
 	var last *segmentBytes
-	for _, seq := range slices.Sorted(maps.Keys(l.segs)) {
+	for _, seq := range l.seqs {
 		s := l.segs[seq]
 		if !s.committed(shared) || len(s.groups) == 0 {
 			continue

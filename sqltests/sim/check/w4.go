@@ -3,8 +3,6 @@ package check
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -23,7 +21,7 @@ func (c *w4) Check(v *View) error {
 			continue
 		}
 		l := c.f.logOf(v, h.Name)
-		for _, seq := range slices.Sorted(maps.Keys(l.segs)) {
+		for _, seq := range l.changed {
 			if err := marked(l.segs[seq]); err != nil {
 				return fmt.Errorf("segment %d of host %s: %w", seq, h.Name, err)
 			}
@@ -34,7 +32,7 @@ func (c *w4) Check(v *View) error {
 
 func marked(s *segmentBytes) error {
 	switch {
-	case s.marker == nil:
+	case s == nil, s.marker == nil:
 		return nil
 	case s.damage != nil:
 		return fmt.Errorf("marked, and damaged: %w", s.damage)

@@ -26,6 +26,8 @@ type Store struct {
 		sync.Mutex
 		entries []entry // ascending keys
 		shared  bool    // a clone has the slice too
+		// changes counts what has changed; listing is that of the latest change of keys.
+		changes, listing uint64
 	}
 }
 
@@ -33,6 +35,7 @@ type entry struct {
 	key     string
 	body    []byte
 	version objstore.Version
+	stamp   uint64 // the store's changes when it was put
 }
 
 var _ objstore.Store = (*Store)(nil)
@@ -48,6 +51,7 @@ func (s *Store) Clone() *Store {
 	s.mu.shared = true
 	c := &Store{}
 	c.mu.entries, c.mu.shared = s.mu.entries, true
+	c.mu.changes, c.mu.listing = s.mu.changes, s.mu.listing
 	return c
 }
 
@@ -62,6 +66,23 @@ func (s *Store) All() iter.Seq2[string, []byte] {
 			}
 		}
 	}
+}
+
+// Listing is another after each change of the keys.
+func (s *Store) Listing() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.listing
+}
+
+// Stamp is another after each change of a key's object; 0 if there is none.
+func (s *Store) Stamp(key string) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, found := s.findLocked(key); found {
+		return s.mu.entries[i].stamp
+	}
+	return 0
 }
 
 // Len is the number of objects.
@@ -86,12 +107,16 @@ func (s *Store) Put(ctx context.Context, key string, body []byte, cond objstore.
 		return "", fmt.Errorf("put %s %s: %w", key, cond, objstore.ErrPrecondition)
 	case found:
 		s.ownLocked()
+		s.mu.changes++
+		e.stamp = s.mu.changes
 		s.mu.entries[i] = e
 	default:
 		if err := s.nestedLocked(key); err != nil {
 			return "", fmt.Errorf("put %s: %w", key, err)
 		}
 		s.ownLocked()
+		s.mu.changes++
+		e.stamp, s.mu.listing = s.mu.changes, s.mu.changes
 		s.mu.entries = slices.Insert(s.mu.entries, i, e)
 	}
 	return e.version, nil
@@ -129,6 +154,8 @@ func (s *Store) Delete(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		if i, found := s.findLocked(key); found {
 			s.ownLocked()
+			s.mu.changes++
+			s.mu.listing = s.mu.changes
 			s.mu.entries = slices.Delete(s.mu.entries, i, i+1)
 		}
 	}
