@@ -10,6 +10,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // hintResync helps when old rows cannot be read under the new schema.
@@ -137,6 +138,9 @@ func describeDiff(d *schema.Diff) string {
 // evolve closes the batch being built and begins one of the next version.
 func (t *sinkTable) evolve(next *schema.Table) {
 	t.close()
+	if n := len(t.done); n > 0 && mutant.On(mutant.SchemaAtOnce) {
+		t.done[n-1].SchemaVersion = next.Version
+	}
 	t.builder.Release()
 	t.build(next)
 }

@@ -195,7 +195,7 @@ func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 	}
 	r.Live = &duckdb.Live{
 		Dir: p.LogDir(t.Pipeline), Pipeline: uint32(t.Pipeline), Table: uint32(t.ID),
-		CompareTokens: !snap.NewerThanLake(t.ID, live) && !mutant.On(mutant.IgnoreToken), Fields: fieldIDs(t),
+		CompareTokens: !snap.NewerThanLake(t.ID, live), Fields: fieldIDs(t),
 	}
 	for i := range live {
 		s := &live[i]

@@ -289,8 +289,8 @@ func (d *disk) syncFile(name string) error {
 // it would be cut off.
 func (d *disk) readSure(name string, n int64) ([]byte, error) {
 	b, err := d.read(name, n, ReadFresh)
-	if err != nil {
-		return nil, err
+	if err != nil || mutant.On(mutant.NoDigest) {
+		return b, err
 	}
 	again, err := d.read(name, n, ReadFresh)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Ordinal numbers the slices of one index from 1, in log order.
@@ -213,7 +215,7 @@ func (x *Index) place(s Ordinal, first uint64, e *entry, b *batch, i int) {
 	}
 	old := e.row - 1
 	same := old >= first
-	newer := b.token[i] > e.token
+	newer := b.token[i] > e.token || mutant.On(mutant.IgnoreToken)
 	if b.token[i] == e.token {
 		newer = !same || b.ordinal[i] >= b.ordinal[old-first]
 	}
