@@ -103,8 +103,10 @@ func (w *World) arrive(k point, name string) {
 	}
 }
 
-// The bounds of the wait for a place.
+// The bounds of the wait for a place, and of all that a script waits: fuzzed ones would wait
+// for days.
 const (
+	waitMost   = 20 * time.Minute
 	stopPoints = 6000
 	stopTime   = 90 * time.Second
 )
@@ -120,10 +122,11 @@ func (w *World) stop(r script.Record) {
 	at := placeOf(r.Place())
 	at.activity = name
 	w.trap = &at
-	points, end := w.points+stopPoints, w.now.Add(stopTime)
+	begin, points, end := w.now, w.points+stopPoints, w.now.Add(min(stopTime, waitMost-w.waited))
 	for w.trap != nil && w.violation == nil && w.points < points && w.now.Before(end) {
 		w.goOn(going{points: 1, time: min(time.Second, end.Sub(w.now))})
 	}
+	w.waited += w.now.Sub(begin)
 	if w.trap == nil {
 		w.mark("stopped " + word + " at " + r.Place())
 		w.say("  stopped")
@@ -160,7 +163,8 @@ func (w *World) freeAll() {
 
 // wait lets time pass, and everything go on as it likes.
 func (w *World) wait(d time.Duration) {
-	d = min(d, time.Hour)
+	d = min(d, waitMost-w.waited)
+	w.waited += d
 	for end := w.now.Add(d); w.now.Before(end) && w.violation == nil; {
 		before := w.now
 		w.goOn(going{points: 2000, time: end.Sub(w.now)})

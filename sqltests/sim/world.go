@@ -29,6 +29,7 @@ type World struct {
 	trap    *trap // of the script
 	// open are the changes of the script's open transaction.
 	open   []script.Record
+	waited time.Duration // by the script
 	graves []*process
 	idle   []*coroutine
 
@@ -41,6 +42,8 @@ type World struct {
 	lying lying
 	// loadAt is when the source has a transaction of its own accord next.
 	loadAt time.Time
+	// slow is how many readers there are for whom the source stays busy.
+	slow int
 	// dirty: something durable has changed since the checkers looked.
 	dirty bool
 
