@@ -129,8 +129,27 @@ func (w *World) drain() {
 // userPatience is after how long a user acts on a pipeline that needs it.
 const userPatience = 40 * time.Second
 
+// restart starts the servers again whose rebuild of a pipeline ended with an error, as the
+// event that tells of it asks.
+func (w *World) restart() {
+	for _, h := range w.hosts {
+		p := h.proc
+		if p == nil || !p.serving {
+			continue
+		}
+		snap := p.catalog.Snapshot()
+		pipelines, _ := snap.Rebuilding()
+		snap.Close()
+		if len(pipelines) > 0 {
+			w.mark("user restarts")
+			w.crash(h, false, false)
+		}
+	}
+}
+
 // help does what the pipeline's state asks its user for.
 func (w *World) help() {
+	w.restart()
 	p := w.leader()
 	if p == nil || !p.serving || w.statementRuns() {
 		return
