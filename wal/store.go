@@ -96,8 +96,10 @@ func (r *remote) putBody(ctx context.Context, e protocol.PutBody) protocol.BodyP
 
 func (r *remote) compareBody(ctx context.Context, e protocol.CompareBody) protocol.BodyCompared {
 	key := r.bodyKey(protocol.BodyKey{Seq: e.Seq, Epoch: r.epoch})
-	got, err := r.store.Get(ctx, key, objstore.Range{})
-	return protocol.BodyCompared{Seq: e.Seq, Same: err == nil && bytes.Equal(got.Data, e.Data), Err: err}
+	data, _, err := r.get(ctx, key)
+	return protocol.BodyCompared{
+		Seq: e.Seq, Same: data != nil && bytes.Equal(data, e.Data), Missing: err == nil && data == nil, Err: err,
+	}
 }
 
 func (r *remote) putMarker(ctx context.Context, e protocol.PutMarker) protocol.MarkerPut {
@@ -218,8 +220,7 @@ func (r *remote) deleteMarkers(ctx context.Context, e protocol.DeleteMarkers) pr
 	return protocol.Deleted{Err: r.delete(ctx, keys)}
 }
 
-// deleteBodies deletes bodies in the store, then what the mirror has of those seqs
-// that are not committed by somebody else.
+// deleteBodies deletes bodies in the store; the mirror drops its own when all is done.
 func (r *remote) deleteBodies(ctx context.Context, e protocol.DeleteBodies) protocol.Deleted {
 	if err := r.fail.Hit(env.BetweenMarkerAndBodyDelete); err != nil {
 		return protocol.Deleted{Err: err}

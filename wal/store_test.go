@@ -394,3 +394,37 @@ func TestStoreLogRuns(t *testing.T) {
 	mustAppend(t, again, group("end", batch(1, 1, 3, 10)))
 	must(t, again.Close())
 }
+
+// cuttingStore stores each body and loses the answer; when the body is there it cuts the
+// connection without looking at it, as some stores do.
+type cuttingStore struct {
+	objstore.Store
+	puts int
+}
+
+func (s *cuttingStore) Put(
+	ctx context.Context, key string, body []byte, cond objstore.Condition,
+) (objstore.Version, error) {
+	v, err := s.Store.Put(ctx, key, body, cond)
+	if strings.HasSuffix(key, ".seg") {
+		s.puts++
+		return "", objstore.ErrUnknown
+	}
+	return v, err
+}
+
+// A body that is there is found although every put of it has an unknown outcome.
+func TestStoreCutsConnection(t *testing.T) {
+	store := &cuttingStore{Store: memstore.New()}
+	h := newHost(t, "one", store, 1)
+	h.open()
+	p := h.start("1", 0)
+	for range 3 {
+		h.drive()
+		h.clock.Advance(time.Second)
+	}
+	mustOutcome(t, p)
+	if store.puts != 1 {
+		t.Errorf("the body was put %d times", store.puts)
+	}
+}

@@ -33,11 +33,11 @@ type (
 		Outcome PutOutcome
 		Err     error
 	}
-	// BodyCompared completes CompareBody.
+	// BodyCompared completes CompareBody. Missing: there is none.
 	BodyCompared struct {
-		Seq  segment.Seq
-		Same bool
-		Err  error
+		Seq           segment.Seq
+		Same, Missing bool
+		Err           error
 	}
 	// MarkerPut completes PutMarker. Slow says that the writer may have been taken over
 	// meanwhile.

@@ -340,7 +340,10 @@ func (h *storeHost) complete(e protocol.Effect) protocol.Event {
 		return protocol.BodyPut{Seq: e.Seq, Outcome: out, Err: errInjected}
 	case protocol.CompareBody:
 		data, _ := s.store.get(bodyKeyOf(protocol.BodyKey{Seq: e.Seq, Epoch: h.epoch}))
-		return protocol.BodyCompared{Seq: e.Seq, Same: string(data) == string(e.Data), Err: fail()}
+		err := fail()
+		return protocol.BodyCompared{
+			Seq: e.Seq, Same: string(data) == string(e.Data), Missing: data == nil && err == nil, Err: err,
+		}
 	case protocol.PutMarker:
 		b := e.Marker.Encode()
 		_, out := h.write(markerKey(e.Marker.Seq), b[:], "")

@@ -77,7 +77,7 @@ type sendPhase uint8
 const (
 	// bodyPutting: PutBody is under way.
 	bodyPutting sendPhase = iota
-	// bodyComparing: the key was taken; CompareBody is under way.
+	// bodyComparing: the key is taken, or may be; CompareBody is under way.
 	bodyComparing
 	// bodyStored: waits for the markers before its own.
 	bodyStored
@@ -311,6 +311,11 @@ func (w *StoreWriter) bodyPut(ev BodyPut) {
 		// An earlier attempt of this very body, and nothing else, may be there.
 		o.phase = bodyComparing
 		w.emit(CompareBody{Seq: ev.Seq, Data: o.data})
+	case PutUnknown:
+		// Read back first: a store may refuse a body that is there by cutting the
+		// connection, which is unknown each time.
+		o.phase = bodyComparing
+		fallthrough
 	default:
 		o.fail(fmt.Errorf("put body of segment %s: %w", ev.Seq.ID(), ev.Err))
 	}
@@ -322,6 +327,9 @@ func (w *StoreWriter) bodyCompared(ev BodyCompared) {
 	case o == nil:
 	case ev.Err != nil:
 		o.fail(fmt.Errorf("compare body of segment %s: %w", ev.Seq.ID(), ev.Err))
+	case ev.Missing:
+		o.phase = bodyPutting
+		o.fail(fmt.Errorf("put body of segment %s: outcome unknown, not found", ev.Seq.ID()))
 	case ev.Same:
 		o.phase = bodyStored
 	case o.differs < comparesMax:

@@ -231,6 +231,37 @@ func TestStoreWriterBodyThere(t *testing.T) {
 }
 
 // A seal is answered when what was appended before is committed.
+// A body whose put has an unknown outcome is read back before it is put again: a store
+// that refuses a large body without reading it may cut the connection each time.
+func TestStoreWriterUnknownBody(t *testing.T) {
+	s := newStoreScript(t)
+	s.append(1)
+	s.body(10, protocol.PutUnknown)
+	s.wantOther()
+	if !s.w.NeedsRetry() || !errors.Is(s.w.Stalled(), errInjected) {
+		t.Errorf("stalled: %v", s.w.Stalled())
+	}
+	s.feed(protocol.Retry{})
+	s.wantOther("CompareBody")
+	if len(s.bodies) != 1 {
+		t.Fatal("put again before it was read back")
+	}
+	s.feed(protocol.BodyCompared{Seq: 10, Missing: true})
+	if len(s.bodies) != 1 || !s.w.NeedsRetry() {
+		t.Fatal("does not wait for a retry")
+	}
+	s.feed(protocol.Retry{})
+	if s.wantOther(); len(s.bodies) != 2 || string(s.bodies[0].Data) != string(s.bodies[1].Data) {
+		t.Fatal("not the same body again")
+	}
+	s.body(10, protocol.PutUnknown)
+	s.feed(protocol.Retry{})
+	s.feed(protocol.BodyCompared{Seq: 10, Same: true})
+	if s.wantOther("CompareBody"); len(s.bodies) != 2 || len(s.markers) != 1 {
+		t.Errorf("%d bodies, %d markers", len(s.bodies), len(s.markers))
+	}
+}
+
 func TestStoreWriterSeal(t *testing.T) {
 	s := newStoreScript(t)
 	s.feed(protocol.SealWanted{ID: 100})
