@@ -233,7 +233,7 @@ func (f *fileBackup) Write(image []byte) error {
 	return f.fs.SyncDir(dir)
 }
 
-// scan visits the rows of an image in key order.
+// scanImage visits the rows of an image in key order.
 func scanImage(r kv.Reader, want scope, fn func(key, value []byte) error) error {
 	for _, prefix := range imagePrefixes {
 		err := kv.IteratePrefix(r, []byte{prefix}, func(k, v []byte) error {

@@ -59,7 +59,7 @@ func encodeImage(r kv.Reader, want scope, about int64) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, imageCastagnoli)), nil
 }
 
-// row is a row of an image.
+// imageRow is a row of an image.
 type imageRow struct{ key, value []byte }
 
 // parseImage takes an image apart, or wraps ErrCorrupt or ErrFormat. The rows are parts
