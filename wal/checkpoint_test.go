@@ -192,3 +192,22 @@ func TestDamagedCheckpoint(t *testing.T) {
 	must(t, s.Log().Close())
 	must(t, mustStep(t, tinyConfig(), tinyDeps(fs, &catalog{})).Log().Close())
 }
+
+// Opening a log reads no segment below the catalog's watermark for the position of the
+// checkpoint, unless that has facts to go with it: damage there is met by its readers.
+func TestOpenReadsNothingPublished(t *testing.T) {
+	fs, cat := crashfs.New(), &catalog{}
+	s := mustStep(t, tinyConfig(), tinyDeps(fs, cat))
+	sealed(t, s, 2)
+	copied := func() {
+		p, err := s.Log().Start(t.Context(), group("", batch(1, 9, 3, 10))) // as of an initial copy
+		must(t, err)
+		drive(t, s)
+		mustOutcome(t, p)
+		must(t, s.Log().Close())
+	}
+	copied()
+	must(t, fs.Rot("/log/"+segment.Seq(2).ID()+".seg", 8*(segment.HeaderBytes+1)))
+	s = mustStep(t, tinyConfig(), tinyDeps(fs, cat))
+	copied()
+}

@@ -58,6 +58,9 @@ func recoverLog(ctx context.Context, d *disk, cfg Config, deps Deps) (protocol.T
 			count, bytes := d.live()
 			deps.Log.Info("log recovered", env.KeySeq, uint64(e.Tail.Seq), env.KeyCount, count,
 				env.KeyBytes, bytes, "published", published)
+			if deps.Facts == nil {
+				return e.Tail, nil // nobody begins a catalog with the checkpoint's position
+			}
 			return e.Tail, d.findPosition(machine.Position())
 		case protocol.Refused:
 			return protocol.Tail{}, e.Err
