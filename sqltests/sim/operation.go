@@ -111,7 +111,7 @@ func (w *World) die(arg uint8) {
 	if h.proc == nil {
 		return
 	}
-	w.crash(h, arg&1 == 1, arg&0xe0 == 0xe0 && w.objects == nil && w.cfg.backups())
+	w.crash(h, arg&1 == 1, arg&0xc0 == 0xc0 && w.objects == nil && w.cfg.backups())
 }
 
 func (w *World) query(arg uint8) {
@@ -127,6 +127,12 @@ func (w *World) query(arg uint8) {
 	}
 	if arg&8 != 0 {
 		s.nap = time.Duration(1+w.rng.n(4000)) * time.Millisecond
+	}
+	if w.cfg.busy() && arg&0x38 == 0x38 {
+		s.nap = 15 * time.Second // longer than what it reads stays in the log
+		w.slow++
+		s.ended = func() { w.slow-- }
+		w.mark("slow reader")
 	}
 	w.spawn(p, fmt.Sprintf("query %d", s.id), s.run)
 	w.goOn(going{points: w.rng.n(20)})
@@ -197,9 +203,20 @@ func (w *World) space(arg uint8) {
 	h.disk.SetSpace(-1)
 }
 
-// alter gives a table of the source another shape.
+// alter gives a table of the source another shape, among transactions that change it.
 func (w *World) alter(arg uint8) {
 	t := w.tables[int(arg)%len(w.tables)]
+	only := 0x10 | uint8(int(arg)%len(w.tables))<<6
+	if w.rng.one(2) {
+		w.commit(only)
+	}
+	w.reshape(t, arg)
+	if w.rng.one(2) {
+		w.commit(only)
+	}
+}
+
+func (w *World) reshape(t *source.Table, arg uint8) {
 	v := t.Current()
 	switch {
 	case arg&0x80 == 0 || len(v.Columns) > 6:
@@ -248,6 +265,15 @@ func (p *process) hooks() source.Hooks {
 		Point: func(name string) error { return p.exchange(atSource, name, func() error { return nil }) },
 		Wait:  p.wait,
 		Alive: func() bool { return !p.dead },
+		Created: func() {
+			if w := p.world; w.cfg.early() {
+				for range 1 + w.rng.n(3) {
+					changes, _ := w.txn(&w.rng, 0)
+					w.db.Commit(changes, false)
+				}
+				w.mark("changes while tables are copied")
+			}
+		},
 		Acked: func(at change.Position) { p.acked(at) },
 	}
 }

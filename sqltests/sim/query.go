@@ -23,6 +23,9 @@ type session struct {
 	// nap is how long it takes between the steps of a query: 0 for none.
 	nap time.Duration
 
+	// ended, if any, is called at the end.
+	ended func()
+
 	txn     *catalog.Snapshot
 	release func()
 	// told: the checkers know the transaction's pin; done: it was executed.
@@ -38,6 +41,9 @@ type plan struct {
 // run queries until it is done or the process has died.
 func (s *session) run() {
 	p := s.p
+	if s.ended != nil {
+		defer s.ended()
+	}
 	if s.held {
 		s.txn = p.catalog.Snapshot()
 		s.release = p.pinner.Hold(s.txn)

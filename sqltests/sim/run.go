@@ -88,7 +88,7 @@ const (
 // drain ends the faults and runs until nothing is left to do (L1).
 func (w *World) drain() {
 	w.say("- drain")
-	w.rng, w.armed, w.lying, w.loadAt = random{w.cfg.Seed ^ 0xd4a1}, armed{}, lying{}, time.Time{}
+	w.rng, w.armed, w.lying = random{w.cfg.Seed ^ 0xd4a1}, armed{}, lying{}
 	w.freeAll()
 	w.deliverAll()
 	for _, h := range w.hosts {
@@ -106,6 +106,9 @@ func (w *World) drain() {
 		if w.now.Sub(user) > userPatience {
 			user = w.now
 			w.help()
+		}
+		if !w.loadAt.IsZero() && (w.slow == 0 || w.now.Sub(begin) > loadMost) {
+			w.loadAt, begin, from = time.Time{}, w.now, w.points
 		}
 		if why = w.drained(); why == nil {
 			break
@@ -125,6 +128,9 @@ func (w *World) drain() {
 	w.view.Drained, w.dirty = true, true
 	w.look()
 }
+
+// loadMost is how long a source stays busy for slow readers.
+const loadMost = 2 * time.Minute
 
 // userPatience is after how long a user acts on a pipeline that needs it.
 const userPatience = 40 * time.Second

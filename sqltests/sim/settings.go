@@ -47,7 +47,11 @@ func (s settings) segmentBytes() int64 {
 func (s settings) initialRows() int { return max(0, int(s.c[byRows]%16)-8) }
 
 // backups says whether hosts keep backups of their catalogs, so that they may lose them.
-func (s settings) backups() bool { return s.c[byBackup]%4 == 3 }
+func (s settings) backups() bool { return s.c[byBackup]%3 == 2 }
+
+// early says whether the source has transactions as soon as there is a slot, so that they are
+// streamed while the tables are copied.
+func (s settings) early() bool { return s.c[byRows]%16 > 8 && s.c[byRows]&16 != 0 }
 
 // busy says whether the source has transactions of its own accord.
 func (s settings) busy() bool { return s.c[byLoad]%4 == 3 }

@@ -22,6 +22,9 @@ type Hooks struct {
 	Wait func(ctx context.Context, ready func() bool) error
 	// Acked is told each position that we are given.
 	Acked func(change.Position)
+	// Created is told when a slot was made: what commits from now on is streamed, and is not
+	// in its snapshot.
+	Created func()
 	// Alive says whether the client still is.
 	Alive func() bool
 }
@@ -129,6 +132,7 @@ func (c *Conn) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (i
 	}
 	d.createSlot() // one that an earlier attempt left goes
 	c.created = true
+	c.hooks.Created()
 	err := c.point("slot created")
 	return ingest.SetupResult{
 		State: []byte(strconv.Itoa(d.slot.number)), Created: true,
