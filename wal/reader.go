@@ -33,6 +33,7 @@ type Reader struct {
 		open map[segment.Seq]*openSegment
 		tick uint64
 	}
+	decoders decoders
 }
 
 // openSegment is a segment's file. It is closed when the cache and the last read
@@ -45,13 +46,17 @@ type openSegment struct {
 	refs   int    // guarded by the reader's mutex
 	used   uint64 // guarded by the reader's mutex
 
-	decoders decoders
+	schemas struct {
+		sync.Mutex
+		messages map[uint32]string // by where their records start
+	}
 }
 
-// decoders are idle ones by where their schema record starts.
+// decoders are idle ones by the message of their schema: most segments have the same
+// schemas.
 type decoders struct {
 	sync.Mutex
-	idle map[uint32][]*segment.Decoder
+	idle map[string][]*segment.Decoder
 }
 
 const (
@@ -60,6 +65,8 @@ const (
 	openSegmentsMax = 16
 	// idleDecodersMax per schema: about as many as there are cores to use them.
 	idleDecodersMax = 8
+	// idleSchemasMax is how many schemas have idle decoders.
+	idleSchemasMax = 256
 	// lookupsMax is how often a slice is looked up anew while its file changes.
 	lookupsMax = 3
 )
@@ -71,6 +78,7 @@ func OpenReader(dir string) *Reader { return OpenReaderFS(DiskFS(), dir) }
 func OpenReaderFS(fsys FS, dir string) *Reader {
 	r := &Reader{fs: fsys, dir: dir}
 	r.mu.open = map[segment.Seq]*openSegment{}
+	r.decoders.idle = map[string][]*segment.Decoder{}
 	return r
 }
 
@@ -111,7 +119,7 @@ func (r *Reader) readOnce(s Slice) (rec arrow.RecordBatch, again bool, err error
 		return nil, errors.Is(err, segment.ErrMagic) || errors.Is(err, segment.ErrChecksum), err
 	}
 	defer r.release(o)
-	rec, err = o.read(s)
+	rec, err = o.read(s, &r.decoders)
 	if err == nil {
 		return rec, false, nil
 	}
@@ -221,7 +229,7 @@ func (r *Reader) openSegment(seq segment.Seq) (*openSegment, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	o := &openSegment{seq: seq, f: f, header: b, seed: h.Seed()}
-	o.decoders.idle = map[uint32][]*segment.Decoder{}
+	o.schemas.messages = map[uint32]string{}
 	return o, nil
 }
 
@@ -267,8 +275,8 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// read fetches the slice's record, and its schema's when no decoder is idle.
-func (o *openSegment) read(s Slice) (arrow.RecordBatch, error) {
+// read fetches the slice's record, and its schema's when that is not known yet.
+func (o *openSegment) read(s Slice, pool *decoders) (arrow.RecordBatch, error) {
 	if s.Length > segment.BodyBytesMax {
 		return nil, segment.ErrLength
 	}
@@ -287,7 +295,11 @@ func (o *openSegment) read(s Slice) (arrow.RecordBatch, error) {
 	if len(message) == 0 {
 		return nil, nil
 	}
-	dec, err := o.decoder(got.Schema)
+	schema, err := o.schema(got.Schema)
+	if err != nil {
+		return nil, err
+	}
+	dec, err := pool.take(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +307,7 @@ func (o *openSegment) read(s Slice) (arrow.RecordBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.decoders.put(got.Schema, dec)
+	pool.put(schema, dec)
 	if rec.NumRows() != int64(s.Rows) {
 		rec.Release()
 		return nil, segment.ErrIdentity
@@ -303,46 +315,60 @@ func (o *openSegment) read(s Slice) (arrow.RecordBatch, error) {
 	return rec, nil
 }
 
-func (o *openSegment) decoder(start uint32) (*segment.Decoder, error) {
-	if dec := o.decoders.take(start); dec != nil {
-		return dec, nil
+// schema returns the message of the schema record at start.
+func (o *openSegment) schema(start uint32) (string, error) {
+	o.schemas.Lock()
+	message, known := o.schemas.messages[start]
+	o.schemas.Unlock()
+	if known {
+		return message, nil
 	}
 	head := make([]byte, segment.RecordHeaderBytes)
 	if err := readFull(o.f, head, int64(start)); err != nil {
-		return nil, err
+		return "", err
 	}
 	n, err := segment.RecordBytes(head)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	b := make([]byte, n)
 	if err := readFull(o.f, b, int64(start)); err != nil {
-		return nil, err
+		return "", err
 	}
-	message, err := segment.ParseSchema(b, o.seed, start)
+	parsed, err := segment.ParseSchema(b, o.seed, start)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return segment.NewDecoder(message)
+	message = string(parsed)
+	o.schemas.Lock()
+	defer o.schemas.Unlock()
+	o.schemas.messages[start] = message
+	return message, nil
 }
 
-func (d *decoders) take(start uint32) *segment.Decoder {
+// take returns an idle decoder, or makes one.
+func (d *decoders) take(schema string) (*segment.Decoder, error) {
 	d.Lock()
-	defer d.Unlock()
-	idle := d.idle[start]
-	if len(idle) == 0 {
-		return nil
+	idle := d.idle[schema]
+	if n := len(idle); n > 0 {
+		dec := idle[n-1]
+		d.idle[schema] = idle[:n-1]
+		d.Unlock()
+		return dec, nil
 	}
-	dec := idle[len(idle)-1]
-	d.idle[start] = idle[:len(idle)-1]
-	return dec
+	d.Unlock()
+	return segment.NewDecoder([]byte(schema))
 }
 
-func (d *decoders) put(start uint32, dec *segment.Decoder) {
+func (d *decoders) put(schema string, dec *segment.Decoder) {
 	d.Lock()
 	defer d.Unlock()
-	if len(d.idle[start]) < idleDecodersMax {
-		d.idle[start] = append(d.idle[start], dec)
+	idle, known := d.idle[schema]
+	if !known && len(d.idle) >= idleSchemasMax {
+		clear(d.idle)
+	}
+	if len(idle) < idleDecodersMax {
+		d.idle[schema] = append(idle, dec)
 	}
 }
 

@@ -96,6 +96,7 @@ type process struct {
 	pinner     *planner.Pinner
 	logs       map[change.PipelineID]*openLog
 	readers    map[change.PipelineID]*wal.Reader
+	slices     *duckdb.LogReader
 	// held are the lake snapshots that queries read, with how many do.
 	held map[int64]int
 	// holds are those on the log that the world has taken.
@@ -205,9 +206,12 @@ func (p *process) lakeEpoch() func(change.PipelineID) segment.Epoch {
 	return func(change.PipelineID) segment.Epoch { return p.epoch }
 }
 
-// executor answers plans and searches; each user has its own.
+// executor answers plans and searches; each user has its own, over the one reader of a worker.
 func (p *process) executor() *query.Executor {
-	return &query.Executor{Slices: duckdb.NewLogReaderFS(disk{p, p.host.disk}), Files: lakeFiles{p}}
+	if p.slices == nil {
+		p.slices = duckdb.NewLogReaderFS(disk{p, p.host.disk})
+	}
+	return &query.Executor{Slices: p.slices, Files: lakeFiles{p}}
 }
 
 func (p *process) reader(id change.PipelineID) *wal.Reader {
