@@ -163,6 +163,13 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 		return fmt.Errorf("lake table %s is empty, the catalog has its snapshot %d: %w", spec.Ident, j.lake.Snapshot,
 			lake.ErrNoSnapshot)
 	}
+	if epoch := s.epoch(j); epoch > 0 && tbl.Head().ID != j.lake.Snapshot {
+		// Others have compacted, and have let their older snapshots go. Who has come after
+		// them knows what those took out of the log; who was superseded does not (F1).
+		if err := tbl.Fence(ctx, epoch); err != nil {
+			return err
+		}
+	}
 	done, err := tbl.Find(ctx, j.id)
 	if err != nil {
 		return err
