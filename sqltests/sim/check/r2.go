@@ -7,7 +7,7 @@ import (
 )
 
 // r2 checks "R2 Marker first, then body": when a body is about to vanish, its marker is
-// durably gone.
+// durably gone. Nobody opens the log of a pipeline that is dropped, whatever a crash leaves of it.
 type r2 struct{ f *facts }
 
 // Label implements Checker.
@@ -21,7 +21,7 @@ func (c *r2) Check(v *View) error {
 			continue
 		}
 		n, ok := parseName(x.Name)
-		if !ok || n.marker {
+		if !ok || n.marker || c.f.dropped(x.Host) {
 			continue
 		}
 		s := c.f.logOf(v, x.Host).segs[n.seq]
@@ -31,4 +31,10 @@ func (c *r2) Check(v *View) error {
 		return fmt.Errorf("%s is removed, its marker is there", x.Name)
 	}
 	return nil
+}
+
+// dropped says whether a host's catalog has no pipeline any more.
+func (f *facts) dropped(host string) bool {
+	h := f.hosts[host]
+	return h != nil && h.now != nil && len(h.now.pipelines) == 0
 }

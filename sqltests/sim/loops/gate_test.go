@@ -56,6 +56,10 @@ type gate struct {
 	visits  int
 }
 
+// executedPlace is where a query waits until the checkers have looked at its rows, in turns or
+// not: the next pin of the query is another.
+const executedPlace = "query executed"
+
 // traceMost bounds what is kept of what happened, for messages.
 const traceMost = 400
 
@@ -89,7 +93,7 @@ func (g *gate) pass(p *process, place string) outcome {
 		}
 		g.sayLocked("! held")
 		t.caught = v
-	case g.turns:
+	case g.turns, place == executedPlace:
 		g.waiting = append(g.waiting, v)
 	default:
 		g.mu.Unlock()
@@ -217,8 +221,10 @@ const quantum = 50 * time.Millisecond
 // until lets everything go on until cond holds; false when it does not within a time.
 func (w *world) until(limit time.Duration, cond func() bool) bool {
 	deadline := time.Now().Add(limit)
+	w.bootOnce()
 	for {
 		synctest.Wait()
+		w.restart()
 		w.look()
 		if w.violation != nil {
 			w.t.Fatalf("%v", w.violation)

@@ -34,6 +34,7 @@ type process struct {
 	clock       env.Clock
 	ids         env.IDs
 	way         *faultstore.Store // to the object store; nil in the disk mode
+	slices      *duckdb.LogReader // a worker has one
 
 	catalog    atomic.Pointer[catalog.Catalog] // nil while it stands by
 	supervisor *ingest.Supervisor
@@ -62,6 +63,26 @@ func logDir(p change.PipelineID) string { return wal.PipelineDir("/data", p) }
 // errStopped is the cause of a process's orderly end.
 var errStopped = errors.New("process is stopped")
 
+// bootOnce starts the first host, when the scenario lets things go on for the first time: what
+// it holds before is held in its first process.
+func (w *world) bootOnce() {
+	if w.booted {
+		return
+	}
+	w.booted = true
+	w.hosts[0].boot()
+}
+
+// restart starts the processes anew that have ended because another host has the log.
+func (w *world) restart() {
+	for _, h := range w.hosts {
+		if p := h.proc; p != nil && closed(p.done) && errors.Is(p.err, wal.ErrFenced) {
+			w.emit(check.Crashed{Host: h.name})
+			h.boot()
+		}
+	}
+}
+
 // boot starts a process.
 func (h *host) boot() *process {
 	h.incs++
@@ -76,6 +97,7 @@ func (h *host) boot() *process {
 	} else {
 		p.mu.epoch = 1
 	}
+	p.slices = duckdb.NewLogReaderFS(disk{p, h.disk})
 	h.proc = p
 	go func() {
 		defer close(p.done)
@@ -103,9 +125,22 @@ func (p *process) life() error {
 	p.serving.Store(true)
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = p.compactor.Run(p.ctx) }) // ends with the context
+	loops.Go(p.watch)
 	err = p.supervisor.Run(p.ctx)
 	loops.Wait()
 	return err
+}
+
+// watch notices that another host has the log.
+func (p *process) watch() {
+	for p.clock.Sleep(p.ctx, time.Second) == nil {
+		p.mu.Lock()
+		l := p.mu.logs[pipelineID]
+		p.mu.Unlock()
+		if l != nil {
+			p.fenced(l.Stats().Refuses)
+		}
+	}
 }
 
 func (p *process) openCatalog() (*catalog.Catalog, error) {
@@ -118,7 +153,7 @@ func (p *process) openCatalog() (*catalog.Catalog, error) {
 		if _, taken := p.host.w.objects.Read(backupKey); !taken {
 			p.host.kv = p.host.w.template()
 		}
-		deps.Backup = objbackup.New(p.host.w.objects, backupKey, p.ids)
+		deps.Backup = guard{objbackup.New(p.host.w.objects, backupKey, p.ids), p}
 	}
 	c, err := catalog.Open(p.ctx, p.host.kv, deps)
 	if err != nil {
@@ -219,7 +254,23 @@ func (p *process) reader(id change.PipelineID) *wal.Reader {
 
 // executor answers plans and searches; each user has its own.
 func (p *process) executor() *query.Executor {
-	return &query.Executor{Slices: duckdb.NewLogReaderFS(disk{p, p.host.disk}), Files: lakeFiles{p}}
+	return &query.Executor{Slices: p.slices, Files: lakeFiles{p}}
+}
+
+// guard is a backup that notices when it has been taken over.
+type guard struct {
+	catalog.BackupStore
+	p *process
+}
+
+// Write implements catalog.BackupStore. It does not wait: the catalog is locked.
+func (g guard) Write(image []byte) error {
+	if g.p.dead.Load() {
+		return errDead
+	}
+	err := g.BackupStore.Write(image)
+	g.p.fenced(err)
+	return err
 }
 
 // logPins has queries keep the log.
@@ -269,6 +320,7 @@ func (h *host) kill(machine bool) {
 		h.disk = h.disk.Kill()
 	}
 	h.proc = nil
+	p.closeLogs()
 	h.w.emit(check.Crashed{Host: h.name, Machine: machine})
 	h.w.gate.free(p)
 	for _, t := range h.w.held {
@@ -277,6 +329,16 @@ func (h *host) kill(machine bool) {
 		}
 	}
 	h.w.must("what the kill of "+h.name+" left ends", func() bool { return closed(p.done) })
+}
+
+// closeLogs has the logs of a dead process end. One on an object store would else wait for the
+// store's answer for ever: to the dead it does not answer.
+func (p *process) closeLogs() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.mu.logs {
+		p.running.Go(func() { _ = l.Log.Close() })
+	}
 }
 
 // serves lets everything go on until the host serves and streams.

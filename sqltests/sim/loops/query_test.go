@@ -134,7 +134,7 @@ func (s *session) execute(pl *plan) error {
 		Query: s.id, Host: s.p.host.name, Pin: pl.pin, Again: s.held && s.done, Err: err, Results: results,
 	})
 	s.done = s.held
-	if at := s.p.at("query executed"); at != nil { // the checkers look before a new pin
+	if at := s.p.at(executedPlace); at != nil {
 		return at
 	}
 	return err

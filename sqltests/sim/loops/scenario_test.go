@@ -40,9 +40,6 @@ func (s *scenario) play(t *testing.T, seed uint64) {
 	w := newWorld(t, s.options, seed)
 	defer w.tell()
 	defer w.abandon()
-	for _, h := range w.hosts {
-		h.boot()
-	}
 	s.run(w)
 	w.drain()
 	w.finish()
@@ -211,6 +208,9 @@ func (w *world) drain() {
 // drained says what is left to do; nil: nothing.
 func (w *world) drained() error {
 	p := w.leader()
+	if p == nil && w.dropped {
+		return nil
+	}
 	if p == nil {
 		return errors.New("no host has the log")
 	}
@@ -218,7 +218,7 @@ func (w *world) drained() error {
 	defer snap.Close()
 	pl, err := snap.Pipeline(pipelineName)
 	if err != nil {
-		return nil // it was dropped
+		return err
 	}
 	if pl.Paused {
 		return errors.New("pipeline is paused")
@@ -275,15 +275,31 @@ func (w *world) abandon() {
 	w.gate.mu.Lock()
 	w.gate.turns, w.gate.traps = false, nil
 	w.gate.mu.Unlock()
+	var left []*process
 	for _, h := range w.hosts {
 		if p := h.proc; p != nil {
 			p.dead.Store(true)
 			p.cancel(errDead)
+			p.closeLogs()
 			h.proc = nil
-			w.gate.free(p)
+			left = append(left, p)
 		}
 	}
+	w.gate.free(nil)
 	for _, t := range w.held {
 		t.goOn()
+	}
+	limit := time.After(time.Hour)
+	for _, p := range left {
+		for !closed(p.done) {
+			select {
+			case <-p.done:
+			case <-w.gate.arrived: // in the midst of coming
+				w.gate.free(nil)
+			case <-limit:
+				w.t.Errorf("host %s does not end", p.host.name)
+				return
+			}
+		}
 	}
 }

@@ -119,10 +119,10 @@ func (s *system) remove(id int64) {
 	})
 }
 
-// truncate empties the items.
-func (s *system) truncate() {
+// truncatePairs empties the pairs.
+func (s *system) truncatePairs() {
 	s.do(func(db *source.DB) {
-		db.Commit([]source.Change{{Table: s.items, Version: s.items.Current(), Truncate: true}}, false)
+		db.Commit([]source.Change{{Table: s.pairs, Version: s.pairs.Current(), Truncate: true}}, false)
 	})
 }
 
@@ -174,8 +174,9 @@ func (p *process) connect(context.Context, ingest.ResolvedConnection, *catalog.P
 			defer s.mu.Lock()
 			return p.at("source " + name)
 		},
-		Wait:  c.wait,
-		Alive: func() bool { return !p.dead.Load() },
+		Wait:    c.wait,
+		Alive:   func() bool { return !p.dead.Load() },
+		Created: func() {},
 		Acked: func(at change.Position) {
 			p.emit(check.AckSent{Host: p.host.name, Pipeline: pipelineID, Position: at})
 		},

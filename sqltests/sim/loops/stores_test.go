@@ -140,7 +140,7 @@ func (p *process) removeLog(pipeline change.PipelineID) error {
 			return err
 		}
 	}
-	return nil
+	return d.SyncDir(logDir(pipeline))
 }
 
 // publisher is a process's catalog as its logs see it.

@@ -39,6 +39,8 @@ type world struct {
 	reign   segment.Epoch // of the latest take-over that is complete
 	began   time.Time
 	queries int
+	booted  bool
+	dropped bool // the pipeline is
 
 	log     lockedBuffer
 	compact compact.Config
