@@ -344,7 +344,22 @@ func (x *Executor) rest(ctx context.Context, name string, a Action) error {
 	if err != nil {
 		return err
 	}
-	return x.Controller.Stop(ctx, name)
+	if err := x.Controller.Stop(ctx, name); err != nil {
+		return err
+	}
+	return x.goOn(ctx, name)
+}
+
+// goOn starts a pipeline again that another statement has resumed while this one stopped it:
+// the catalog has the last word, and nobody else would start it.
+func (x *Executor) goOn(ctx context.Context, name string) error {
+	snap := x.Catalog.Snapshot()
+	p, err := snap.Pipeline(name)
+	snap.Close()
+	if err != nil || !p.Enabled || p.Paused {
+		return nil // at rest, or gone
+	}
+	return x.Controller.Start(ctx, name)
 }
 
 func (x *Executor) addTables(ctx context.Context, s *AlterPipeline, session Session) error {

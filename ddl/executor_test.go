@@ -20,6 +20,7 @@ type fakeController struct {
 	calls   []string
 	found   []Discovered
 	fail    map[string]error // by call
+	stopped func()           // called by Stop, if any
 }
 
 func (f *fakeController) call(format string, args ...any) error {
@@ -36,7 +37,13 @@ func (f *fakeController) Validate(_ context.Context, c *catalog.Connection) ([]F
 	return []Finding{{Check: "wal_level", Detail: "is replica", Fix: "ALTER SYSTEM SET wal_level = logical;"}}, f.call("validate %s", c.Name)
 }
 func (f *fakeController) Start(_ context.Context, p string) error { return f.call("start %s", p) }
-func (f *fakeController) Stop(_ context.Context, p string) error  { return f.call("stop %s", p) }
+
+func (f *fakeController) Stop(_ context.Context, p string) error {
+	if f.stopped != nil {
+		f.stopped()
+	}
+	return f.call("stop %s", p)
+}
 func (f *fakeController) Reset(_ context.Context, p string) error { return f.call("reset %s", p) }
 
 func (f *fakeController) Drop(ctx context.Context, p string, keep bool) ([]string, error) {
