@@ -48,7 +48,7 @@ func (s *Service) Reclaim(ctx context.Context, pipeline change.PipelineID) (did 
 	var held *wal.HeldError
 	if errors.As(err, &held) {
 		i, _ := slices.BinarySearch(due, held.Low)
-		s.postpone(pipeline, due[i:])
+		s.leaveAlone(pipeline)
 		if due = due[:i]; i == 0 {
 			return false, nil
 		}
@@ -97,6 +97,15 @@ func (s *Service) postpone(pipeline change.PipelineID, seqs []segment.Seq) {
 	}
 }
 
+// leaveAlone keeps Reclaim from a pipeline's log for the delay: it is reclaimed from its
+// beginning, which is still needed, and to ask costs a sync and an image of the catalog.
+func (s *Service) leaveAlone(pipeline change.PipelineID) {
+	now := s.deps.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.stuck[pipeline] = now
+}
+
 // reclaimable are the segments whose delay is over.
 func (s *Service) reclaimable(pipeline change.PipelineID) ([]segment.Seq, error) {
 	snap := s.deps.Catalog.Snapshot()
@@ -128,5 +137,9 @@ func (s *Service) reclaimable(pipeline change.PipelineID) ([]segment.Seq, error)
 			due = append(due, seq)
 		}
 	}
+	if at, ok := s.mu.stuck[pipeline]; ok && now.Sub(at) < s.cfg.ReclaimDelay {
+		return nil, nil
+	}
+	delete(s.mu.stuck, pipeline)
 	return due, nil
 }

@@ -1,6 +1,7 @@
 package compact_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -48,5 +49,44 @@ func TestReclaimedIsPublishedDurably(t *testing.T) {
 	}
 	if len(w.reclaimed) != 3 {
 		t.Errorf("reclaimed %v", w.reclaimed)
+	}
+}
+
+// A log that goes no further is asked again after the delay, not at each step: each time
+// costs a sync and an image of the catalog.
+func TestHeldLogIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	const segments = 100
+	for i := range int64(segments) {
+		w.append("", fmt.Sprintf("+%d a", i))
+		w.roll()
+	}
+	w.append("", "+1000 b")
+	w.compact()
+	asked := 0
+	w.onReclaim = func([]segment.Seq) { asked++ }
+	steps := func(n int, every time.Duration) {
+		for range n {
+			w.clock.Advance(every)
+			if _, err := w.svc.Reclaim(t.Context(), w.pid); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.heldFrom = 1
+	steps(2, 11*time.Second) // seen to be idle, then due
+	steps(9, time.Second)
+	if asked != 1 {
+		t.Errorf("asked %d times within the delay", asked)
+	}
+	steps(10, time.Second)
+	if asked != 2 {
+		t.Errorf("asked %d times within twice the delay", asked)
+	}
+	w.heldFrom = 0
+	steps(1, 21*time.Second)
+	steps(segments/32, time.Millisecond)
+	if len(w.reclaimed) != segments {
+		t.Errorf("%d segments are reclaimed", len(w.reclaimed))
 	}
 }

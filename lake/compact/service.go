@@ -73,6 +73,8 @@ type Service struct {
 		// idle is since when a segment has had no live slice.
 		idle  map[segmentKey]time.Time
 		swept time.Time
+		// stuck is when a pipeline's log went no further than a segment it needs.
+		stuck map[change.PipelineID]time.Time
 		// holds by number, which counts up.
 		holds    map[uint64]held
 		nextHold uint64
@@ -111,6 +113,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	s.mu.tables = map[change.TableID]*tableTurn{}
 	s.mu.idle = map[segmentKey]time.Time{}
+	s.mu.stuck = map[change.PipelineID]time.Time{}
 	s.mu.holds = map[uint64]held{}
 	return s, nil
 }
