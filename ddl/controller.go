@@ -87,7 +87,12 @@ type PipelineStatus struct {
 	RowsPerSecond, BytesPerSecond float64
 	Rows, Bytes, Transactions     int64
 	LastCommitAt                  time.Time
-	Tables                        []TableStatus
+	// LogCommits counts the log's durable writes since it was opened. LogEpoch and LogHost
+	// say who writes a log on an object store; of one on disk they are empty.
+	LogCommits int64
+	LogEpoch   uint32
+	LogHost    string
+	Tables     []TableStatus
 }
 
 // TableStatus is one table of PipelineStatus.

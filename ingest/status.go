@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // PipelineStatus is what a pipeline knows of itself.
@@ -20,8 +22,12 @@ type PipelineStatus struct {
 	RowsPerSecond, BytesPerSecond float64
 	LastCommitAt                  time.Time
 	Throttled                     bool // the log is full
-	Metrics                       Metrics
-	Tables                        []TableStatus
+	// LogCommits is how many writes of the log became durable since it was opened, LogEpoch
+	// the writer's epoch on an object store, else 0.
+	LogCommits uint64
+	LogEpoch   segment.Epoch
+	Metrics    Metrics
+	Tables     []TableStatus
 }
 
 // TableStatus is one table of PipelineStatus.
@@ -64,8 +70,15 @@ func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStat
 	if st.Reason == "" {
 		st.Reason = h.mu.reason
 	}
-	running := h.mu.source != nil
+	running, log := h.mu.source != nil, h.mu.log
 	h.mu.Unlock()
+	if l, ok := log.(interface{ Stats() wal.Stats }); ok {
+		s := l.Stats()
+		st.LogCommits, st.LogEpoch = s.Commits, s.Epoch
+		if s.Stalled != nil && st.Reason == "" {
+			st.Reason = "the log waits for its object store: " + s.Stalled.Error()
+		}
+	}
 	if running {
 		st.LagSeconds = h.live.lag().Seconds()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/objstore"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -69,6 +70,7 @@ var translations = []translation{
 	{is: catalog.ErrClosed, code: codes.CannotConnectNow, message: "the database system is shutting down"},
 	{is: kv.ErrClosed, code: codes.CannotConnectNow, message: "the database system is shutting down"},
 	{is: schema.ErrIncompatible, code: codes.DatatypeMismatch},
+	{is: schema.ErrInitial, code: codes.DatatypeMismatch},
 	{is: schema.ErrInvalid, code: codes.InvalidTableDefinition},
 
 	{
@@ -86,6 +88,16 @@ var translations = []translation{
 	{is: wal.ErrActive, code: codes.ObjectNotInPrerequisiteState},
 	{is: wal.ErrBehind, code: codes.DataCorrupted},
 	{is: segment.ErrTooLarge, code: codes.ProgramLimitExceeded},
+
+	{is: objstore.ErrUnsuitable, code: codes.ConfigFile},
+	{is: objstore.ErrDamaged, code: codes.DataCorrupted},
+	{is: objstore.ErrUnavailable, code: codeIOError, hint: "The log's object store does not answer. Run the statement again when it does."},
+	{is: objstore.ErrUnknown, code: codeCompletionUnknown, hint: "The object store did not answer. See whether the statement took effect."},
+	{is: objstore.ErrConflict, code: codes.SerializationFailure, hint: "Run the statement again."},
+	{is: objstore.ErrPrecondition, code: codes.SerializationFailure, hint: "Run the statement again."},
+	{is: objstore.ErrNotFound, code: codes.DataCorrupted},
+	{is: objstore.ErrRange, code: codes.DataCorrupted},
+	{is: objstore.ErrKey, code: codes.ConfigFile},
 
 	{is: lake.ErrConflict, code: codes.SerializationFailure, hint: "Run the statement again."},
 	{is: lake.ErrFenced, code: codes.ReadOnlySQLTransaction},

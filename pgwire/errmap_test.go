@@ -80,7 +80,7 @@ func TestEverySentinelHasARow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"../wal", "../wal/segment", "../catalog", "../catalog/kv", "../catalog/schema", "../lake", "."} {
+	for _, dir := range []string{"../wal", "../wal/segment", "../wal/objstore", "../catalog", "../catalog/kv", "../catalog/schema", "../lake", "."} {
 		for _, name := range exportedSentinels(t, dir) {
 			if !strings.Contains(string(table), "is: "+name+",") && untranslated[name] == "" {
 				t.Errorf("%s has no row in errmap.go", name)

@@ -104,6 +104,8 @@ type Stats struct {
 	Refuses error
 	// Stalled is why appends wait, on an object store that does not answer.
 	Stalled error
+	// Epoch is that of the writer of a log on an object store, else 0.
+	Epoch segment.Epoch
 }
 
 // epochDisk is the epoch of a log on a disk: a lock keeps a second writer out, so
@@ -277,6 +279,9 @@ func (l *Log) Stats() Stats {
 	l.mu.Unlock()
 	s.Segments, s.LiveBytes = l.disk.live()
 	s.Spares = l.disk.spares.count()
+	if l.remote != nil {
+		s.Epoch = l.remote.epoch
+	}
 	return s
 }
 

@@ -17,6 +17,7 @@ import (
 type controller struct {
 	*ingest.Supervisor
 	compactor *compact.Service
+	leader    *leader // nil: logs are on disk
 }
 
 var _ ddl.Controller = (*controller)(nil)
@@ -153,7 +154,10 @@ func (c *controller) Status(name string) (ddl.PipelineStatus, bool) {
 		LagBytes: s.LagBytes, RetainedBytes: s.RetainedBytes, LagSeconds: s.LagSeconds, SlotState: s.SlotState,
 		RowsPerSecond: s.RowsPerSecond, BytesPerSecond: s.BytesPerSecond,
 		Rows: s.Metrics.StreamRows + s.Metrics.CopiedRows, Bytes: s.Metrics.LogBytes, Transactions: s.Metrics.Transactions,
-		LastCommitAt: s.LastCommitAt,
+		LastCommitAt: s.LastCommitAt, LogCommits: int64(s.LogCommits), // counts fit
+	}
+	if c.leader != nil {
+		out.LogEpoch, out.LogHost = uint32(s.LogEpoch), c.leader.host
 	}
 	for _, t := range s.Tables {
 		out.Tables = append(out.Tables, ddl.TableStatus{

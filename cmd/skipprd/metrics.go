@@ -21,6 +21,8 @@ type metrics struct {
 	catalog    *catalog.Catalog
 	pool       *duckdb.Pool
 	clock      env.Clock
+	// leads says whether this node does; nil: the log is on disk.
+	leads func() bool
 }
 
 var (
@@ -47,6 +49,9 @@ var (
 	descCopied        = prometheus.NewDesc("skippr_copied_rows_total", "Rows taken in by initial copies.", pipelineLabel, nil)
 	descLogBytes      = prometheus.NewDesc("skippr_log_bytes_total", "Bytes of changes written to the log.", pipelineLabel, nil)
 	descLogFull       = prometheus.NewDesc("skippr_log_full", "1 while the log has no room and the source waits.", pipelineLabel, nil)
+	descLogCommits    = prometheus.NewDesc("skippr_log_commits_total", "Durable writes of the log since it was opened.", pipelineLabel, nil)
+	descLogEpoch      = prometheus.NewDesc("skippr_log_epoch", "Epoch of the writer of a log on an object store.", pipelineLabel, nil)
+	descLeader        = prometheus.NewDesc("skippr_leader", "1 while this node leads, 0 while it stands by (log on an object store).", nil, nil)
 	descSourceErrors  = prometheus.NewDesc("skippr_source_errors_total", "Sessions with the source that ended in an error.", pipelineLabel, nil)
 	descSourceLag     = prometheus.NewDesc("skippr_source_lag_bytes", "Bytes from the acknowledged position to the source's newest.", pipelineLabel, nil)
 	descSourceLagTime = prometheus.NewDesc("skippr_source_lag_seconds", "Age of the oldest committed change that is not durable here.", pipelineLabel, nil)
@@ -77,6 +82,9 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if m.leads != nil {
+		gauge(descLeader, flag01(m.leads()))
 	}
 	if m.server != nil {
 		s := m.server.Stats()
@@ -115,6 +123,10 @@ func (m *metrics) collectPipelines(
 			count(descChanges, st.Metrics.Deletes, p.Name, "delete")
 			count(descCopied, st.Metrics.CopiedRows, p.Name)
 			count(descLogBytes, st.Metrics.LogBytes, p.Name)
+			count(descLogCommits, int64(st.LogCommits), p.Name) // fits
+			if st.LogEpoch != 0 {
+				gauge(descLogEpoch, float64(st.LogEpoch), p.Name)
+			}
 			count(descSourceErrors, st.Metrics.SourceErrors, p.Name)
 			gauge(descSourceLag, float64(st.LagBytes), p.Name)
 			gauge(descSourceLagTime, st.LagSeconds, p.Name)

@@ -63,6 +63,9 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 	n = &node{cfg: c, log: log, metrics: newMetrics(), stopHTTP: func() {}}
 	n.clock, n.ids = env.System()
 	n.metrics.clock = n.clock
+	if c.objectLog() != nil {
+		n.metrics.leads = n.health.ready.Load
+	}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -230,7 +233,7 @@ func (p logPins) HoldLog(pipeline change.PipelineID, from segment.Seq) (release 
 }
 
 func (n *node) controller() *controller {
-	return &controller{Supervisor: n.supervisor, compactor: n.compactor}
+	return &controller{Supervisor: n.supervisor, compactor: n.compactor, leader: n.leader}
 }
 
 func (n *node) status(name string) (ddl.PipelineStatus, bool) {

@@ -293,6 +293,10 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 			r["retained_bytes"], r["slot_state"] = s.RetainedBytes, orNull(s.SlotState)
 			r["rows_per_second"], r["bytes_per_second"] = s.RowsPerSecond, s.BytesPerSecond
 			r["rows"], r["bytes"], r["transactions"], r["last_commit_at"] = s.Rows, s.Bytes, s.Transactions, s.LastCommitAt
+			r["log_commits"], r["log_host"] = s.LogCommits, orNull(s.LogHost)
+			if s.LogEpoch != 0 {
+				r["log_epoch"] = int64(s.LogEpoch)
+			}
 		}
 		rows = append(rows, r)
 	}
