@@ -113,7 +113,7 @@ func (w *World) drain() {
 		if why = w.drained(); why == nil {
 			break
 		}
-		if w.now.Sub(begin) > drainTime || w.points-from > drainPoints {
+		if w.loadAt.IsZero() && (w.now.Sub(begin) > drainTime || w.points-from > drainPoints) {
 			w.view.Stuck = true
 			break
 		}
@@ -130,7 +130,7 @@ func (w *World) drain() {
 }
 
 // loadMost is how long a source stays busy for slow readers.
-const loadMost = 2 * time.Minute
+const loadMost = 75 * time.Second
 
 // userPatience is after how long a user acts on a pipeline that needs it.
 const userPatience = 40 * time.Second

@@ -88,36 +88,6 @@ func (p *process) sync(ctx context.Context) error {
 	return err
 }
 
-func (p *process) pausePipeline(ctx context.Context) error {
-	err := p.catalog.Update(ctx, func(txn *catalog.Txn) error {
-		pl, err := txn.Pipeline(pipelineName)
-		if err != nil {
-			return err
-		}
-		pl.Paused, pl.State, pl.Reason = true, catalog.PipelinePaused, "paused by the user"
-		return txn.PutPipeline(pl)
-	})
-	if err != nil {
-		return err
-	}
-	return p.supervisor.Stop(ctx, pipelineName)
-}
-
-func (p *process) resumePipeline(ctx context.Context) error {
-	err := p.catalog.Update(ctx, func(txn *catalog.Txn) error {
-		pl, err := txn.Pipeline(pipelineName)
-		if err != nil {
-			return err
-		}
-		pl.Enabled, pl.Paused, pl.State, pl.Reason = true, false, catalog.PipelineStarting, ""
-		return txn.PutPipeline(pl)
-	})
-	if err != nil {
-		return err
-	}
-	return p.supervisor.Start(ctx, pipelineName)
-}
-
 // hold takes, moves or releases a hold on the log.
 func (w *World) hold(arg uint8) {
 	p := w.host(arg >> 5).proc
