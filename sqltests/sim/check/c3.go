@@ -40,8 +40,7 @@ func (c *c3) commit(x LakeCommitted) error {
 	if names := x.Head.Properties[lake.KeySlices]; names != lake.FormatSlices(x.Commit.Slices) || names == "" {
 		return fmt.Errorf("names slices %q, has those of %q", names, lake.FormatSlices(x.Commit.Slices))
 	}
-	all := c.f.lakes[x.Table].commits
-	for _, earlier := range all {
+	for _, earlier := range c.f.lakes[x.Table].life() {
 		if earlier.head.ID == x.Head.ID {
 			break
 		}

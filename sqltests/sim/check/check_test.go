@@ -215,7 +215,9 @@ func brokenLake() []broken {
 		{"C3", "a slice enters twice", func(x *fixture) map[string]string {
 			refs := x.liveOf()
 			x.show(x.lakeCommit(1, "x", refs[:1]...))
-			return x.show(x.lakeCommit(2, "y", refs...))
+			e := x.lakeCommit(2, "y", refs...)
+			e.Commit.Base = 1
+			return x.show(e)
 		}},
 		{"C3", "files without slices", func(x *fixture) map[string]string {
 			e := x.lakeCommit(1, "x", x.liveOf()...)

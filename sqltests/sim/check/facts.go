@@ -132,7 +132,7 @@ func (f *facts) update(v *View) error {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
 	}
-	f.settle()
+	f.settle(v)
 	return f.judge(v)
 }
 
@@ -161,6 +161,10 @@ func (f *facts) note(v *View, e Event) string {
 		}
 	case LakeCommitted:
 		f.noteLake(e)
+	case LakeDropped:
+		if l := f.lakes[e.Table]; l != nil {
+			l.anew()
+		}
 	case PinTaken:
 		f.notePin(v, e)
 	case HoldMoved:
@@ -286,7 +290,7 @@ func (hf *hostFacts) remember(t *tableFacts, end place) {
 
 // settle takes out of what is owed the slices that the lake has, and those of tables that
 // are gone or were begun anew.
-func (f *facts) settle() {
+func (f *facts) settle(v *View) {
 	looked := false
 	for _, h := range f.hosts {
 		looked = looked || h.looked
@@ -299,15 +303,29 @@ func (f *facts) settle() {
 			delete(f.owed, k)
 			continue
 		}
-		h := f.hosts[s.host]
+		if f.letGo(v, k, s) {
+			delete(f.owed, k)
+		}
+	}
+}
+
+// letGo says whether a slice's table is gone or was begun anew, in a catalog that has got as
+// far as the slice: that of the host that appended it or, of a shared log, of whoever leads.
+func (f *facts) letGo(v *View, k owedKey, s *owedSlice) bool {
+	for _, host := range v.Hosts {
+		h := f.hosts[host.Name]
 		if h == nil || !h.looked {
+			continue
+		}
+		if host.Name != s.host && (v.Objects == nil || host.Fenced || host.State != Up || h.now.offsets[k.pipeline].Seq < k.ref.Seq) {
 			continue
 		}
 		t := h.now.tables[s.table]
 		if generation, lived := f.lived[k]; t == nil || lived && t.table.Generation != generation {
-			delete(f.owed, k)
+			return true
 		}
 	}
+	return false
 }
 
 // logOf is the log as durable for a host.

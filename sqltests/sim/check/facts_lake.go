@@ -9,7 +9,11 @@ import (
 type lakeFacts struct {
 	commits []lakeCommit
 	at      map[int64]int            // commit by snapshot
-	first   map[segment.SliceRef]int // commit by slice
+	first   map[segment.SliceRef]int // commit by slice, in the present life
+	// begin is the first commit of the present life: a table that was dropped, or that a
+	// catalog without memory has begun anew, has nothing in E.
+	begin int
+	ever  map[segment.SliceRef]bool // in any life
 }
 
 type lakeCommit struct {
@@ -23,7 +27,7 @@ func (f *facts) noteLake(e LakeCommitted) {
 	}
 	l := f.lakes[e.Table]
 	if l == nil {
-		l = &lakeFacts{at: map[int64]int{}, first: map[segment.SliceRef]int{}}
+		l = &lakeFacts{at: map[int64]int{}, first: map[segment.SliceRef]int{}, ever: map[segment.SliceRef]bool{}}
 		f.lakes[e.Table] = l
 	}
 	if _, known := l.at[e.Head.ID]; known {
@@ -31,20 +35,30 @@ func (f *facts) noteLake(e LakeCommitted) {
 	}
 	f.lakeChanged = true
 	n := len(l.commits)
+	if e.Commit.Base == 0 {
+		l.anew()
+	}
 	l.commits = append(l.commits, lakeCommit{e.Commit, e.Head})
 	l.at[e.Head.ID] = n
 	for _, ref := range e.Commit.Slices {
+		l.ever[ref] = true
 		if _, in := l.first[ref]; !in {
 			l.first[ref] = n
 		}
 	}
 }
 
-// has says whether any commit names a slice.
-func (l *lakeFacts) has(ref segment.SliceRef) bool {
-	_, ok := l.first[ref]
-	return ok
+// anew begins another life of the lake's table.
+func (l *lakeFacts) anew() {
+	l.begin = len(l.commits)
+	clear(l.first)
 }
+
+// life are the commits of the present life.
+func (l *lakeFacts) life() []lakeCommit { return l.commits[l.begin:] }
+
+// has says whether any commit names a slice.
+func (l *lakeFacts) has(ref segment.SliceRef) bool { return l.ever[ref] }
 
 // excluded says whether E of a snapshot has a slice. known is false for a snapshot that
 // no compaction made.
