@@ -25,6 +25,7 @@ type simFlags struct {
 	records      int
 	hours        float64
 	verbose      bool
+	marks        bool
 	mutants      bool
 	mutantsMost  uint64
 	showSchedule bool
@@ -46,6 +47,7 @@ func runSim(ctx context.Context, args []string) error {
 	set.BoolVar(&f.showSchedule, "script", false, "print the schedule of the seed and do not run it")
 	set.DurationVar(&f.shrink, "shrink", 0, "make a schedule that fails small, for at most this long, and save it")
 	set.StringVar(&f.found, "found", "sqltests/sim/testdata/found", "where -shrink saves it")
+	set.BoolVar(&f.marks, "marks", false, "print the share of the schedules that hit each coverage mark")
 	set.BoolVar(&f.mutants, "mutants", false, "look for deliberate bugs, too (a build with the tag mutants)")
 	set.Uint64Var(&f.mutantsMost, "mutant-schedules", 20_000, "the most schedules for a mutant")
 	if err := set.Parse(args); err != nil {
@@ -165,6 +167,11 @@ func (f *simFlags) campaign(ctx context.Context) error {
 		return fmt.Errorf("seed %d: %w", r.Failed, r.Err)
 	}
 	fmt.Printf("seeds %d to %d\n", f.seed, f.seed+r.Schedules-1)
+	if f.marks {
+		for _, name := range sim.Marks(c.Store) {
+			fmt.Printf("mark %-50s %8.3f %%\n", name, 100*float64(r.Marks[name])/float64(max(1, r.Schedules)))
+		}
+	}
 	killed, all := 0, 0
 	if f.mutants {
 		killed, all = f.killMutants(ctx)
