@@ -189,6 +189,9 @@ func (p *process) serve() error {
 	if err != nil || p.dead {
 		return err
 	}
+	if p.ending { // it was taken over meanwhile
+		return errNoLeader
+	}
 	p.serving = true
 	w.spawn(p, "supervisor", func() { _ = p.supervisor.Run(p.ctx) })
 	for i := range compactors {
