@@ -184,6 +184,11 @@ func (n *node) openLake() error {
 	if err != nil {
 		return err
 	}
+	if n.leader != nil {
+		if err := n.warehouse.Verify(); err != nil {
+			return fmt.Errorf("%w. Bring the lake directory of %s back under the same path: nothing was changed", err, n.leader.location())
+		}
+	}
 	temp := filepath.Join(abs, "engine-tmp") // emptied: must be a name that nobody else uses
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
 		return fmt.Errorf("make temporary directory: %w", err)

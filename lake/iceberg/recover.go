@@ -279,3 +279,30 @@ func (w *Warehouse) keep(ctx context.Context, d *directory) (string, error) {
 	w.log.Warn("lake table of no table kept", env.KeyTable, name, env.KeyPath, location)
 	return name, w.catalog.set(tableKey(ident), []byte(location))
 }
+
+// Verify says whether the directory has what the pointers name: with pointers that are
+// kept elsewhere it may be the wrong one, or not be mounted.
+func (w *Warehouse) Verify() error {
+	missing, first := 0, ""
+	err := kv.IteratePrefix(w.catalog.store, []byte("t"), func(_, v []byte) error {
+		location := string(v)
+		_, err := os.Stat(location)
+		if err == nil && strings.HasPrefix(location, w.dir+string(filepath.Separator)) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if missing++; first == "" {
+			first = location
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("verify warehouse %s: %w", w.dir, err)
+	}
+	if missing > 0 {
+		return fmt.Errorf("warehouse %s lacks %d tables, such as %s: %w", w.dir, missing, first, lake.ErrNoSnapshot)
+	}
+	return nil
+}

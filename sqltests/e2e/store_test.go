@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 	"github.com/skipprd/skipprd/sqltests/s3test"
+	"github.com/skipprd/skipprd/wal/objstore/s3store"
 )
 
 // logKey seals secrets: the nodes of one log share it.
@@ -135,8 +138,84 @@ func TestStoreLog(t *testing.T) {
 	}
 	s.Start()
 	w.check(s, "with the lake alone")
+	if got, err := harness.Text(s.DSN, "SELECT log_host || ' ' || (log_epoch > 4)::text || ' ' || (log_commits > 0)::text FROM pg_stat_pipeline"); err != nil || got != "a true true" {
+		t.Errorf("pg_stat_pipeline: %q, %v", got, err)
+	}
+
+	s.Kill()
+	if err := os.Rename(w.lake, w.lake+".away"); err != nil {
+		t.Fatal(err)
+	}
+	s.Launch()
+	if !s.WaitDead(30*time.Second) || !strings.Contains(s.Log(5), "lacks") {
+		t.Fatalf("it starts without the lake:\n%s", s.Log(20))
+	}
+	if err := errors.Join(os.RemoveAll(w.lake), os.Rename(w.lake+".away", w.lake)); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	w.check(s, "with the lake back")
+
 	harness.Exec(t, s.DSN, "DROP PIPELINE k")
+	if left := w.keys("logs/one/0"); len(left) > 0 {
+		t.Errorf("of the dropped pipeline's log are left: %v", left)
+	}
 	s.Stop()
+}
+
+// keys are those of the bucket that begin with a prefix, at most a page.
+func (w *storeWorld) keys(prefix string) (out []string) {
+	w.t.Helper()
+	store, err := s3store.New(w.t.Context(), s3store.Config{
+		Bucket: w.bucket, Region: s3test.Region, Endpoint: w.s3.Endpoint, PathStyle: true,
+		AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	page, err := store.List(w.t.Context(), prefix, "", 1000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, o := range page.Objects {
+		out = append(out, o.Key)
+	}
+	return out
+}
+
+// storePoints are where TestStoreKills has a node die.
+var storePoints = []string{
+	"BeforeBody", "AfterBody", "AfterMarker", "AfterPublish", "BeforeLakeCommit", "AfterLakeCommit", "AfterMark",
+	"BeforeReclaim", "BetweenMarkerAndBodyDelete", "BeforeUpdate", "AfterUpdate",
+}
+
+// TestStoreKills: of two nodes the one that leads dies at points of the seed's choice, and
+// the other one takes over. SKIPPRD_KILLS=11 is all points.
+func TestStoreKills(t *testing.T) {
+	w := newStoreWorld(t)
+	seed := number("SKIPPRD_SEED", 1)
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	now, next := w.node("a"), w.node("b")
+	now.Start()
+	w.create(now)
+	w.reclaimed(now)
+	next.Launch()
+	for round := range number("SKIPPRD_KILLS", 2) {
+		point := storePoints[(seed*5+round)%len(storePoints)]
+		now.Kill()
+		next.WaitReady(60 * time.Second)
+		now.Setenv(fmt.Sprintf("SKIPPRD_FAILPOINT=%s:%d", point, 1+r.IntN(4))) // for its next life
+		now.Launch()
+		next.Kill() // at any moment
+		reached := now.WaitDead(25 * time.Second)
+		now.Kill()
+		now.Unsetenv()
+		setStoreKeys(now)
+		next.Start()
+		w.check(next, fmt.Sprintf("%s, reached %v", point, reached))
+		now.Launch()
+		now, next = next, now
+	}
 }
 
 // TestStoreTakeover: of two nodes on one lake directory one leads. When it is frozen the
