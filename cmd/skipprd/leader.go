@@ -66,7 +66,7 @@ func (l *leader) lead(ctx context.Context, lakeDir string) (err error) {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 	if l.lock, err = wal.DiskFS().Lock(filepath.Join(l.dir, "node.lock")); err != nil {
-		return fmt.Errorf("lock data directory: %w", err)
+		return fmt.Errorf("data directory %s (is another server running on it?): %w", l.dir, err)
 	}
 	err = claimDirectory(l.dir, l.location(), "catalog/*", "catalog.backup", "wal/*/*.seg")
 	if err != nil {

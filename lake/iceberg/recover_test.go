@@ -1,6 +1,7 @@
 package iceberg_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -167,5 +168,27 @@ func TestRecoverThenSweep(t *testing.T) {
 		if _, err := os.Stat(o.heads[2].Metadata); (err == nil) != there {
 			t.Errorf("generation %d: %v", generation, err)
 		}
+	}
+}
+
+// Pointers that are kept elsewhere and a directory without what they name do not match.
+func TestVerify(t *testing.T) {
+	dir, store := t.TempDir(), newStore(t)
+	clock := env.NewFake(time.Unix(1_700_000_000, 0), 1)
+	w := openWarehouse(t, store, dir, clock)
+	if _, err := w.Table(t.Context(), lake.Spec{Ident: people, Table: 7, Schema: laketest.People(t)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Verify(); err != nil {
+		t.Errorf("its own directory: %v", err)
+	}
+	if err := openWarehouse(t, store, t.TempDir(), clock).Verify(); !errors.Is(err, lake.ErrNoSnapshot) {
+		t.Errorf("another directory: %v", err)
+	}
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := openWarehouse(t, store, dir, clock).Verify(); !errors.Is(err, lake.ErrNoSnapshot) {
+		t.Errorf("an empty directory: %v", err)
 	}
 }
