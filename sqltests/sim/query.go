@@ -104,6 +104,9 @@ func (s *session) plan(snap *catalog.Snapshot) (*plan, error) {
 	var uses []planner.TableUse
 	var pipeline *catalog.Pipeline
 	for _, t := range snap.AllTables() {
+		if snap.BeingRebuilt(t.Pipeline) {
+			continue // its log is not here
+		}
 		if t.State != catalog.TableReady && (t.State != catalog.TableStopped || t.Backfill.FinishedAt.IsZero()) {
 			continue
 		}

@@ -39,6 +39,10 @@ func (c *f1) Check(v *View) error {
 			if h := v.host(x.Host); h != nil && h.Fenced && !c.committedBy(v, h, x) {
 				return fmt.Errorf("host %s answered the group that ends at %d:%d and is fenced", x.Host, x.Group.Seq, x.Group.End)
 			}
+		case LakeDropped:
+			// Its next life begins without a fence. What an older writer puts there is of an
+			// older generation, and goes with the first commit of this one.
+			delete(c.lakes, x.Table)
 		case LakeCommitted:
 			if x.Head == nil {
 				continue
