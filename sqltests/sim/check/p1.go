@@ -22,6 +22,9 @@ func (c *p1) Check(v *View) error {
 		if !ok || hf == nil || hf.now == nil {
 			continue
 		}
+		if h := v.host(x.Host); h == nil || h.Fenced {
+			continue // its lake table may have another life by now
+		}
 		for i := range x.Pin.Tables {
 			if err := c.table(hf, &x.Pin, &x.Pin.Tables[i]); err != nil {
 				return fmt.Errorf("query %d, table %d: %w", x.Query, x.Pin.Tables[i].Table.ID, err)

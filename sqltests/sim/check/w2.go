@@ -64,7 +64,7 @@ func (c *w2) pin(v *View, x PinTaken) error {
 	for _, t := range x.Pin.Tables {
 		for i := range t.Live {
 			s := l.segs[t.Live[i].Ref.Seq]
-			if s == nil && c.f.asked[segmentKey{t.Table.Pipeline, t.Live[i].Ref.Seq}] {
+			if (s == nil || !s.committed(v.Objects != nil)) && c.f.asked[segmentKey{t.Table.Pipeline, t.Live[i].Ref.Seq}] {
 				continue // lost already, which the query will find out (P3)
 			}
 			have := l.slice(t.Live[i].Ref)
