@@ -127,7 +127,12 @@ func TestStoreLog(t *testing.T) {
 	w.check(s, "without mirror and catalog")
 
 	w.s3.Kill()
-	time.Sleep(5 * time.Second) // longer than the lease
+	if !harness.Until(60*time.Second, func() bool {
+		reason, err := harness.Text(s.DSN, "SELECT reason FROM pg_stat_pipeline")
+		return err == nil && strings.Contains(reason, "waits for its object store")
+	}) {
+		t.Error("pg_stat_pipeline does not say that the store is away")
+	}
 	w.s3.Restart(t)
 	w.check(s, "after the store was away")
 	w.reclaimed(s)
@@ -250,11 +255,11 @@ func TestStoreTakeover(t *testing.T) {
 			t.Fatalf("a was not fenced:\n%s", a.Log(60))
 		}
 		w.check(b, fmt.Sprintf("round %d, after the take-over", round))
-		time.Sleep(4 * time.Second) // longer than the lease: a does not take it back
-		w.check(b, "with a standing by")
-		if a.TryReady(0) == nil || a.Dead() {
+		// For longer than the lease: a does not take it back.
+		if harness.Until(4*time.Second, func() bool { return a.TryReady(0) == nil || a.Dead() }) {
 			t.Fatalf("a leads too, or has ended:\n%s", a.Log(60))
 		}
+		w.check(b, "with a standing by")
 		b.Kill()
 		a.WaitReady(60 * time.Second)
 		w.check(a, "after b was killed")
