@@ -26,7 +26,7 @@ type host struct {
 	out  *slog.Logger
 	live *live
 
-	// kick wakes run: something it waits for may have changed.
+	// kick wakes run: something it waits for may have changed. Signalled under mu.
 	kick chan struct{}
 	// opening holds a token while nobody opens the log.
 	opening chan struct{}
@@ -162,6 +162,10 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 	s.ready = func() {
 		h.mu.Lock()
 		h.mu.source, h.mu.progress, h.mu.reason = s.source, s.progress, ""
+		select { // what kicked so far has this session, or ends it
+		case <-h.kick:
+		default:
+		}
 		h.mu.Unlock()
 		h.tell(nil)
 	}
@@ -329,8 +333,8 @@ func (h *host) hold(ctx context.Context) (release func(), err error) {
 	h.mu.Unlock()
 	release = func() {
 		h.mu.Lock()
+		defer h.mu.Unlock()
 		h.mu.held--
-		h.mu.Unlock()
 		signal(h.kick)
 	}
 	if err := h.deps.Tasks.Wait(ctx, 0, still); err != nil {
@@ -355,16 +359,13 @@ func (o *outcome) tell(err error) {
 func (h *host) await() *outcome {
 	o := &outcome{told: make(chan struct{})}
 	h.mu.Lock()
-	running := h.mu.source != nil
-	if !running {
-		h.mu.outcomes = append(h.mu.outcomes, o)
-	}
-	h.mu.Unlock()
-	if running {
+	defer h.mu.Unlock()
+	if h.mu.source != nil {
 		o.tell(nil)
-	} else {
-		signal(h.kick)
+		return o
 	}
+	h.mu.outcomes = append(h.mu.outcomes, o)
+	signal(h.kick)
 	return o
 }
 
