@@ -19,13 +19,10 @@ type f1 struct {
 
 func newF1(f *facts) *f1 { return &f1{f, map[change.TableID]segment.Epoch{}} }
 
-// committedBy says whether a group is under a marker of its host's epoch.
+// committedBy says whether a group is or was under a marker of its host's epoch.
 func (c *f1) committedBy(v *View, h *Host, x Committed) bool {
-	if v.Objects == nil {
-		return false
-	}
-	s := c.f.shared.segs[x.Group.Seq]
-	return s != nil && s.marker != nil && (h.Epoch == 0 || s.mark.Epoch == h.Epoch)
+	epoch, ok := c.f.durable[place{x.Group.Seq, x.Group.End}]
+	return v.Objects != nil && ok && (h.Epoch == 0 || epoch == h.Epoch)
 }
 
 // Label implements Checker.

@@ -18,8 +18,11 @@ import (
 type facts struct {
 	hosts  map[string]*hostFacts
 	shared logBytes // of the object store
-	oracle *oracle
-	lakes  map[change.TableID]*lakeFacts
+	// durable has, of a shared log, the epoch that committed each group, also when its segment
+	// is gone: who has taken over may reclaim a group before its slow writer answers it.
+	durable map[place]segment.Epoch
+	oracle  *oracle
+	lakes   map[change.TableID]*lakeFacts
 	// owed are the slices of groups whose append was answered, and that the lake does not
 	// have: the log must have them (A2).
 	owed map[owedKey]*owedSlice
@@ -106,7 +109,7 @@ type tableFacts struct {
 func newFacts() *facts {
 	return &facts{
 		hosts: map[string]*hostFacts{}, oracle: newOracle(), lakes: map[change.TableID]*lakeFacts{},
-		owed: map[owedKey]*owedSlice{}, asked: map[segmentKey]bool{}, acked: map[change.PipelineID]int64{},
+		durable: map[place]segment.Epoch{}, owed: map[owedKey]*owedSlice{}, asked: map[segmentKey]bool{}, acked: map[change.PipelineID]int64{},
 		holds: map[holdKey]hold{}, pins: map[int]*pinFacts{}, lived: map[owedKey]uint32{}, begins: map[lifeKey]int64{},
 	}
 }
@@ -126,6 +129,7 @@ func (f *facts) update(v *View) error {
 		if f.sharedChanged, err = f.shared.update(v.Objects, "", f.full); err != nil {
 			return err
 		}
+		f.noteDurable()
 	}
 	for _, h := range v.Hosts {
 		if err := f.updateHost(v, h, looks[h.Name]); err != nil {
@@ -179,6 +183,28 @@ func (f *facts) note(v *View, e Event) string {
 		return e.Host
 	}
 	return ""
+}
+
+// noteDurable takes in the groups that the last update of a shared log found.
+func (f *facts) noteDurable() {
+	if !f.sharedChanged {
+		return
+	}
+	for _, seq := range f.shared.changed {
+		s := f.shared.segs[seq]
+		if s == nil || !s.committed(true) {
+			continue
+		}
+		for i := range s.groups {
+			f.durable[place{seq, s.groups[i].End}] = s.mark.Epoch
+		}
+	}
+}
+
+// reclaimed says whether a group that was durable in a shared log was handed to a reclaim.
+func (f *facts) reclaimed(x Committed) bool {
+	_, was := f.durable[place{x.Group.Seq, x.Group.End}]
+	return was && f.asked[segmentKey{x.Pipeline, x.Group.Seq}]
 }
 
 func (f *facts) noteHold(v *View, e HoldMoved) {

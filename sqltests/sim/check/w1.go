@@ -21,7 +21,7 @@ func (c *w1) Check(v *View) error {
 		case Committed:
 			l := c.f.logOf(v, x.Host)
 			s := l.segs[x.Group.Seq]
-			if s == nil || !s.committed(v.Objects != nil) || s.group(x.Group.End) == nil {
+			if (s == nil || !s.committed(v.Objects != nil) || s.group(x.Group.End) == nil) && !c.f.reclaimed(x) {
 				return fmt.Errorf("host %s answered the group that ends at %d:%d, which is not durable", x.Host, x.Group.Seq,
 					x.Group.End)
 			}
