@@ -35,8 +35,13 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 	if c.inUse() {
 		return errInUse
 	}
+	// What lies below is forgotten: another host may have made the slot anew.
+	if LSN(from) < d.slot.confirmed {
+		return fmt.Errorf("replication slot is gone: this one was acknowledged up to %d, and only what precedes %d is durable here",
+			d.slot.confirmed, LSN(from))
+	}
 	d.slot.active = c
-	at := max(LSN(from), d.slot.confirmed) // what lies below is forgotten
+	at := LSN(from)
 	next := 0
 	for next < len(d.items) && d.items[next].LSN <= at {
 		next++
