@@ -153,6 +153,9 @@ func processChanged(e Event) bool {
 func (f *facts) note(v *View, e Event) string {
 	switch e := e.(type) {
 	case Committed:
+		if f.asked[segmentKey{e.Pipeline, e.Group.Seq}] {
+			return "" // a superseded writer answers late: the one that leads has let it go (R1)
+		}
 		for i := range e.Group.Slices {
 			s := &e.Group.Slices[i]
 			f.owed[owedKey{e.Pipeline, s.Ref}] = &owedSlice{host: e.Host, table: s.Table}

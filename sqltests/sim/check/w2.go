@@ -21,7 +21,7 @@ func (c *w2) Check(v *View) error {
 		switch x := e.(type) {
 		case Published:
 			for i := range x.Groups {
-				if err := c.group(v, x.Host, &x.Groups[i]); err != nil {
+				if err := c.group(v, x, &x.Groups[i]); err != nil {
 					return fmt.Errorf("host %s published the group that ends at %d:%d: %w", x.Host, x.Groups[i].Seq, x.Groups[i].End, err)
 				}
 			}
@@ -34,9 +34,12 @@ func (c *w2) Check(v *View) error {
 	return nil
 }
 
-func (c *w2) group(v *View, host string, g *wal.CommittedGroup) error {
-	s := c.f.logOf(v, host).segs[g.Seq]
+func (c *w2) group(v *View, x Published, g *wal.CommittedGroup) error {
+	s := c.f.logOf(v, x.Host).segs[g.Seq]
 	if s == nil || !s.committed(v.Objects != nil) {
+		if h := v.host(x.Host); h != nil && h.Fenced && c.f.asked[segmentKey{x.Pipeline, g.Seq}] {
+			return nil // the one that leads has let it go (R1)
+		}
 		return fmt.Errorf("its segment is not committed")
 	}
 	have := s.group(g.End)
