@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type toyEngine struct {
 	copied   []string          // what ended COPY FROM STDIN statements received
 	running  chan string       // statements that block tell their start here
 	canceled chan error        // and the cause of their end
+	flooded  atomic.Int64      // rows made by floods
 }
 
 func newToy() *toyEngine {
@@ -202,12 +204,22 @@ func (p *toyPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) 
 		<-ctx.Done()
 		s.engine.canceled <- context.Cause(ctx)
 		return "", false, context.Cause(ctx)
+	case "limited": // limited 5s: a statement_timeout of its own
+		d, err := time.ParseDuration(p.word(1))
+		if err != nil {
+			return "", false, err
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, d, pgwire.ErrStatementTimeout)
+		defer cancel()
+		<-ctx.Done()
+		return "", false, context.Cause(ctx)
 	case "timeout":
 		return "", false, fmt.Errorf("run query: %w", pgwire.ErrStatementTimeout)
 	case "flood": // rows until stopped
 		s.engine.running <- "flood"
 		row := encode.AppendDataRow(nil, []encode.Column{{TypeOID: 25}}, []any{strings.Repeat("x", 8000)})
 		for {
+			s.engine.flooded.Add(1)
 			if err := sink.Rows(row, 1); err != nil {
 				s.engine.canceled <- err
 				return "", false, err
