@@ -2,6 +2,7 @@ package wal
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/skipprd/skipprd/wal/protocol"
 )
@@ -29,6 +30,9 @@ var (
 	// ErrFull says that there is no space for another segment. Nothing was written;
 	// the log goes on when space returns.
 	ErrFull = errors.New("log is full")
+	// ErrQuota is the ErrFull of a log that has used up its quota: what fills it is its
+	// own, while a full disk may be full of something else.
+	ErrQuota = fmt.Errorf("%w up to its quota", ErrFull)
 	// ErrBusy says that nothing was taken since too much is under way; ask again later.
 	ErrBusy = errors.New("log is busy")
 	// ErrSliceLost says that a slice was reclaimed.

@@ -146,7 +146,7 @@ func (s *spares) reserve(n int64) error {
 	defer s.mu.Unlock()
 	if quota > 0 && s.mu.used+n > quota {
 		return fmt.Errorf("%w: %d bytes used and %d needed of a quota of %d",
-			ErrFull, s.mu.used, n, quota)
+			ErrQuota, s.mu.used, n, quota)
 	}
 	if err := s.keepFree(n, s.mu.used, free); err != nil {
 		return err

@@ -31,8 +31,24 @@ func TestLogLeavesSpaceForTheLake(t *testing.T) {
 		s := &spares{}
 		s.init(&disk{cfg: Config{Dir: t.TempDir(), SegmentBytes: segment}, fs: spaceFS{DiskFS(), c.free}})
 		s.mu.used = c.used
-		if err := s.reserve(segment); errors.Is(err, ErrFull) != c.full {
+		if err := s.reserve(segment); errors.Is(err, ErrFull) != c.full || errors.Is(err, ErrQuota) {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// TestQuotaIsTold: a log that is full by its own quota says so.
+func TestQuotaIsTold(t *testing.T) {
+	const segment = 1 << 20
+	s := &spares{}
+	s.init(&disk{
+		cfg: Config{Dir: t.TempDir(), SegmentBytes: segment, QuotaBytes: 4 * segment}, fs: spaceFS{DiskFS(), 100 * segment},
+	})
+	s.mu.used = 3 * segment
+	if err := s.reserve(segment); err != nil {
+		t.Error(err)
+	}
+	if err := s.reserve(segment); !errors.Is(err, ErrQuota) || !errors.Is(err, ErrFull) {
+		t.Errorf("beyond the quota: %v", err)
 	}
 }
