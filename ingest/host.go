@@ -92,8 +92,10 @@ func (h *host) run(ctx context.Context) {
 		}
 		wait := h.jitter(&backoff)
 		if large := (*TransactionError)(nil); errors.As(err, &large) {
-			wait = 0 // it would read as much in vain: until a statement acts
 			h.voidParts(ctx)
+			if p, err := h.pipeline(); err == nil && p.State == catalog.PipelineError {
+				wait = 0 // it would read as much in vain: until a statement acts, of which the state tells
+			}
 		}
 		_ = h.deps.Tasks.Wait(ctx, wait, h.kick) // likewise
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // bundler is a source that makes one transaction of many, and begins some that it
@@ -246,13 +247,62 @@ func (e *endless) Stream(_ context.Context, _ change.Position, tables []ingest.S
 type smallLog struct {
 	ingest.Log
 	room *atomic.Int64
+	full func() // nil: nothing is told
 }
 
 func (l *smallLog) Append(ctx context.Context, g *change.Group) (wal.CommittedGroup, error) {
 	if l.room.Add(-1) < 0 {
-		return wal.CommittedGroup{}, wal.ErrFull
+		if l.full != nil {
+			l.full()
+		}
+		return wal.CommittedGroup{}, wal.ErrQuota
 	}
 	return l.Log.Append(ctx, g)
+}
+
+// refusal refuses updates of the catalog while left is positive, and then calls end.
+type refusal struct {
+	on   *atomic.Bool
+	left atomic.Int64
+	end  func()
+}
+
+func (r *refusal) Hit(p env.Failpoint) error {
+	if p != env.BeforeUpdate || !r.on.Load() {
+		return nil
+	}
+	if r.left.Add(-1) == 0 {
+		r.on.Store(false)
+		r.end()
+	}
+	return errors.New("no space")
+}
+
+// TestTransactionLargerThanLogUntold goes on by itself while it cannot record why it
+// stands still.
+func TestTransactionLargerThanLogUntold(t *testing.T) {
+	var streams, room atomic.Int64
+	var refuse atomic.Bool
+	refused := &refusal{on: &refuse, end: func() { room.Store(20) }}
+	refused.left.Store(4)
+	w := &world{
+		t: t, store: memkv.New(), disk: &disk{}, lake: &lakeDrops{}, interval: 1, part: 4 << 10, noCopy: true,
+		factory: shopFactory(small, func(s ingest.Source) ingest.Source { return &endless{s, &streams} }), updates: refused,
+	}
+	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
+		log, err := w.disk.open(ctx, p, w.catalog)
+		return &smallLog{log, &room, func() { refuse.Store(refused.left.Load() > 0) }}, err
+	}
+	room.Store(40)
+	w.create()
+	w.start()
+	w.await("error", func(s *catalog.Snapshot) bool {
+		p, err := s.Pipeline("shop")
+		return err == nil && p.State == catalog.PipelineError
+	})
+	if n := streams.Load(); n < 2 {
+		t.Errorf("the transaction was read %d times", n)
+	}
 }
 
 // TestTransactionLargerThanLog stops the pipeline with a reason when a transaction fills
@@ -265,7 +315,7 @@ func TestTransactionLargerThanLog(t *testing.T) {
 	}
 	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
 		log, err := w.disk.open(ctx, p, w.catalog)
-		return &smallLog{log, &room}, err
+		return &smallLog{log, &room, nil}, err
 	}
 	room.Store(40)
 	w.create()

@@ -187,6 +187,7 @@ type world struct {
 	// openLog replaces the disk, failpoints are none, unless set.
 	openLog    func(context.Context, change.PipelineID) (ingest.Log, error)
 	failpoints env.Failpoints
+	updates    env.Failpoints // of the catalog
 	removeLog  func(change.PipelineID) error
 	interval   time.Duration
 	group      int64
@@ -280,7 +281,7 @@ func (w *world) boot() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c, err := catalog.Open(ctx, w.store, catalog.Deps{
-		Clock: clock, IDs: ids, Log: log, Key: make([]byte, 32), ApplyState: ingest.ApplyState,
+		Clock: clock, IDs: ids, Log: log, Key: make([]byte, 32), ApplyState: ingest.ApplyState, Failpoints: w.updates,
 	})
 	if err != nil {
 		cancel()
