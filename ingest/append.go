@@ -217,9 +217,12 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 			}
 			return committed, nil
 		}
-		bytes, stuckErr := w.stuck()
-		if stuckErr != nil {
-			return committed, stuckErr
+		var bytes int64
+		if errors.Is(err, wal.ErrQuota) { // a disk may be full of others, who make room
+			var stuckErr error
+			if bytes, stuckErr = w.stuck(); stuckErr != nil {
+				return committed, stuckErr
+			}
 		}
 		if was && bytes > 0 {
 			return committed, &TransactionError{Bytes: bytes}

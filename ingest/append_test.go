@@ -15,11 +15,12 @@ import (
 // fullLog has no room for its first appends.
 type fullLog struct {
 	full, appends int
+	err           error
 }
 
 func (l *fullLog) Append(context.Context, *change.Group) (wal.CommittedGroup, error) {
 	if l.appends++; l.appends <= l.full {
-		return wal.CommittedGroup{}, wal.ErrFull
+		return wal.CommittedGroup{}, l.err
 	}
 	return wal.CommittedGroup{}, nil
 }
@@ -42,15 +43,20 @@ func TestAppendToFullLog(t *testing.T) {
 		stuck   []int64 // what is found after each, the last one ever after
 		appends int
 		large   bool
+		disk    bool // it is the disk that is full, not the quota
 	}{
 		"room after compactions":               {full: 5, stuck: []int64{0}, appends: 6},
 		"room made since the append failed":    {full: 1, stuck: []int64{100}, appends: 2},
 		"room made since one, others in again": {full: 4, stuck: []int64{100, 0, 100}, appends: 4, large: true},
 		"stays full":                           {full: 9, stuck: []int64{100}, appends: 2, large: true},
 		"stays full in the end":                {full: 9, stuck: []int64{0, 0, 100}, appends: 4, large: true},
+		"others fill the disk":                 {full: 9, stuck: []int64{100}, appends: 10, disk: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := &fullLog{full: c.full}
+			log := &fullLog{full: c.full, err: wal.ErrQuota}
+			if c.disk {
+				log.err = wal.ErrFull
+			}
 			clock := promptClock{env.NewFake(time.Unix(1000, 0), 1)}
 			w := &writer{
 				log: log, clock: clock, live: newLive(clock), out: slog.New(slog.DiscardHandler),
