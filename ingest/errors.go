@@ -46,9 +46,13 @@ type TransactionError struct {
 
 // Error renders the limit and what helps.
 func (e *TransactionError) Error() string {
-	return fmt.Sprintf("the log is full with %d MiB of one transaction of the source, which has not ended; give the log "+
+	size := fmt.Sprintf("%d MiB", e.Bytes>>20)
+	if e.Bytes < 1<<20 {
+		size = fmt.Sprintf("%d bytes", e.Bytes)
+	}
+	return fmt.Sprintf("the log is full with %s of one transaction of the source, which has not ended; give the log "+
 		"more space and ENABLE the pipeline, or ALTER PIPELINE … RESET, which copies the tables anew and begins after it",
-		e.Bytes>>20)
+		size)
 }
 
 // sourceError marks err as coming from the external system.
