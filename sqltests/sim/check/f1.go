@@ -15,9 +15,10 @@ type f1 struct {
 	f *facts
 	// lakes has the greatest epoch that committed to a table.
 	lakes map[change.TableID]segment.Epoch
+	late  lateMarkers
 }
 
-func newF1(f *facts) *f1 { return &f1{f, map[change.TableID]segment.Epoch{}} }
+func newF1(f *facts) *f1 { return &f1{f, map[change.TableID]segment.Epoch{}, lateMarkers{}} }
 
 // committedBy says whether a group is or was under a marker of its host's epoch.
 func (c *f1) committedBy(v *View, h *Host, x Committed) bool {
@@ -30,6 +31,9 @@ func (*f1) Label() string { return "F1" }
 
 // Check implements Checker.
 func (c *f1) Check(v *View) error {
+	if err := c.late.check(v, c.f); err != nil {
+		return err
+	}
 	for _, e := range v.Events {
 		switch x := e.(type) {
 		case Committed:
