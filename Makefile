@@ -8,7 +8,7 @@ LABELS ?= postgres
 PURE   := $(addprefix sqltests/suites/,select types errors session catalog)
 # What the deaths of make test had to skip.
 SKIPPED := $(CURDIR)/bin/deaths-skipped
-.PHONY: all build demo test setup lint unit race slt kill deaths fuzz bench clean help
+.PHONY: all build demo test setup lint unit race mutants slt kill deaths fuzz bench clean help
 
 all: build
 
@@ -20,6 +20,7 @@ help:
 	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
 	@echo "make fuzz [SECONDS=20] [RUN=FuzzParse]   run all fuzzers in turn, or those of one name"
 	@echo "make sim [SEEDS=10000] [SEED=0] [MODE=disk|store]   the simulated world: many schedules, and the deliberate bugs that it must find"
+	@echo "make mutants the deliberate bugs alone, each within its number of schedules"
 	@echo "make soak [HOURS=1] [SEED=0] [MODE=disk|store]      the same without an end; stops at the first seed that fails"
 	@echo "make bench   run the benchmarks of docs/performance.md"
 
@@ -36,7 +37,7 @@ demo: build
 setup:
 	.ci/setup
 
-test: setup lint unit race
+test: setup lint unit race mutants
 	@cat $(SKIPPED) 2>/dev/null || true
 	@echo "all tests passed"
 
@@ -54,6 +55,11 @@ unit: build
 # engine, whose threads are its own.
 race:
 	$(GO) test -race -short -timeout 20m $$($(GO) list ./wal/... ./catalog/... ./ddl/... ./lake/merge/... ./pgwire/... ./ingest/...)
+
+# The simulator must find every deliberate bug: a build of its own, with the tag.
+mutants:
+	$(GO) vet -tags mutants ./sqltests/sim ./wal/...
+	$(GO) test -tags mutants -timeout 20m -v -run 'TestMutants|FindMutants' ./sqltests/sim ./wal/protocol
 
 slt:
 	@test -n "$(ADDR)" || { echo "usage: make slt ADDR=postgres://user@host:port/db [LABELS=postgres] [FILES=dir] [SOURCE=postgres://…]"; exit 2; }
