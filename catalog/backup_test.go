@@ -15,12 +15,15 @@ import (
 	"github.com/skipprd/skipprd/wal/crashfs"
 )
 
-func goldenImage(t testing.TB) []byte {
+func goldenImage(t testing.TB) []byte { return goldenImageOf(t, formatVersion) }
+
+// goldenImageOf is the image of a catalog of a format.
+func goldenImageOf(t testing.TB, format byte) []byte {
 	t.Helper()
 	store := memkv.New()
 	b := store.NewBatch()
 	err := errors.Join(
-		b.Set([]byte{prefixFormat}, []byte{formatVersion}), b.Set(nameKey(prefixSetting, "a"), []byte("\x01\"b\"")),
+		b.Set([]byte{prefixFormat}, []byte{format}), b.Set(nameKey(prefixSetting, "a"), []byte("\x01\"b\"")),
 		b.Set(pipelineKey(prefixPipeline, 7), []byte("\x01{}")), b.Set(eventKey(1), []byte("\x01{}")), b.Commit(true))
 	if err != nil {
 		t.Fatal(err)
@@ -34,17 +37,19 @@ func goldenImage(t testing.TB) []byte {
 
 // The durable bytes of an image do not change by accident.
 func TestGoldenImage(t *testing.T) {
-	file, err := os.ReadFile("testdata/image_v1.hex")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := ""
-	for line := range strings.Lines(string(file)) {
-		hexPart, _, _ := strings.Cut(line, "#")
-		want += strings.Join(strings.Fields(hexPart), "")
-	}
-	if got := hex.EncodeToString(goldenImage(t)); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	for format, name := range map[byte]string{1: "testdata/image_v1.hex", 2: "testdata/image_v2.hex"} {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		for line := range strings.Lines(string(file)) {
+			hexPart, _, _ := strings.Cut(line, "#")
+			want += strings.Join(strings.Fields(hexPart), "")
+		}
+		if got := hex.EncodeToString(goldenImageOf(t, format)); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
 	}
 }
 

@@ -109,6 +109,9 @@ func Open(ctx context.Context, store kv.Store, deps Deps) (*Catalog, error) {
 	if err := c.verifyKey(); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
+	if err := raiseFormat(store); err != nil { // once everything else is known to be readable
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
 	if err := c.Backup(ctx); err != nil {
 		// A full disk must not keep the server from making space; the next one counts.
 		c.deps.Log.Warn("catalog not backed up", env.KeyError, err)

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -168,14 +169,37 @@ func TestOpenRefuses(t *testing.T) {
 		_, err := catalog.Open(t.Context(), memkv.New(), deps)
 		is(t, "open", err, catalog.ErrKey)
 	})
-	for what, row := range map[string]string{"newer format": "\x02", "zero format": "\x00"} {
+	for what, row := range map[string]string{"newer format": "\x03", "zero format": "\x00"} {
 		t.Run(what, func(t *testing.T) {
 			store := memkv.New()
 			set(t, store, "\x01", row)
 			_, err := catalog.Open(t.Context(), store, testDeps())
 			is(t, "open", err, catalog.ErrFormat)
+			if got, err := store.Get([]byte("\x01")); string(got) != row || err != nil {
+				t.Errorf("format row is %q after, %v", got, err)
+			}
 		})
 	}
+	t.Run("older format", func(t *testing.T) {
+		store := memkv.New()
+		open(t, store)
+		set(t, store, "\x01", "\x01")
+		other := testDeps()
+		other.Key = bytes.Repeat([]byte{9}, 32)
+		for _, c := range []struct {
+			deps catalog.Deps
+			want string
+			err  error
+		}{{other, "\x01", catalog.ErrKey}, {testDeps(), "\x02", nil}, {testDeps(), "\x02", nil}} {
+			if _, err := catalog.Open(t.Context(), store, c.deps); !errors.Is(err, c.err) {
+				t.Errorf("open: %v, want %v", err, c.err)
+			}
+			store = store.Crash()
+			if got, err := store.Get([]byte("\x01")); string(got) != c.want || err != nil {
+				t.Errorf("format row is %q, want %q, %v", got, c.want, err)
+			}
+		}
+	})
 	t.Run("corrupt row", func(t *testing.T) {
 		store := memkv.New()
 		open(t, store)

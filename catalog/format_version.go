@@ -8,8 +8,9 @@ import (
 )
 
 // formatVersion is the catalog's format that this program writes. It reads formatVersion
-// and the one before.
-const formatVersion = 1
+// and the one before. Version 2 added transactions in parts (pending slices, void schema
+// versions) and initial values of columns, which a program that reads 1 would pass over.
+const formatVersion = 2
 
 const formatVersionOldest = 1
 
@@ -27,13 +28,31 @@ func checkFormat(store kv.Store) (created bool, err error) {
 	return false, checkFormatRow(row)
 }
 
+// raiseFormat makes the store say that this program writes it, durably, before it does.
+// Rows of the version before are valid in this one.
+func raiseFormat(store kv.Store) error {
+	row, err := store.Get([]byte{prefixFormat})
+	if err != nil {
+		return fmt.Errorf("read catalog format: %w", err)
+	}
+	if len(row) == 1 && row[0] == formatVersion {
+		return nil
+	}
+	b := store.NewBatch()
+	defer func() { _ = b.Close() }() // nothing is lost: committed or given up
+	if err := errors.Join(writeFormat(b), b.Commit(true)); err != nil {
+		return fmt.Errorf("raise catalog format: %w", err)
+	}
+	return nil
+}
+
 func checkFormatRow(row []byte) error {
 	if len(row) != 1 {
 		return fmt.Errorf("catalog format: %w", ErrCorrupt)
 	}
 	if row[0] < formatVersionOldest || row[0] > formatVersion {
-		return fmt.Errorf("catalog format %d, this program reads %d to %d: %w",
-			row[0], formatVersionOldest, formatVersion, ErrFormat)
+		return fmt.Errorf("%w %d: this program reads %d to %d; a newer one has written it if it is greater",
+			ErrFormat, row[0], formatVersionOldest, formatVersion)
 	}
 	return nil
 }
