@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -130,7 +129,7 @@ func (w *World) drain() {
 }
 
 // loadMost is how long a source stays busy for slow readers.
-const loadMost = 75 * time.Second
+const loadMost = 40 * time.Second
 
 // userPatience is after how long a user acts on a pipeline that needs it.
 const userPatience = 40 * time.Second
@@ -157,7 +156,7 @@ func (w *World) restart() {
 func (w *World) help() {
 	w.restart()
 	p := w.leader()
-	if p == nil || !p.serving || w.statementRuns() {
+	if p == nil || !p.serving || w.statementRuns(p) != "" {
 		return
 	}
 	snap := p.catalog.Snapshot()
@@ -211,10 +210,11 @@ func (w *World) drained() error {
 		return err
 	}
 	if pl.Paused {
-		if !w.statementRuns() {
+		running := w.statementRuns(p)
+		if running == "" {
 			w.spawn(p, "statement resume", func() { _ = p.resumePipeline(p.ctx) })
 		}
-		return errors.New("pipeline is paused")
+		return fmt.Errorf("pipeline is paused (%s)", running)
 	}
 	at, err := snap.Offset(pl.ID)
 	if err != nil {
@@ -250,13 +250,14 @@ func (w *World) drained() error {
 	return nil
 }
 
-func (w *World) statementRuns() bool {
+// statementRuns names a statement that a process has not answered; empty: there is none.
+func (w *World) statementRuns(p *process) string {
 	for _, t := range w.tasks {
-		if !t.ended && len(t.name) > 9 && t.name[:9] == "statement" {
-			return true
+		if !t.ended && t.p == p && strings.HasPrefix(t.name, "statement ") {
+			return t.name
 		}
 	}
-	return false
+	return ""
 }
 
 // end unwinds everything, so that nothing of the run stays.
