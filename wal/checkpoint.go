@@ -1,14 +1,12 @@
 package wal
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 
-	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/protocol"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -16,11 +14,9 @@ import (
 
 const checkpointName = "checkpoint"
 
-// restore reads the checkpoint and, if the catalog has published nothing, hands it to
-// the opener. rebuild says that the catalog begins with it.
-func (d *disk) restore(
-	ctx context.Context, published segment.Seq, deps Deps,
-) (c segment.Checkpoint, rebuild bool, err error) {
+// findCheckpoint reads the checkpoint. rebuild says that there is one and that the
+// catalog has published nothing: it begins with what the log still has.
+func (d *disk) findCheckpoint(published segment.Seq, deps Deps) (c segment.Checkpoint, rebuild bool, err error) {
 	b, err := d.read(filepath.Join(d.cfg.Dir, checkpointName), segment.CheckpointBytesMax, ReadOnly)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, false, nil
@@ -41,62 +37,7 @@ func (d *disk) restore(
 	case published > 0:
 		return c, false, nil
 	}
-	if deps.Restore != nil {
-		if err := deps.Restore(ctx, c); err != nil {
-			return c, false, fmt.Errorf("restore catalog: %w", err)
-		}
-	}
 	return c, true, nil
-}
-
-// findPosition notes the position of the last group of the log: p, or when that is
-// empty the last one in the segments before.
-func (d *disk) findPosition(p change.Position, before []segment.Seq) error {
-	for _, seq := range slices.Backward(before) {
-		if p != "" {
-			break
-		}
-		marker, err := segment.ParseMarker(d.readMarker(protocol.ReadMarker{Seq: seq}).Data, seq)
-		if err != nil {
-			return &segment.CorruptError{Seq: seq, Cause: err}
-		}
-		b, err := d.read(bodyName(d.cfg.Dir, seq), int64(marker.Length), ReadOnly)
-		if err != nil {
-			return err
-		}
-		h, err := segment.ParseHeader(b)
-		if err != nil {
-			return &segment.CorruptError{Seq: seq, Cause: err}
-		}
-		if _, err := segment.WalkSealed(h, marker, b, func(g segment.Group) error {
-			if g.Position != "" {
-				p = g.Position
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
-	if p != "" {
-		d.setPosition(p)
-	}
-	return nil
-}
-
-// committed notes the position of groups that are published.
-func (d *disk) committed(groups []CommittedGroup) {
-	for _, g := range slices.Backward(groups) {
-		if g.Position != "" {
-			d.setPosition(g.Position)
-			return
-		}
-	}
-}
-
-func (d *disk) setPosition(p change.Position) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.checkpoint.Position = p
 }
 
 func (d *disk) setCheckpoint(c segment.Checkpoint) {
@@ -105,15 +46,14 @@ func (d *disk) setCheckpoint(c segment.Checkpoint) {
 	d.mu.checkpoint = c
 }
 
-// checkpointNow is the checkpoint in force with the facts and the position of now.
-func (d *disk) checkpointNow(facts func() []byte) segment.Checkpoint {
+// checkpointNow is the checkpoint in force. What it has room for of a catalog's facts is
+// not used: the catalog's backup has them.
+func (d *disk) checkpointNow() segment.Checkpoint {
 	d.mu.Lock()
 	c := d.mu.checkpoint
 	d.mu.Unlock()
 	c.Epoch, c.Pipeline = d.epoch, d.cfg.Pipeline
-	if facts != nil {
-		c.Facts = facts()
-	}
+	c.Facts, c.Position = nil, ""
 	return c
 }
 
@@ -126,11 +66,7 @@ func (d *disk) writeCheckpoint(e protocol.WriteCheckpoint) protocol.CheckpointWr
 	if err != nil {
 		return protocol.CheckpointWritten{Err: err}
 	}
-	d.mu.Lock()
-	position := d.mu.checkpoint.Position // may have gone on
-	d.mu.checkpoint = e.Checkpoint
-	d.mu.checkpoint.Position = position
-	d.mu.Unlock()
+	d.setCheckpoint(e.Checkpoint)
 	return protocol.CheckpointWritten{}
 }
 

@@ -64,15 +64,6 @@ type Deps struct {
 	// FenceLake makes the lake's tables refuse whoever compacts for an older epoch. It
 	// is called by a takeover before it reads the log. Nil: nothing does.
 	FenceLake func(ctx context.Context, epoch segment.Epoch) error
-	// Facts are what a catalog that is lost needs to know besides what is in the log.
-	// They go into the checkpoint, which is written before segments are deleted. Nil:
-	// none.
-	Facts func() []byte
-	// Restore is called by Open when the catalog has published nothing of a log that has
-	// a checkpoint, before anything is published; what it does must last once it has
-	// returned, since it is not called again when something is. Afterwards the catalog's
-	// watermark is asked for anew. Nil: nothing happens.
-	Restore func(ctx context.Context, c segment.Checkpoint) error
 }
 
 const (

@@ -36,7 +36,7 @@ type disk struct {
 		handles map[segment.Seq]File
 		sizes   map[segment.Seq]int64 // of the segments' files
 		heads   map[segment.Seq]protocol.LiveSegment
-		// checkpoint is the one in force, with the position of the last group.
+		// checkpoint is the one in force.
 		checkpoint segment.Checkpoint
 	}
 }

@@ -224,7 +224,6 @@ func (o *owner) publish(ctx context.Context, e protocol.Publish) protocol.Event 
 		return protocol.Published{Err: fmt.Errorf("publish: %w", err)}
 	}
 	if o.store == nil {
-		o.l.disk.committed(groups)
 	}
 	o.stats.Commits++
 	o.stats.Groups += uint64(len(groups))

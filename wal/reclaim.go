@@ -29,7 +29,7 @@ func (o *owner) reclaim(r *reclaim) {
 		return
 	}
 	o.submit(o.l.background, func(context.Context) protocol.Event {
-		err := o.l.disk.reclaim(r.seqs, unsealed, next, o.l.deps.Facts)
+		err := o.l.disk.reclaim(r.seqs, unsealed, next)
 		for _, seq := range r.seqs {
 			if err == nil {
 				o.l.deps.Log.Info("segment reclaimed", env.KeySeq, uint64(seq))
@@ -40,8 +40,8 @@ func (o *owner) reclaim(r *reclaim) {
 	})
 }
 
-func (d *disk) reclaim(seqs []segment.Seq, unsealed segment.Seq, next protocol.Tail, facts func() []byte) error {
-	c := protocol.CheckpointAfter(d.checkpointNow(facts), d.segments(), seqs, next)
+func (d *disk) reclaim(seqs []segment.Seq, unsealed segment.Seq, next protocol.Tail) error {
+	c := protocol.CheckpointAfter(d.checkpointNow(), d.segments(), seqs, next)
 	machine, err := protocol.NewReclaim(seqs, unsealed, c)
 	if err != nil {
 		return err

@@ -14,14 +14,9 @@ func recoverLog(ctx context.Context, d *disk, cfg Config, deps Deps) (protocol.T
 	if err != nil {
 		return protocol.Tail{}, fmt.Errorf("look up published groups: %w", err)
 	}
-	c, rebuild, err := d.restore(ctx, seq, deps)
+	c, rebuild, err := d.findCheckpoint(seq, deps)
 	if err != nil {
 		return protocol.Tail{}, err
-	}
-	if rebuild {
-		if seq, end, err = deps.Publisher.Published(ctx, cfg.Pipeline); err != nil {
-			return protocol.Tail{}, fmt.Errorf("look up published groups: %w", err)
-		}
 	}
 	d.setCheckpoint(c)
 	machine := protocol.NewRecovery(protocol.RecoveryConfig{
@@ -58,10 +53,7 @@ func recoverLog(ctx context.Context, d *disk, cfg Config, deps Deps) (protocol.T
 			count, bytes := d.live()
 			deps.Log.Info("log recovered", env.KeySeq, uint64(e.Tail.Seq), env.KeyCount, count,
 				env.KeyBytes, bytes, "published", published)
-			if deps.Facts == nil {
-				return e.Tail, nil // nobody begins a catalog with the checkpoint's position
-			}
-			return e.Tail, d.findPosition(machine.Position())
+			return e.Tail, nil
 		case protocol.Refused:
 			return protocol.Tail{}, e.Err
 		}

@@ -101,22 +101,8 @@ func (t *taking) execute(ctx context.Context, e protocol.Effect) protocol.Event 
 			return protocol.LakeFenced{}
 		}
 		return protocol.LakeFenced{Err: t.deps.FenceLake(ctx, e.Epoch)}
-	case protocol.Restore:
-		return restore(ctx, t.cfg, t.deps, e)
 	}
 	return t.r.execute(ctx, e)
-}
-
-// restore hands the checkpoint to the opener and asks for the watermark anew.
-func restore(ctx context.Context, cfg Config, deps Deps, e protocol.Restore) protocol.Restored {
-	if deps.Restore == nil {
-		return protocol.Restored{}
-	}
-	if err := deps.Restore(ctx, e.Checkpoint); err != nil {
-		return protocol.Restored{Err: err}
-	}
-	seq, end, err := deps.Publisher.Published(ctx, cfg.Pipeline)
-	return protocol.Restored{Published: seq, PublishedEnd: end, Err: err}
 }
 
 // execute executes an effect that asks for nothing but the store. What only reads is

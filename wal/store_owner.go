@@ -81,11 +81,8 @@ func (o *owner) reclaimStore(r *reclaim) {
 	cfg := protocol.StoreReclaimConfig{
 		Seqs: r.seqs, Live: live, Next: s.writer.Next(), Checkpoint: s.checkpoint, Version: s.version,
 	}
-	cfg.Checkpoint.Position = position
+	cfg.Checkpoint.Position, cfg.Checkpoint.Facts = position, nil // the catalog's backup has these
 	o.submit(o.l.background, func(ctx context.Context) protocol.Event {
-		if o.l.deps.Facts != nil {
-			cfg.Checkpoint.Facts = o.l.deps.Facts()
-		}
 		machine, err := protocol.NewStoreReclaim(cfg)
 		if err == nil {
 			err = o.l.remote.reclaim(ctx, machine)

@@ -51,7 +51,7 @@ func (p *process) open(ctx context.Context, pipeline change.PipelineID) (ingest.
 			return nil, wal.ErrFenced // another host has it
 		}
 		cfg, parts = p.storeConfig(pipeline), storeParts
-		deps.Store, deps.FenceLake, deps.Facts = p.store, p.fenceLake, p.facts(pipeline)
+		deps.Store, deps.FenceLake = p.store, p.fenceLake
 	}
 	st, err := wal.OpenStepped(ctx, cfg, deps)
 	if p.dead {
@@ -86,17 +86,6 @@ var (
 	diskParts  = []wal.Part{wal.Owner, wal.Commits, wal.Background}
 	storeParts = []wal.Part{wal.Owner, wal.Commits, wal.Background, wal.Bodies, wal.Bodies, wal.Lease}
 )
-
-// facts are what the log's checkpoint keeps for a host that has no backup.
-func (p *process) facts(pipeline change.PipelineID) func() []byte {
-	return func() []byte {
-		image, err := p.catalog.PipelineImage(pipeline)
-		if err != nil {
-			return nil
-		}
-		return image
-	}
-}
 
 // run steps a part of the log until the log ends.
 func (l *openLog) run(ctx context.Context, part wal.Part) {

@@ -42,9 +42,6 @@ type Recovery struct {
 	last previous // the segment before, as read
 	tail Tail     // where the log goes on behind what was read; Seq unused
 	then Effect   // follows the effect under way
-
-	position change.Position
-	skipped  []segment.Seq
 }
 
 // recovering is the segment being looked at.
@@ -222,12 +219,6 @@ func (r *Recovery) end() Tail {
 	return r.tail
 }
 
-// Position is that of the last group that was read and has one. Before the groups that
-// were read lie those of skipped, of which the headers were, ascending.
-func (r *Recovery) Position() (p change.Position, skipped []segment.Seq) {
-	return r.position, r.skipped
-}
-
 func (r *Recovery) nextSegment() (Effect, error) {
 	if len(r.bodies) == 0 {
 		return Recovered{Tail: r.end()}, nil
@@ -271,7 +262,6 @@ func (r *Recovery) bodyRead(ev BodyRead) (Effect, error) {
 		return nil, err
 	}
 	if r.now.sealed && len(ev.Data) == segment.HeaderBytes && r.now.marker.Length > segment.HeaderBytes {
-		r.skipped = append(r.skipped, h.Seq)
 		r.read(previous{seq: h.Seq, group: h.FirstGroup + uint64(r.now.marker.Groups)})
 		return r.nextSegment()
 	}
@@ -337,9 +327,6 @@ func (w *walked) previous() previous {
 func (r *Recovery) walked(w walked) (Effect, error) {
 	h, groups := w.header, w.groups
 	r.then = nil
-	if p := lastPosition(groups); p != "" {
-		r.position = p
-	}
 	if len(groups) == 0 && !r.now.sealed {
 		// Nothing in it was ever committed: the seq is free, the name goes.
 		r.tail = Tail{Group: h.FirstGroup, Previous: h.Previous}

@@ -87,12 +87,6 @@ type (
 		Data []byte
 		Err  error
 	}
-	// Restored completes Restore, with the catalog's watermark as it is now.
-	Restored struct {
-		Published    segment.Seq
-		PublishedEnd uint32
-		Err          error
-	}
 	// Superseded says that another writer has taken the log over.
 	Superseded struct{ Err error }
 )
@@ -136,8 +130,6 @@ type (
 	ListPage struct{ Token string }
 	// FetchBody reads the body that a marker commits.
 	FetchBody struct{ Marker segment.Marker }
-	// Restore hands the checkpoint to a catalog that knows nothing.
-	Restore struct{ Checkpoint segment.Checkpoint }
 	// Wait asks for a pause, longer with each attempt, and is completed by Retry.
 	Wait struct{ Attempt int }
 	// DeleteBodies deletes bodies, wherever they are.
@@ -156,7 +148,6 @@ func (CheckpointWritten) event() {}
 func (LakeFenced) event()        {}
 func (PageListed) event()        {}
 func (BodyFetched) event()       {}
-func (Restored) event()          {}
 func (Superseded) event()        {}
 
 func (PutBody) effect()         {}
@@ -169,7 +160,6 @@ func (WriteCheckpoint) effect() {}
 func (FenceLake) effect()       {}
 func (ListPage) effect()        {}
 func (FetchBody) effect()       {}
-func (Restore) effect()         {}
 func (Wait) effect()            {}
 func (DeleteBodies) effect()    {}
 func (Fenced) effect()          {}

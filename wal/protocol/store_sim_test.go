@@ -386,8 +386,6 @@ func (h *storeHost) complete(e protocol.Effect) protocol.Event {
 	case protocol.FetchBody:
 		data, _ := s.store.get(bodyKeyOf(protocol.BodyKey{Seq: e.Marker.Seq, Epoch: e.Marker.Epoch}))
 		return protocol.BodyFetched{Seq: e.Marker.Seq, Data: data}
-	case protocol.Restore:
-		return protocol.Restored{}
 	case protocol.Wait:
 		return protocol.Retry{}
 	case protocol.DeleteMarkers:

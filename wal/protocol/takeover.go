@@ -47,7 +47,6 @@ type Takeover struct {
 
 	fence        segment.Fence
 	fenceVersion Version
-	found        segment.Checkpoint // as it was before; serial 0: there was none
 	checkpoint   segment.Checkpoint
 	version      Version // of the checkpoint
 	marker       segment.Marker
@@ -79,7 +78,6 @@ const (
 	rechecking
 	// suspecting: something is missing; a newer writer may have reclaimed it.
 	suspecting
-	restoring
 	readingLog
 	sweeping
 	ended
@@ -154,8 +152,6 @@ func (t *Takeover) step(ev Event) error {
 		return t.markerRead(ev)
 	case BodyFetched:
 		return t.bodyFetched(ev)
-	case Restored:
-		return t.restored(ev)
 	case Published:
 		return t.published(ev)
 	case Deleted:
@@ -262,7 +258,6 @@ func (t *Takeover) checkpointRead(ev CheckpointRead) error {
 		t.fenceLake()
 		return nil
 	}
-	t.found = next
 	next.Epoch = t.fence.Epoch
 	next.Serial++
 	t.checkpoint = next
@@ -354,7 +349,7 @@ func (t *Takeover) putMarker() {
 	}
 	if mutant.On(mutant.NoTakeoverMarker) {
 		t.next--
-		t.restore()
+		t.readLog()
 		return
 	}
 	t.phase = puttingMarker
@@ -408,7 +403,7 @@ func (t *Takeover) relist(cause error) error {
 
 func (t *Takeover) lookAgain() {
 	if mutant.On(mutant.NoCheckpointReread) {
-		t.restore()
+		t.readLog()
 		return
 	}
 	t.phase = rechecking
@@ -421,25 +416,6 @@ func (t *Takeover) recheck(c segment.Checkpoint) error {
 	if c.Epoch != t.fence.Epoch || c.Low > t.next {
 		return t.relist(errors.New("checkpoint went on"))
 	}
-	t.restore()
-	return nil
-}
-
-// restore gives an empty catalog what the checkpoint knows.
-func (t *Takeover) restore() {
-	if t.found.Serial > 0 && t.cfg.Published == 0 {
-		t.phase = restoring
-		t.emit(Restore{Checkpoint: t.found})
-		return
-	}
-	t.readLog()
-}
-
-func (t *Takeover) restored(ev Restored) error {
-	if ev.Err != nil {
-		return fmt.Errorf("restore catalog: %w", ev.Err)
-	}
-	t.cfg.Published, t.cfg.PublishedEnd = ev.Published, ev.PublishedEnd
 	t.readLog()
 	return nil
 }

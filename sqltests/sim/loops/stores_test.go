@@ -70,13 +70,6 @@ func (p *process) openLog(ctx context.Context, pipeline change.PipelineID) (inge
 			p.mu.Unlock()
 			return compact.FenceTables(ctx, p.catalog.Load(), warehouse{p}, pipeline, epoch)
 		}
-		deps.Facts = func() []byte {
-			image, err := p.catalog.Load().PipelineImage(pipeline)
-			if err != nil {
-				return nil
-			}
-			return image
-		}
 	}
 	l, err := wal.Open(ctx, cfg, deps)
 	p.emit(check.Opened{Host: p.host.name, Incarnation: p.incarnation, Epoch: p.epoch(), Err: err})
