@@ -12,7 +12,6 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal"
-	"github.com/skipprd/skipprd/wal/change"
 )
 
 // BackupStore keeps one image of the catalog outside of its key-value store, so that a
@@ -68,7 +67,7 @@ func (c *Catalog) Backup(ctx context.Context) error {
 	c.mu.images++
 	number, snap := c.mu.images, c.store.Snapshot()
 	c.mu.Unlock()
-	image, err := encodeImage(snap, everything, c.backups.bytes.Load())
+	image, err := encodeImage(snap, c.backups.bytes.Load())
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return fmt.Errorf("back up catalog: %w", err)
 	}
@@ -83,25 +82,12 @@ func (c *Catalog) backUpLocked(txn *Txn) error {
 	if c.deps.Backup == nil || !txn.defines {
 		return nil
 	}
-	image, err := encodeImage(txn.kv, everything, c.backups.bytes.Load())
+	image, err := encodeImage(txn.kv, c.backups.bytes.Load())
 	if err != nil {
 		return fmt.Errorf("back up catalog: %w", err)
 	}
 	c.mu.images++
 	return c.backups.save(c.deps.Backup, c.mu.images, image)
-}
-
-// PipelineImage is an image of what one pipeline needs, for the checkpoint of a log that
-// another machine takes over: itself, its connection and secrets, tables, lake states,
-// live slices and offset. Secrets stay sealed.
-func (c *Catalog) PipelineImage(id change.PipelineID) ([]byte, error) {
-	s := c.Snapshot()
-	defer s.Close()
-	want, err := s.scopeOf(id)
-	if err != nil {
-		return nil, err
-	}
-	return encodeImage(s.kv, want, 0)
 }
 
 // isDefinition says whether rows of a prefix are what only the catalog knows: the others
@@ -121,46 +107,6 @@ var imagePrefixes = []byte{
 	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
 	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixLake, prefixLeftLake, prefixLeftLog,
 	prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn,
-}
-
-// scope says which rows go into an image.
-type scope func(key []byte) bool
-
-func everything([]byte) bool { return true }
-
-// scopeOf is the scope of one pipeline.
-func (r *reader) scopeOf(id change.PipelineID) (scope, error) {
-	p, err := r.PipelineByID(id)
-	if err != nil {
-		return nil, err
-	}
-	want := map[string]bool{
-		string([]byte{prefixFormat}): true, string([]byte{prefixKeyCheck}): true,
-		string(pipelineKey(prefixPipeline, id)): true, string(nameKey(prefixConnection, p.Connection)): true,
-	}
-	if c, err := r.Connection(p.Connection); err == nil {
-		for _, secret := range c.Secrets {
-			want[string(nameKey(prefixSecret, secret))] = true
-		}
-	}
-	tables := map[uint32]bool{}
-	for _, t := range r.Tables(id) {
-		tables[uint32(t.ID)] = true
-		want[string(nameKey(prefixSchema, t.Schema))] = true
-	}
-	return func(key []byte) bool {
-		switch key[0] {
-		case prefixCounter:
-			return true
-		case prefixTable, prefixPlan, prefixProgress, prefixLake, prefixLive:
-			owner, ok := ownerOfKey(key)
-			return ok && tables[owner]
-		case prefixOffset, prefixSegment, prefixPending, prefixPendingTxn:
-			owner, ok := ownerOfKey(key)
-			return ok && owner == uint32(id)
-		}
-		return want[string(key)]
-	}, nil
 }
 
 // fileBackup keeps the image in a file.
@@ -234,15 +180,9 @@ func (f *fileBackup) Write(image []byte) error {
 }
 
 // scanImage visits the rows of an image in key order.
-func scanImage(r kv.Reader, want scope, fn func(key, value []byte) error) error {
+func scanImage(r kv.Reader, fn func(key, value []byte) error) error {
 	for _, prefix := range imagePrefixes {
-		err := kv.IteratePrefix(r, []byte{prefix}, func(k, v []byte) error {
-			if !want(k) {
-				return nil
-			}
-			return fn(k, v)
-		})
-		if err != nil {
+		if err := kv.IteratePrefix(r, []byte{prefix}, fn); err != nil {
 			return err
 		}
 	}

@@ -39,12 +39,12 @@ var (
 
 var errImageTooLarge = errors.New("catalog image is too large")
 
-// encodeImage renders the rows of r that are in the scope, which are about so many bytes.
-func encodeImage(r kv.Reader, want scope, about int64) ([]byte, error) {
+// encodeImage renders the rows of r that go into an image, which are about so many bytes.
+func encodeImage(r kv.Reader, about int64) ([]byte, error) {
 	b := make([]byte, imageAtRows, about+about/8+4<<10)
 	copy(b, imageMagic[:])
 	b[imageAtVersion] = imageVersion
-	err := scanImage(r, want, func(k, v []byte) error {
+	err := scanImage(r, func(k, v []byte) error {
 		if len(k) > imageKeyBytesMax || len(v) > imageValueBytesMax || len(b)+len(k)+len(v) > imageBytesMax-64 {
 			return fmt.Errorf("row of %d and %d bytes: %w", len(k), len(v), errImageTooLarge)
 		}

@@ -1,16 +1,13 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -259,151 +256,4 @@ func (f *facts) loadRebuild(key, row []byte) error {
 	err = decodeJSON(row, &r)
 	f.rebuilding[change.PipelineID(id)] = r
 	return err
-}
-
-// RestorePipeline takes a pipeline that this catalog does not know from an image
-// (PipelineImage) that another machine's catalog made with the same key, and returns its
-// id. The pipeline is then being rebuilt. What exists here under the same name stays; it
-// wraps ErrExists when the pipeline, one of its tables, or their ids are taken. Of a
-// pipeline that came from an image of the same id it does nothing but return the id.
-func (c *Catalog) RestorePipeline(ctx context.Context, image []byte) (id change.PipelineID, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return 0, err
-	}
-	rows, err := c.checkedImage(image)
-	if err != nil {
-		return 0, fmt.Errorf("restore pipeline: %w", err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.err != nil {
-		return 0, c.mu.err
-	}
-	if id, err = c.pipelineOfImage(rows); err != nil || c.view.facts.pipelines[id] != nil {
-		return id, err
-	}
-	txn := c.newTxnLocked()
-	defer func() { _ = txn.batch.Close() }() // nothing is lost: committed or undone
-	if err := txn.mergeImage(id, rows); err != nil {
-		return 0, fmt.Errorf("restore pipeline %d: %w", id, err)
-	}
-	if err := c.backUpLocked(txn); err != nil {
-		return 0, err
-	}
-	if err := txn.batch.Commit(true); err != nil {
-		c.mu.err = fmt.Errorf("%w: %w", ErrBroken, err)
-		return 0, fmt.Errorf("restore pipeline %d: %w", id, err)
-	}
-	return id, c.reloadLocked()
-}
-
-// pipelineOfImage is the one pipeline of an image; ErrExists when another has its name
-// or its id here.
-func (c *Catalog) pipelineOfImage(rows []imageRow) (change.PipelineID, error) {
-	var found []*Pipeline
-	for _, r := range rows {
-		if r.key[0] != prefixPipeline {
-			continue
-		}
-		p := &Pipeline{}
-		if err := decodeJSON(r.value, p); err != nil {
-			return 0, err
-		}
-		found = append(found, p)
-	}
-	if len(found) != 1 {
-		return 0, fmt.Errorf("image has %d pipelines: %w", len(found), ErrCorrupt)
-	}
-	p, f := found[0], c.view.facts
-	if have := f.pipelines[p.ID]; have != nil && have.Name != p.Name {
-		return 0, &ExistsError{KindPipeline, have.Name}
-	}
-	if have, ok := f.pipelineByName[p.Name]; ok && have != p.ID {
-		return 0, &ExistsError{KindPipeline, p.Name}
-	}
-	return p.ID, nil
-}
-
-// mergeImage adds the rows of an image of a pipeline to the batch.
-func (t *Txn) mergeImage(id change.PipelineID, rows []imageRow) error {
-	mark, err := encodeJSON(rebuildRow{t.now})
-	if err != nil {
-		return err
-	}
-	if err := t.set(rebuildKey(id), mark); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := t.mergeRow(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *Txn) mergeRow(r imageRow) error {
-	have, err := t.kv.Get(r.key)
-	if errors.Is(err, kv.ErrNotFound) {
-		if r.key[0] == prefixTable {
-			if err := t.freeName(r.value); err != nil {
-				return err
-			}
-		}
-		return t.set(r.key, r.value)
-	}
-	if err != nil {
-		return err
-	}
-	switch r.key[0] {
-	case prefixCounter:
-		if len(r.value) != 8 || len(have) != 8 {
-			return fmt.Errorf("counter: %w", ErrCorrupt)
-		}
-		if binary.LittleEndian.Uint64(r.value) > binary.LittleEndian.Uint64(have) {
-			return t.set(r.key, r.value)
-		}
-	case prefixTable:
-		id, _ := ownerOfKey(r.key)
-		return &ExistsError{KindTable, idName(id)}
-	}
-	return nil
-}
-
-// freeName says whether a table of an image can have its name here.
-func (t *Txn) freeName(row []byte) error {
-	var tbl Table
-	if err := decodeJSON(row, &tbl); err != nil {
-		return err
-	}
-	if _, taken := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; taken {
-		return &ExistsError{KindTable, tbl.Schema + "." + tbl.Name}
-	}
-	return nil
-}
-
-// set writes a row as it is.
-func (t *Txn) set(key, value []byte) error {
-	t.wrote(key)
-	return t.batch.Set(key, bytes.Clone(value))
-}
-
-// reloadLocked shows what the store has; mu is locked.
-func (c *Catalog) reloadLocked() error {
-	fresh, err := loadFacts(c.store)
-	if err != nil {
-		c.mu.err = fmt.Errorf("%w: %w", ErrBroken, err)
-		return err
-	}
-	clear(c.mu.hot)
-	c.view.Lock()
-	defer c.view.Unlock()
-	old := c.view.facts
-	fresh.version = old.version + 1
-	for id, row := range fresh.lakes {
-		row.epoch = max(old.lakes[id].epoch, fresh.version)
-		fresh.lakes[id] = row
-	}
-	c.view.facts = fresh
-	c.notifyLocked()
-	return nil
 }
