@@ -17,7 +17,7 @@ func (l lateMarkers) check(v *View, f *facts) error {
 		return nil
 	}
 	if f.sharedChanged {
-		at := checkpointEpoch(v.Objects)
+		at := checkpointOf(v.Objects).Epoch
 		for _, s := range f.shared.segs { // a set
 			if s.marker == nil || s.damage != nil || s.mark.Flags&segment.Takeover == 0 {
 				continue
@@ -36,16 +36,15 @@ func (l lateMarkers) check(v *View, f *facts) error {
 	return nil
 }
 
-// checkpointEpoch is that of the checkpoint in the object store, 0 if there is none.
-func checkpointEpoch(b Bytes) segment.Epoch {
-	var last segment.Epoch
+// checkpointOf is the checkpoint in the object store, zero if there is none.
+func checkpointOf(b Bytes) (last segment.Checkpoint) {
 	for _, name := range b.Names("") {
 		if path.Base(name) != "checkpoint" {
 			continue
 		}
 		data, _ := b.Read(name)
-		if k, err := segment.ParseCheckpoint(data); err == nil {
-			last = max(last, k.Epoch)
+		if k, err := segment.ParseCheckpoint(data); err == nil && k.Epoch >= last.Epoch {
+			last = k
 		}
 	}
 	return last
