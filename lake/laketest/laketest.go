@@ -48,6 +48,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 		{"deletes must be in order", disorder},
 		{"null keys are refused", nullKey},
 		{"old snapshots stay readable until they expire", retention},
+		{"maintenance leaves what another table writes", neighbours},
 		{"a dropped name starts anew", dropped},
 		{"a renamed table keeps its rows", renamed},
 		{"old files are read under a later schema", evolved},
@@ -358,6 +359,23 @@ func retention(t *testing.T, h Harness) {
 	if got := len(h.Rows(t, all[29])); got != 30 {
 		t.Errorf("head has %d rows, want 30", got)
 	}
+}
+
+// neighbours: compactions of two tables run beside each other.
+func neighbours(t *testing.T, h Harness) {
+	tbl, other := open(t, h, 7), openNamed(t, h, lake.Ident{Namespace: "public", Name: "others"}, 8)
+	commit(t, other, "o", lake.Commit{AddFiles: write(t, other, 1, "1|x")})
+	first := commit(t, tbl, "a", lake.Commit{AddFiles: write(t, tbl, 1, "1|ana", "2|bob")})
+	files := write(t, tbl, 2, "3|cy")
+	d, err := tbl.WriteDeletes(t.Context(), []lake.Position{{File: first.Files[0].Path, Row: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Maintain(t.Context(), lake.Retention{Snapshots: 2}); err != nil {
+		t.Fatal(err)
+	}
+	s := commit(t, tbl, "b", lake.Commit{AddFiles: files, AddDeletes: []lake.DeleteFile{*d}})
+	wantRows(t, h, s, "1|ana|1", "3|cy|2")
 }
 
 func dropped(t *testing.T, h Harness) {

@@ -28,7 +28,8 @@ type Warehouse struct {
 	// files and deletes by path, of all tables.
 	files   map[string]file
 	deletes map[string][]lake.Position
-	next    int64 // ids of snapshots and files
+	owners  map[string]change.TableID // of both, by path
+	next    int64                     // ids of snapshots and files
 	// FailCommit, when set, is asked before and after a commit takes effect; an
 	// error from it is what Commit's storage would have said.
 	FailCommit func(after bool) error
@@ -53,6 +54,7 @@ var _ lake.Warehouse = (*Warehouse)(nil)
 func New() *Warehouse {
 	return &Warehouse{
 		tables: map[lake.Ident]*state{}, files: map[string]file{}, deletes: map[string][]lake.Position{},
+		owners: map[string]change.TableID{},
 	}
 }
 
@@ -279,7 +281,9 @@ func (t *table) WriteDeletes(_ context.Context, positions []lake.Position) (*lak
 
 func (t *table) pathLocked(suffix string) string {
 	t.w.next++
-	return fmt.Sprintf("/mem/%s/%010d%s.parquet", t.ident, t.w.next, suffix)
+	path := fmt.Sprintf("/mem/%s/%010d%s.parquet", t.ident, t.w.next, suffix)
+	t.w.owners[path] = t.state.id
+	return path
 }
 
 // Commit implements lake.Table.
@@ -368,13 +372,15 @@ func (t *table) Abort(_ context.Context, files []lake.DataFile, deletes []lake.D
 	defer t.w.mu.Unlock()
 	for _, f := range files {
 		delete(t.w.files, f.Path)
+		delete(t.w.owners, f.Path)
 	}
 	for _, d := range deletes {
 		delete(t.w.deletes, d.Path)
+		delete(t.w.owners, d.Path)
 	}
 }
 
-// Maintain implements lake.Table; files go without grace.
+// Maintain implements lake.Table; files of the table go without grace.
 func (t *table) Maintain(_ context.Context, p lake.Retention) error {
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()
@@ -400,8 +406,13 @@ func (t *table) Maintain(_ context.Context, p lake.Retention) error {
 			}
 		}
 	}
-	maps.DeleteFunc(t.w.files, func(path string, _ file) bool { return !named[path] })
-	maps.DeleteFunc(t.w.deletes, func(path string, _ []lake.Position) bool { return !named[path] })
+	for path, id := range t.w.owners { // a set
+		if id == t.state.id && !named[path] {
+			delete(t.w.files, path)
+			delete(t.w.deletes, path)
+			delete(t.w.owners, path)
+		}
+	}
 	return nil
 }
 
