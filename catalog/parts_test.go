@@ -186,6 +186,25 @@ func TestPartsVoid(t *testing.T) {
 	}
 }
 
+// What is void of one table is not counted as pending.
+func TestPartsVoidOfATable(t *testing.T) {
+	for what, act := range map[string]func(*catalog.Txn) error{
+		"stops": func(txn *catalog.Txn) error { return txn.VoidPendingOf(1) },
+		"reset": func(txn *catalog.Txn) error { _, err := txn.ResetTable(1); return err },
+		"drop":  func(txn *catalog.Txn) error { return txn.DeleteTable(1) },
+	} {
+		store := memkv.New()
+		c := openParts(t, store)
+		shop(t, c)
+		publish(t, c, withState(group(1, 0, 1, 2), "part x"), withState(group(1, 1, 1), "part x"))
+		update(t, c, act)
+		for _, c := range []*catalog.Catalog{c, openParts(t, store)} {
+			p, _ := snapshot(t, c).Pending(1)
+			equal(t, what, p, catalog.PendingTxn{ID: "x", Groups: 2, Slices: 1, Rows: 2, Bytes: 10, Since: testStart})
+		}
+	}
+}
+
 // The schema versions of void slices are not given again.
 func TestPartsVoidVersion(t *testing.T) {
 	for what, act := range map[string]func(*catalog.Txn) error{

@@ -20,7 +20,8 @@ import (
 type PendingTxn struct {
 	ID     string
 	Groups int // its parts
-	// Slices, Rows and Bytes are what its parts brought, of tables that there were.
+	// Slices, Rows and Bytes are what its parts brought, of tables that there were, but
+	// for what is void since.
 	Slices      int
 	Rows, Bytes int64
 	Since       time.Time
@@ -190,10 +191,22 @@ func (t *Txn) VoidPendingOf(table change.TableID) error {
 	if !ok {
 		return nil
 	}
-	if _, ok := t.facts.pending[tbl.Pipeline]; !ok {
+	cur, ok := t.facts.pending[tbl.Pipeline]
+	if !ok {
 		return nil
 	}
-	return t.voidSlices(tbl.Pipeline, table)
+	all, err := t.pendingSlices(tbl.Pipeline)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].Table == table {
+			cur.Slices--
+			cur.Rows -= int64(all[i].Rows)
+			cur.Bytes -= int64(all[i].Length)
+		}
+	}
+	return errors.Join(t.voidSlices(tbl.Pipeline, table), t.putPending(tbl.Pipeline, &cur))
 }
 
 // voidSlices removes the pending slices of a table, or of all if it is 0.
