@@ -120,8 +120,8 @@ func (d *description) attributes() []reconcile.Attribute {
 		}
 		out = append(out, a)
 	}
-	for _, f := range d.Schema.Fields { // of a table that was dropped
-		if len(d.live.columns) == 0 {
+	if len(d.live.columns) == 0 { // the table was dropped
+		for _, f := range d.Schema.Fields {
 			out = append(out, reconcile.Attribute{
 				Number: f.AttNum, Known: &reconcile.Shape{Name: f.Name, OID: f.OID, TypMod: f.TypMod}, Changed: d.xid + 1,
 			})
