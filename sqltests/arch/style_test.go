@@ -54,10 +54,11 @@ func TestNoPrint(t *testing.T) {
 // process from outside.
 var sleepers = []string{"sqltests/bench/bench_test.go", "sqltests/e2e/reads_test.go", "wal/bench_test.go"}
 
-// TestNoSleep: a test waits for what it waits for, not for a while.
+// TestNoSleep: a test waits for what it waits for, not for a while. In a bubble of
+// testing/synctest a sleep moves the fake clock.
 func TestNoSleep(t *testing.T) {
 	for _, s := range load(t) {
-		if !s.test || slices.Contains(sleepers, filepath.ToSlash(s.path)) {
+		if !s.test || slices.Contains(sleepers, filepath.ToSlash(s.path)) || slices.Contains(s.imports(), "testing/synctest") {
 			continue
 		}
 		s.eachCall(func(call *ast.CallExpr, pkg, name string) {
