@@ -338,6 +338,12 @@ func TestListAnswers(t *testing.T) {
 	if _, err := s.List(t.Context(), "p/", "", 5); kind(t, err) != objstore.ErrUnavailable {
 		t.Errorf("a page that leads nowhere: %v", err)
 	}
+	s, requests = scripted(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken></ListBucketResult>`)
+	})
+	if _, err := s.List(t.Context(), "p/", "", 5); kind(t, err) != objstore.ErrUnavailable || requests.Load() != 1000 {
+		t.Errorf("pages without end: %d requests, %v", requests.Load(), err)
+	}
 }
 
 // Nobody listens: no request was sent, so nothing can have happened.

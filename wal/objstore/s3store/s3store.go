@@ -185,6 +185,9 @@ func (s *Store) Delete(ctx context.Context, keys []string) error {
 	return nil
 }
 
+// emptyPagesMax bounds how many pages without a key of ours are read for one that has.
+const emptyPagesMax = 1000
+
 // List implements objstore.Store. It leaves out keys that the contract does not allow:
 // they are not ours.
 func (s *Store) List(ctx context.Context, prefix, after string, limit int) (objstore.Page, error) {
@@ -201,7 +204,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) (objs
 	if after != "" {
 		in.StartAfter = &after
 	}
-	for {
+	for range emptyPagesMax {
 		r.wait(s.cfg, 0)
 		out, err := s.client.ListObjectsV2(ctx, in)
 		if err != nil {
@@ -221,6 +224,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) (objs
 		}
 		in.ContinuationToken = out.NextContinuationToken
 	}
+	return objstore.Page{}, fmt.Errorf("list %s: %w: %d pages without a key of ours", prefix, objstore.ErrUnavailable, emptyPagesMax)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
