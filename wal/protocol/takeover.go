@@ -63,7 +63,7 @@ type Takeover struct {
 
 	// Of the sweep: markers to look at, how many are not yet, and those to delete.
 	doubtful []segment.Seq
-	looked   int
+	looking  int
 	leftover []segment.Seq
 }
 

@@ -246,11 +246,17 @@ func (t *Takeover) sweep() {
 	}
 	// What was left out for being too much waits for the next takeover, bodies too.
 	t.bodies = slices.DeleteFunc(bodies, func(b BodyKey) bool { return t.markers[b.Seq] && b.Seq < t.checkpoint.Low })
-	for _, seq := range t.doubtful {
-		t.emit(ReadMarker{Seq: seq})
-	}
-	t.looked = len(t.doubtful)
+	t.lookForSweep()
 	t.sweepOn()
+}
+
+// lookForSweep asks for the markers that are to be looked at, a window of them at a time.
+func (t *Takeover) lookForSweep() {
+	for len(t.doubtful) > 0 && t.looking < t.cfg.Window {
+		t.emit(ReadMarker{Seq: t.doubtful[0]})
+		t.doubtful = t.doubtful[1:]
+		t.looking++
+	}
 }
 
 // sweepFound says what a marker below the low seq is.
@@ -262,14 +268,15 @@ func (t *Takeover) sweepFound(ev MarkerRead) {
 	case ev.Data != nil && m.Flags&segment.Takeover == 0:
 		t.leftover = append(t.leftover, ev.Seq)
 	}
-	t.looked--
+	t.looking--
+	t.lookForSweep()
 	t.sweepOn()
 }
 
 // sweepOn deletes when all markers are looked at: markers, then bodies (R2).
 func (t *Takeover) sweepOn() {
 	switch {
-	case t.looked > 0:
+	case t.looking > 0:
 	case len(t.leftover) > 0:
 		t.emit(DeleteMarkers{Seqs: t.leftover})
 		t.leftover = nil
