@@ -8,7 +8,6 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
-	"github.com/skipprd/skipprd/wal/change"
 )
 
 // begun is host a with its copies made.
@@ -69,13 +68,6 @@ func (p *process) table(name string) *catalog.Table {
 		}
 	}
 	return nil
-}
-
-// lakeSnapshot is the lake snapshot that a table's catalog shows.
-func (p *process) lakeSnapshot(id change.TableID) int64 {
-	snap := p.snapshot()
-	defer snap.Close()
-	return snap.LakeState(id).Snapshot
 }
 
 func TestCompaction(t *testing.T) {

@@ -308,13 +308,3 @@ func (w *world) host(name string) *host {
 	}
 	panic(fmt.Sprintf("no host %s", name))
 }
-
-// proc is the process of a host.
-func (w *world) proc(name string) *process {
-	w.t.Helper()
-	p := w.host(name).proc
-	if p == nil {
-		w.t.Fatalf("host %s is down", name)
-	}
-	return p
-}
