@@ -295,6 +295,41 @@ func TestBackupOfDefinitionsOnly(t *testing.T) {
 	equal(t, "images written", b.writes, before+1)
 }
 
+// What a pipeline does is committed while no backup can be written; what was asked of it
+// is not.
+func TestBackupOfStates(t *testing.T) {
+	b := &memBackup{}
+	c := openBackedUp(t, b)
+	shop(t, c)
+	put := func(change func(*catalog.Pipeline)) error {
+		return c.Update(t.Context(), func(txn *catalog.Txn) error {
+			p, err := txn.PipelineByID(1)
+			if err != nil {
+				return err
+			}
+			change(p)
+			return txn.PutPipeline(p)
+		})
+	}
+	b.err = errors.New("no answer")
+	if err := put(func(p *catalog.Pipeline) { p.State, p.Reason = catalog.PipelineError, "the source is gone" }); err != nil {
+		t.Errorf("state: %v", err)
+	}
+	for what, change := range map[string]func(*catalog.Pipeline){
+		"paused":       func(p *catalog.Pipeline) { p.Paused, p.State = true, catalog.PipelinePaused },
+		"source state": func(p *catalog.Pipeline) { p.SourceState = []byte("slot") },
+		"option":       func(p *catalog.Pipeline) { p.Options = map[string]string{"a": "b"} },
+		"name":         func(p *catalog.Pipeline) { p.Name = "other" },
+	} {
+		is(t, what, put(change), b.err)
+	}
+	again := openBackedUp(t, b) // lost: what it does is told anew
+	p := get[*catalog.Pipeline](t)(snapshot(t, again).PipelineByID(1))
+	if p.State == catalog.PipelineError || p.Paused {
+		t.Errorf("restored %+v", p)
+	}
+}
+
 // A new store beside data of an earlier one is refused unless a backup explains it, and a
 // backup made with another key, or a damaged one, is refused too.
 func TestRestoreRefuses(t *testing.T) {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ func (t *Txn) CreatePipeline(p *Pipeline) error {
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = t.now
 	}
-	return t.storePipeline("", p)
+	return t.storePipeline(nil, p)
 }
 
 // PutPipeline replaces a pipeline, also under another name; wraps ErrPipelineNotFound or
@@ -40,7 +41,7 @@ func (t *Txn) PutPipeline(p *Pipeline) error {
 			return &ExistsError{KindPipeline, p.Name}
 		}
 	}
-	return t.storePipeline(old.Name, p)
+	return t.storePipeline(old, p)
 }
 
 // renamePipeline keeps the names of pipelines; "" is no name.
@@ -58,18 +59,40 @@ func (t *Txn) renamePipeline(from, to string, id change.PipelineID) {
 	}
 }
 
-func (t *Txn) storePipeline(oldName string, p *Pipeline) error {
+func (t *Txn) storePipeline(old, p *Pipeline) error {
 	if p.Name == "" {
 		return fmt.Errorf("put pipeline: %w", errName)
 	}
 	p = p.Clone()
-	if err := t.setJSON(pipelineKey(prefixPipeline, p.ID), p); err != nil {
+	oldName, defined := "", t.defines
+	if old != nil {
+		oldName = old.Name
+	}
+	err := t.setJSON(pipelineKey(prefixPipeline, p.ID), p)
+	same := false
+	if err == nil && old != nil {
+		same, err = sameDefinition(old, p)
+	}
+	if err != nil {
 		return fmt.Errorf("put pipeline %q: %w", p.Name, err)
+	}
+	if same {
+		t.defines = defined
 	}
 	own(&t.facts.pipelines, &t.owned.pipelines)
 	t.facts.pipelines[p.ID] = p
 	t.renamePipeline(oldName, p.Name, p.ID)
 	return nil
+}
+
+// sameDefinition says whether pipelines differ in nothing but what they do, which follows
+// from what the user asked for and what happens: a rebuilt catalog is told of it anew.
+func sameDefinition(a, b *Pipeline) (bool, error) {
+	x, y := *a, *b
+	x.State, x.Reason, y.State, y.Reason = "", "", "", ""
+	xRow, xErr := encodeJSON(&x)
+	yRow, yErr := encodeJSON(&y)
+	return bytes.Equal(xRow, yRow), errors.Join(xErr, yErr)
 }
 
 // DeletePipeline removes a pipeline with its tables, segments, slices and offset. Its log
