@@ -129,7 +129,7 @@ func (w *World) query(arg uint8) {
 		s.nap = time.Duration(1+w.rng.n(4000)) * time.Millisecond
 	}
 	if w.cfg.busy() && arg&0x38 == 0x38 {
-		s.nap = 15 * time.Second // longer than what it reads stays in the log
+		s.nap = 8 * time.Second // longer than what it reads stays in the log
 		w.slow++
 		s.ended = func() { w.slow-- }
 		w.mark("slow reader")
