@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal"
@@ -57,9 +58,19 @@ type Store struct {
 	// that it is known.
 	version objstore.Version
 	read    bool
+
+	clock  env.Clock // nil: tries are not bounded in time
+	within time.Duration
 }
 
 var _ catalog.BackupStore = (*Store)(nil)
+
+// Within has a write that fails be tried again only while it has taken less than d, and
+// returns s. Set before use.
+func (s *Store) Within(clock env.Clock, d time.Duration) *Store {
+	s.clock, s.within = clock, d
+	return s
+}
 
 // New makes a store of the object with the key.
 func New(objects objstore.Store, key string, ids env.IDs) *Store {
@@ -116,10 +127,17 @@ func (s *Store) Write(image []byte) error {
 	s.serial++
 	body := s.encode(image)
 	var err error
+	var began time.Time
+	if s.clock != nil {
+		began = s.clock.Now()
+	}
 	for range attempts {
 		var done bool
 		if done, err = s.write(body); done {
 			return err
+		}
+		if s.clock != nil && s.clock.Since(began) >= s.within {
+			break // who waits for the commit mutex must not wait out an outage
 		}
 	}
 	return fmt.Errorf("write backup: %w", err)

@@ -99,6 +99,38 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
+// A store that takes long to say that it cannot is not asked again, one that says so at
+// once is; either way the next write finds out what became of this one.
+func TestWithin(t *testing.T) {
+	for took, want := range map[time.Duration]int{10 * time.Second: 1, 2 * time.Second: 3, time.Millisecond: attempts} {
+		mem, down, puts := memstore.New(), true, 0
+		clock := env.NewFake(time.Unix(0, 0), 1)
+		way := faultstore.New(mem, faultstore.Hooks{Before: func(_ context.Context, op faultstore.Op) faultstore.Fault {
+			if !down || !op.Applies(faultstore.LostReply) {
+				return faultstore.Fault{}
+			}
+			puts++
+			clock.Advance(took)
+			return faultstore.Fault{Kind: faultstore.Refused}
+		}})
+		s := New(way, "facts", ids(1)).Within(clock, 5*time.Second)
+		s.read = true
+		if err := s.Write([]byte("a")); !errors.Is(err, objstore.ErrUnavailable) {
+			t.Errorf("%s: %v", took, err)
+		}
+		if puts != want {
+			t.Errorf("%s: %d tries, want %d", took, puts, want)
+		}
+		down = false
+		if err := s.Write([]byte("b")); err != nil {
+			t.Errorf("%s: write after the outage: %v", took, err)
+		}
+		if got := read(t, New(mem, "facts", ids(2))); got != "b" {
+			t.Errorf("%s: read %q", took, got)
+		}
+	}
+}
+
 func TestDamaged(t *testing.T) {
 	for name, body := range map[string]string{"short": "SKOB", "foreign": "something else that is long enough for it"} {
 		mem := memstore.New()

@@ -234,8 +234,11 @@ func (b leaderBackup) Write(image []byte) error {
 	return err
 }
 
+// backupWait is how long a backup of the catalog is tried again: commits wait for it.
+const backupWait = 5 * time.Second
+
 func (l *leader) backup() catalog.BackupStore {
-	return leaderBackup{objbackup.New(l.store, l.key("catalog"), l.ids), l}
+	return leaderBackup{objbackup.New(l.store, l.key("catalog"), l.ids).Within(l.clock, backupWait), l}
 }
 
 // openLog opens a pipeline's log; fence keeps others out of its lake tables.
