@@ -27,7 +27,7 @@ type simFlags struct {
 	verbose      bool
 	marks        bool
 	mutants      bool
-	mutantsMost  uint64
+	scripts      string
 	showSchedule bool
 	shrink       time.Duration
 	found        string
@@ -49,7 +49,7 @@ func runSim(ctx context.Context, args []string) error {
 	set.StringVar(&f.found, "found", "sqltests/sim/testdata/found", "where -shrink saves it")
 	set.BoolVar(&f.marks, "marks", false, "print the share of the schedules that hit each coverage mark")
 	set.BoolVar(&f.mutants, "mutants", false, "look for deliberate bugs, too (a build with the tag mutants)")
-	set.Uint64Var(&f.mutantsMost, "mutant-schedules", 20_000, "the most schedules for a mutant")
+	set.StringVar(&f.scripts, "scripts", "sqltests/sim/testdata/scripts", "where the named scripts are, which some of those bugs need")
 	if err := set.Parse(args); err != nil {
 		if err == flag.ErrHelp {
 			return err
@@ -190,21 +190,15 @@ func (f *simFlags) killMutants(ctx context.Context) (killed, all int) {
 		fmt.Println("this build has no mutants: build it with -tags mutants")
 		return 0, 0
 	}
-	defer mutant.Set(mutant.None)
 	for _, m := range mutant.All() {
 		all++
-		mutant.Set(m)
-		for _, store := range []bool{false, true} {
-			c := sim.Campaign{From: f.seed, Count: f.mutantsMost, Store: store, Parallel: runtime.GOMAXPROCS(0)}
-			r := c.Run(ctx, nil)
-			if r.Err == nil {
-				continue
-			}
-			killed++
-			what, _, _ := strings.Cut(r.Err.Error(), "\n")
-			fmt.Printf("mutant %q found after %d schedules (store %v): %s\n", m, r.Schedules, store, what)
-			break
+		found, err := sim.Hunt(ctx, m, f.scripts)
+		if err != nil {
+			fmt.Println(err)
+			continue
 		}
+		killed++
+		fmt.Printf("mutant %q: %s by %s\n", m, found.Label, found)
 	}
 	return killed, all
 }

@@ -3,14 +3,19 @@ package sim
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/skipprd/skipprd/sqltests/sim/script"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Campaign is many generated schedules.
@@ -163,4 +168,104 @@ func Marks(store bool) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// hunt is how a deliberate bug is looked for: by a script that was written for it, or else by
+// the schedules of seeds from 0 on.
+type hunt struct {
+	// script is a file below the directory of scripts, "" for none.
+	script string
+	// store: hosts over an object store.
+	store bool
+	// most is how many schedules may be needed: three times the mean, at least huntLeast.
+	most uint64
+}
+
+const huntLeast = 50
+
+// hunts are those that are not an ordinary search on a disk within huntLeast schedules.
+var hunts = map[mutant.Mutant]hunt{
+	mutant.AckMaximum:              {script: "offsets/stopped_table.sim"},
+	mutant.AckIdle:                 {most: 1000},
+	mutant.RepinOldSnapshot:        {most: 100},
+	mutant.RepinForever:            {script: "pins/lost_again_and_again.sim"},
+	mutant.LostSliceIsEmpty:        {most: 75},
+	mutant.ReclaimHeld:             {most: 70},
+	mutant.MarkerLast:              {store: true},
+	mutant.NoEpochCheck:            {store: true},
+	mutant.NoTakeoverMarker:        {store: true},
+	mutant.NoCheckpointReread:      {store: true},
+	mutant.TakeoverMarkerReclaimed: {store: true},
+	mutant.LakeNotFenced:           {store: true},
+	mutant.ListBeforeFence:         {store: true},
+	mutant.NoDigest:                {script: "recovery/flipped_bit_in_each_read.sim"},
+	mutant.ReaderNoChecksum:        {script: "pins/flipped_bits_in_every_read.sim"},
+	mutant.IgnoreToken:             {most: 600},
+	mutant.SchemaAtOnce:            {script: "alter/within_a_transaction.sim"},
+	mutant.RetrySync:               {script: "append/sync_fails_and_pages_are_gone.sim"},
+	mutant.StreamBeforeCopy:        {script: "copy/stream_overtakes_the_copy.sim"},
+	mutant.TruncateForgotten:       {most: 100},
+	mutant.KeepVoidParts:           {script: "payload/parts_are_cut.sim"},
+	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
+}
+
+// Found says what found a deliberate bug.
+type Found struct {
+	// Script is the one that did, "" when seeds did: then it took Schedules of them.
+	Script    string
+	Schedules uint64
+	Store     bool
+	// Label is the invariant that broke.
+	Label string
+}
+
+// String says how it was found.
+func (f Found) String() string {
+	switch {
+	case f.Script != "":
+		return f.Script
+	case f.Store:
+		return fmt.Sprintf("%d of store", f.Schedules)
+	}
+	return fmt.Sprintf("%d of disk", f.Schedules)
+}
+
+// Hunt runs schedules with a deliberate bug until one finds it, and fails when none does of
+// as many as it may take. scripts is the directory of the named ones. The bug is process-wide
+// meanwhile: nothing else may run. A build without the tag "mutants" finds none.
+func Hunt(ctx context.Context, m mutant.Mutant, scripts string) (Found, error) {
+	h := hunts[m]
+	mutant.Set(m)
+	defer mutant.Set(mutant.None)
+	if h.script != "" {
+		label, err := h.play(filepath.Join(scripts, h.script))
+		if err != nil || label != "" {
+			return Found{Script: h.script, Label: label}, err
+		}
+	}
+	c := Campaign{Count: max(h.most, huntLeast), Store: h.store, Parallel: runtime.GOMAXPROCS(0)}
+	r := c.Run(ctx, nil)
+	if r.Err == nil {
+		return Found{}, fmt.Errorf("mutant %q is not found within %d schedules (store %v)", m, r.Schedules, h.store)
+	}
+	label, _, _ := strings.Cut(r.Err.Error(), ":")
+	return Found{Schedules: r.Failed + 1, Store: h.store, Label: label}, nil
+}
+
+// play runs the script; label is empty when all invariants hold.
+func (h hunt) play(path string) (label string, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	s, err := ReadSchedule(file)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	r, err := Run(Config{Schedule: s})
+	if err != nil || r.Violation == nil {
+		return "", err
+	}
+	return r.Violation.Label, nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // r2 checks "R2 Marker first, then body": when a body is about to vanish, its marker is
-// durably gone. Nobody opens the log of a pipeline that is dropped, whatever a crash leaves of it.
+// durably gone; the marker of a take-over stays. Nobody opens the log of a pipeline that is dropped, whatever a crash leaves of it.
 type r2 struct{ f *facts }
 
 // Label implements Checker.
@@ -21,10 +21,16 @@ func (c *r2) Check(v *View) error {
 			continue
 		}
 		n, ok := parseName(x.Name)
-		if !ok || n.marker || c.f.dropped(x.Host) {
+		if !ok || c.f.dropped(x.Host) {
 			continue
 		}
 		s := c.f.logOf(v, x.Host).segs[n.seq]
+		if n.marker {
+			if s != nil && s.marker != nil && s.mark.Flags&segment.Takeover != 0 {
+				return fmt.Errorf("%s is removed, and marks a take-over", x.Name)
+			}
+			continue
+		}
 		if s == nil || s.marker == nil || s.mark.Flags&segment.Takeover != 0 || n.epoch != 0 && s.mark.Epoch != n.epoch {
 			continue // no marker of this body
 		}
