@@ -154,29 +154,10 @@ func readImageFile(file wal.File) ([]byte, error) {
 
 // Write implements BackupStore: a new file takes the old one's name.
 func (f *fileBackup) Write(image []byte) error {
-	dir, fresh := filepath.Dir(f.name), f.name+".new"
-	if err := f.fs.MkdirAll(dir); err != nil {
+	if err := f.fs.MkdirAll(filepath.Dir(f.name)); err != nil {
 		return err
 	}
-	if err := f.fs.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove %s: %w", fresh, err)
-	}
-	file, err := f.fs.Open(fresh, wal.Create)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", fresh, err)
-	}
-	_, err = file.WriteAt(image, 0)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		_ = f.fs.Remove(fresh) // a full disk needs the space; else the next write does it
-		return fmt.Errorf("write %s: %w", fresh, err)
-	}
-	if err := f.fs.Rename(fresh, f.name); err != nil {
-		return fmt.Errorf("write %s: %w", f.name, err)
-	}
-	return f.fs.SyncDir(dir)
+	return wal.ReplaceFile(f.fs, f.name, image)
 }
 
 // scanImage visits the rows of an image in key order.

@@ -61,36 +61,13 @@ func (d *disk) checkpointNow() segment.Checkpoint {
 func (d *disk) writeCheckpoint(e protocol.WriteCheckpoint) protocol.CheckpointWritten {
 	b, err := e.Checkpoint.Encode()
 	if err == nil {
-		err = d.replace(filepath.Join(d.cfg.Dir, checkpointName), b)
+		err = ReplaceFile(d.fs, filepath.Join(d.cfg.Dir, checkpointName), b)
 	}
 	if err != nil {
 		return protocol.CheckpointWritten{Err: err}
 	}
 	d.setCheckpoint(e.Checkpoint)
 	return protocol.CheckpointWritten{}
-}
-
-// replace puts a small file under its name, whole and durably: never a part of it.
-func (d *disk) replace(name string, b []byte) error {
-	temporary := name + temporarySuffix
-	if err := d.remove(temporary); err != nil {
-		return err
-	}
-	f, err := d.fs.Open(temporary, Create)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := d.fs.Rename(temporary, name); err != nil {
-		return err
-	}
-	return d.fs.SyncDir(d.cfg.Dir)
 }
 
 func (d *disk) setHead(h segment.Header) {

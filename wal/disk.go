@@ -182,7 +182,7 @@ func (d *disk) dropMarker(seq segment.Seq) error {
 
 func (d *disk) putMarker(m segment.Marker) error {
 	b := m.Encode()
-	return d.replace(markerName(d.cfg.Dir, m.Seq), b[:])
+	return ReplaceFile(d.fs, markerName(d.cfg.Dir, m.Seq), b[:])
 }
 
 func (d *disk) inspect(e protocol.Inspect) protocol.Inspected {

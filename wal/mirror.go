@@ -54,20 +54,9 @@ func (m *mirror) keepMarker(seq segment.Seq, data []byte) {
 	}
 }
 
+// put makes a file that need not outlive the machine: the object store has it.
 func (m *mirror) put(name string, data []byte) error {
-	temporary := name + temporarySuffix
-	if err := m.d.remove(temporary); err != nil {
-		return err
-	}
-	f, err := m.d.fs.Open(temporary, Create)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(data, 0)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, m.d.remove(temporary))
-	}
-	return m.d.fs.Rename(temporary, name)
+	return writeWhole(m.d.fs, name, data, func(File) error { return nil })
 }
 
 // body is the marker's body if the mirror has it whole, else nil.

@@ -162,27 +162,8 @@ func claimDirectory(dir, location string, used ...string) error {
 
 // writeMark makes a small file, whole and durable.
 func writeMark(path, text string) error {
-	fsys, fresh := wal.DiskFS(), path+".new"
-	if err := fsys.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	f, err := fsys.Open(fresh, wal.Create)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = f.WriteAt([]byte(text+"\n"), 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = fsys.Rename(fresh, path)
-	}
-	if err == nil {
-		err = fsys.SyncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	if err := wal.ReplaceFile(wal.DiskFS(), path, []byte(text+"\n")); err != nil {
+		return fmt.Errorf("write mark: %w", err)
 	}
 	return nil
 }
