@@ -48,8 +48,7 @@ func encodeImage(r kv.Reader, about int64) ([]byte, error) {
 		if len(k) > imageKeyBytesMax || len(v) > imageValueBytesMax || len(b)+len(k)+len(v) > imageBytesMax-64 {
 			return fmt.Errorf("row of %d and %d bytes: %w", len(k), len(v), errImageTooLarge)
 		}
-		b = append(binary.AppendUvarint(b, uint64(len(k))), k...)
-		b = append(binary.AppendUvarint(b, uint64(len(v))), v...)
+		b = kv.AppendRow(b, k, v)
 		return nil
 	})
 	if err != nil {
@@ -84,10 +83,10 @@ func parseImage(b []byte) ([]imageRow, error) {
 	for rest := body[imageAtRows:]; len(rest) > 0; {
 		var row imageRow
 		var ok bool
-		if row.key, rest, ok = takeField(rest, imageKeyBytesMax); !ok || len(row.key) == 0 {
+		if row.key, rest, ok = kv.TakeField(rest, imageKeyBytesMax); !ok || len(row.key) == 0 {
 			return nil, fmt.Errorf("image row %d: %w", len(rows), ErrCorrupt)
 		}
-		if row.value, rest, ok = takeField(rest, imageValueBytesMax); !ok {
+		if row.value, rest, ok = kv.TakeField(rest, imageValueBytesMax); !ok {
 			return nil, fmt.Errorf("image row %d: %w", len(rows), ErrCorrupt)
 		}
 		known := bytes.IndexByte(imagePrefixes, row.key[0]) >= 0
@@ -97,16 +96,6 @@ func parseImage(b []byte) ([]imageRow, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-// takeField reads a length and as many bytes.
-func takeField(b []byte, most int) (field, rest []byte, ok bool) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(most) || n > uint64(len(b)-size) {
-		return nil, nil, false
-	}
-	end := size + int(n)
-	return b[size:end:end], b[end:], true
 }
 
 // ownerOfKey is the id that a key begins with after its prefix.

@@ -168,8 +168,7 @@ func encodeRows(r kv.Reader) ([]byte, error) {
 		if len(key) > kvFieldBytesMax || len(value) > kvFieldBytesMax || len(b)+len(key)+len(value) > kvImageBytesMax-64 {
 			return errKVTooLarge
 		}
-		b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
-		b = append(binary.AppendUvarint(b, uint64(len(value))), value...)
+		b = kv.AppendRow(b, key, value)
 		return nil
 	})
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), err
@@ -194,8 +193,8 @@ func decodeRows(image []byte, into *memkv.Store) error {
 	for rest := image[kvAtRows:n]; len(rest) > 0; {
 		var key, value []byte
 		var ok bool
-		if key, rest, ok = takeField(rest); ok {
-			value, rest, ok = takeField(rest)
+		if key, rest, ok = kv.TakeField(rest, kvFieldBytesMax); ok {
+			value, rest, ok = kv.TakeField(rest, kvFieldBytesMax)
 		}
 		if !ok || len(key) == 0 {
 			return fmt.Errorf("image row: %w", catalog.ErrCorrupt)
@@ -205,14 +204,4 @@ func decodeRows(image []byte, into *memkv.Store) error {
 		}
 	}
 	return batch.Commit(true)
-}
-
-// takeField reads a length and as many bytes.
-func takeField(b []byte) (field, rest []byte, ok bool) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > kvFieldBytesMax || n > uint64(len(b)-size) {
-		return nil, nil, false
-	}
-	end := size + int(n)
-	return b[size:end:end], b[end:], true
 }
