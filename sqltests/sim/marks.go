@@ -16,7 +16,7 @@ var marksAlways = []string{
 	"idle position", "aborted transaction", "huge transaction", "insert", "update", "key update", "truncate",
 	"transaction", "kill", "power cut", "lake commit", "lake commit refused", "lake deletes written",
 	"lake maintained", "lake table dropped", "log opened", "log not opened", "pin taken", "pin executed",
-	"pin executed again", "pin lost or unreadable", "pins exhausted", "re-pin", "snapshot too old", "slow reader",
+	"pin executed again", "pin lost or unreadable", "re-pin", "snapshot too old", "slow reader",
 	"transaction pins", "segments reclaimed", "seal asked",
 	"changes while tables are copied", "statement reset", "statement done reset", "statement resync", "statement done resync", "statement pause",
 	"statement done pause", "statement resume", "statement done resume", "statement sync", "statement done sync",
@@ -25,7 +25,7 @@ var marksAlways = []string{
 }
 
 // marksOfDisks are covered by logs on disks.
-var marksOfDisks = []string{"disk full", "log full", "log poisoned", "catalog lost"}
+var marksOfDisks = []string{"disk full", "log full", "log poisoned", "catalog lost", "pins exhausted"}
 
 // marksOfStores are covered by logs on object stores.
 var marksOfStores = []string{
@@ -49,12 +49,15 @@ func marksOfOperations(store bool) []string {
 func marksOfFaults(store bool) []string {
 	var out []string
 	for f := NoFault + 1; f < faultEnd; f++ {
-		if faultOfStores[f] && !store {
+		if faultOfStores[f] && !store || f == FailSync && store {
 			continue
 		}
 		out = append(out, "fault "+f.String())
 	}
 	for _, fp := range env.AllFailpoints() {
+		if store && (fp == env.BeforeSeal || fp == env.AfterSealMarker) { // nothing is sealed there
+			continue
+		}
 		out = append(out, "crash at failpoint "+fp.String())
 	}
 	return out

@@ -147,6 +147,12 @@ func (p *process) at(k point, name string) (Fault, error) {
 		a.after--
 		return NoFault, nil
 	}
+	if misreads := a.fault == FlipRead || a.fault == Misdirect; misreads && w.current != nil {
+		if w.current.misread {
+			return NoFault, nil
+		}
+		w.current.misread = true
+	}
 	f := a.fault
 	a.fault = NoFault
 	return p.strike(f, k, name)

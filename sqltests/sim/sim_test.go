@@ -23,17 +23,28 @@ func seeds(t testing.TB, n int) uint64 {
 	return uint64(n)
 }
 
-// TestSeeds runs generated schedules: every invariant holds after every step, the world
-// drains, and every hundredth seed gives the same trace twice.
+// TestSeeds runs generated schedules, with the log on a disk and on an object store: every
+// invariant holds after every step, the world drains, and every hundredth seed gives the same
+// trace twice.
 func TestSeeds(t *testing.T) {
-	c := sim.Campaign{Count: seeds(t, 10_000), Parallel: runtime.GOMAXPROCS(0), RepeatEvery: 100}
-	r := c.Run(t.Context(), nil)
-	if r.Err != nil {
-		t.Fatalf("seed %d: %v", r.Failed, r.Err)
-	}
-	t.Logf("%d schedules, per cpu-second %.0f", r.Schedules, r.PerSecond())
-	if zero := r.Zero(false); len(zero) > 0 && r.Schedules >= 10_000 {
-		t.Errorf("marks at zero: %s", strings.Join(zero, ", "))
+	for _, c := range []struct {
+		name  string
+		store bool
+		seeds int
+	}{{"disk", false, 10_000}, {"store", true, 3_000}} {
+		t.Run(c.name, func(t *testing.T) {
+			n := seeds(t, c.seeds)
+			r := sim.Campaign{
+				Count: n, Store: c.store, Parallel: runtime.GOMAXPROCS(0), RepeatEvery: 100,
+			}.Run(t.Context(), nil)
+			if r.Err != nil {
+				t.Fatalf("seed %d: %v", r.Failed, r.Err)
+			}
+			t.Logf("%d schedules, per cpu-second %.0f", r.Schedules, r.PerSecond())
+			if zero := r.Zero(c.store); len(zero) > 0 && n >= uint64(c.seeds) {
+				t.Errorf("marks at zero: %s", strings.Join(zero, ", "))
+			}
+		})
 	}
 }
 
@@ -48,7 +59,11 @@ func TestDeterminism(t *testing.T) {
 			if again {
 				seed = n - 1 - i
 			}
-			r, err := sim.Run(sim.Config{Schedule: script.Generate(seed, 0)})
+			cfg := sim.Config{Schedule: script.Generate(seed, 0)}
+			if seed%2 == 1 {
+				cfg = sim.Config{Schedule: script.GenerateStore(seed, 0), Store: true}
+			}
+			r, err := sim.Run(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

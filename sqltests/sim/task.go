@@ -26,6 +26,9 @@ type task struct {
 	ready    func() bool
 	deadline time.Time
 	ended    bool
+	// misread says that it was given wrong bytes: of a file that gives wrong bytes twice in a
+	// row nobody can tell whether it is still the same file.
+	misread bool
 	// stopped: a script has it stay where it is. fault happens to it there when it goes on.
 	stopped bool
 	fault   Fault
