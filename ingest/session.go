@@ -133,6 +133,13 @@ func (s *session) setup(ctx context.Context) error {
 			taken = append(taken, t)
 		}
 	}
+	if len(s.pipeline.SourceState) == 0 {
+		// The source's side is made anew, and what nobody has read from there goes. Who was
+		// taken over learns of it here, before it removes what its successor made.
+		if err := s.deps.Catalog.Backup(ctx); err != nil {
+			return fmt.Errorf("prepare set-up: %w", err)
+		}
+	}
 	result, err := s.source.Setup(ctx, s.pipeline.SourceState, taken)
 	if err != nil {
 		return sourceError("set up source", err)

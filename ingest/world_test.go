@@ -189,6 +189,7 @@ type world struct {
 	failpoints env.Failpoints
 	updates    env.Failpoints // of the catalog
 	removeLog  func(change.PipelineID) error
+	backup     catalog.BackupStore
 	interval   time.Duration
 	group      int64
 	part       int64 // bytes of a transaction that make a part
@@ -282,6 +283,7 @@ func (w *world) boot() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c, err := catalog.Open(ctx, w.store, catalog.Deps{
 		Clock: clock, IDs: ids, Log: log, Key: make([]byte, 32), ApplyState: ingest.ApplyState, Failpoints: w.updates,
+		Backup: w.backup,
 	})
 	if err != nil {
 		cancel()
