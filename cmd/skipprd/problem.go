@@ -34,7 +34,7 @@ var problems = []struct {
 	},
 	{
 		postgres.ErrNotSetUp, ddl.WrongState, "source is not set up yet",
-		"ALTER PIPELINE … ENABLE; starts a pipeline.",
+		"ALTER PIPELINE … ENABLE; starts a pipeline, RESUME; a paused one.",
 	},
 	{
 		catalog.ErrRebuilding, ddl.WrongState, "pipeline could not be rebuilt after the loss of the catalog",
@@ -54,7 +54,7 @@ var problems = []struct {
 		ingest.ErrTableStopped, ddl.WrongState, "",
 		"ALTER PIPELINE … RESUME TABLE …; lets it go on; skippr.tables says why it stopped.",
 	},
-	{ingest.ErrNotRunning, ddl.WrongState, "", "ALTER PIPELINE … ENABLE; starts a pipeline."},
+	{ingest.ErrNotRunning, ddl.WrongState, "", "ALTER PIPELINE … ENABLE; starts a pipeline, RESUME; a paused one."},
 }
 
 // problemOf says which domain errors are for the user to mend, and what mends them.

@@ -40,7 +40,7 @@ func TestProblemOf(t *testing.T) {
 		{wrap(postgres.ErrNotSetUp), ddl.WrongState, "not set up", "Set up slot s", "ENABLE"},
 		{wrap(errors.New("refused")), ddl.Unreachable, "could not use the source", "refused", "VALIDATE"},
 		{fmt.Errorf("start: %w", &ingest.TransactionError{Bytes: 400 << 20}), ddl.WrongState, "larger than the log", "400 MiB", "quota"},
-		{fmt.Errorf("log: %w", ingest.ErrNotRunning), ddl.WrongState, "log: pipeline is not running", "", "ENABLE"},
+		{fmt.Errorf("log: %w", ingest.ErrNotRunning), ddl.WrongState, "log: pipeline is not running", "", "RESUME; a paused one"},
 	} {
 		var p *ddl.Problem
 		if err := problemOf(c.err); !errors.As(err, &p) {
