@@ -34,21 +34,17 @@ func (w *World) goOn(g going) {
 	}
 }
 
-// choose picks a task that is ready; nil if none is.
+// choose picks a task that is ready; nil if none is. It takes the first from a random place
+// on: nearly fair, and one look in most cases.
 func (w *World) choose(only func(*task) bool) *task {
-	n := 0
-	var chosen *task
 	start := w.rng.n(max(1, len(w.tasks)))
-	// A ready one from a random place on: nearly fair, and one look in most cases.
 	for i := range w.tasks {
 		t := w.tasks[(start+i)%len(w.tasks)]
 		if (only == nil || only(t)) && w.isReady(t) {
-			n++
-			chosen = t
-			break
+			return t
 		}
 	}
-	return chosen
+	return nil
 }
 
 // run gives a task a few turns, until it waits or something has happened that the checkers

@@ -266,15 +266,6 @@ func (d *DB) createSlot() {
 	}
 }
 
-func (d *DB) table(oid uint32) *Table {
-	for _, t := range d.Tables {
-		if t.OID == oid {
-			return t
-		}
-	}
-	return nil
-}
-
 // Position is the position of an LSN.
 func Position(lsn int64) change.Position { return change.Position(strconv.FormatInt(lsn, 10)) }
 
