@@ -16,7 +16,13 @@ import (
 // the streamed slices of a table follow each other in the order of their versions.
 type s1 struct {
 	tables map[change.TableID]*schemaFacts
-	last   map[change.TableID]uint32 // version of the latest streamed slice
+	last   map[change.TableID]lastVersion // version of the latest streamed slice
+}
+
+// lastVersion is that of the slice of a table that is furthest in the log.
+type lastVersion struct {
+	at      place
+	version uint32
 }
 
 // schemaFacts is what was seen of a table's versions.
@@ -28,7 +34,7 @@ type schemaFacts struct {
 }
 
 func newS1() *s1 {
-	return &s1{map[change.TableID]*schemaFacts{}, map[change.TableID]uint32{}}
+	return &s1{map[change.TableID]*schemaFacts{}, map[change.TableID]lastVersion{}}
 }
 
 // Label implements Checker.
@@ -71,11 +77,19 @@ func (c *s1) slice(s *wal.Slice) error {
 	if s.Backfill || s.Rows == 0 {
 		return nil
 	}
-	if last := c.last[s.Table]; s.SchemaVersion < last {
-		return fmt.Errorf("slice %s of table %d has schema version %d, one before it had %d", s.Ref, s.Table,
-			s.SchemaVersion, last)
+	last, here := c.last[s.Table], place{s.Ref.Seq, s.Ref.Start}
+	if here.less(last.at) { // a superseded writer answers late what came before
+		if s.SchemaVersion > last.version {
+			return fmt.Errorf("slice %s of table %d has schema version %d, one behind it had %d", s.Ref, s.Table,
+				s.SchemaVersion, last.version)
+		}
+		return nil
 	}
-	c.last[s.Table] = s.SchemaVersion
+	if s.SchemaVersion < last.version {
+		return fmt.Errorf("slice %s of table %d has schema version %d, one before it had %d", s.Ref, s.Table,
+			s.SchemaVersion, last.version)
+	}
+	c.last[s.Table] = lastVersion{here, s.SchemaVersion}
 	return nil
 }
 
