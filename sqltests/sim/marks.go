@@ -14,7 +14,7 @@ var marksAlways = []string{
 	"column widened", "compaction found in the lake", "delete", "change without a key", "forced compaction",
 	"group committed", "group unpublished", "hold moved", "hold released", "hold taken", "host paused or resumed",
 	"idle position", "aborted transaction", "huge transaction", "insert", "update", "key update", "truncate",
-	"transaction", "kill", "power cut", "lake commit", "lake commit refused", "lake deletes written",
+	"transaction", "kill", "power cut", "lake commit", "lake deletes written",
 	"lake maintained", "lake table dropped", "log opened", "log not opened", "pin taken", "pin executed",
 	"pin executed again", "pin lost or unreadable", "re-pin", "snapshot too old", "slow reader",
 	"transaction pins", "segments reclaimed", "seal asked",
@@ -29,6 +29,7 @@ var marksOfDisks = []string{"disk full", "log full", "log poisoned", "catalog lo
 
 // marksOfStores are covered by logs on object stores.
 var marksOfStores = []string{
+	"lake commit refused", // on a disk nobody else commits
 	"log taken over", "log is free", "writer fenced", "take-over asked", "late write arrives", "late write is lost",
 	"backup taken over", "host gives up to lead",
 }

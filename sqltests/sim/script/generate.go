@@ -78,7 +78,7 @@ func generate(seed uint64, records int, store bool) Schedule {
 		faultShare = []int{0, 2, 8, 20, 40}[r.IntN(5)]
 	}
 	if records == 0 {
-		records = length(r)
+		records = length(r, store)
 	}
 	for range records {
 		rec := Record{Op: Op(pick(r, w[:])), Arg: uint8(r.IntN(256)), Rand: uint16(r.IntN(1 << 16))}
@@ -90,16 +90,29 @@ func generate(seed uint64, records int, store bool) Schedule {
 	return s
 }
 
-// length is how many records a schedule has: few in most, since most bugs need few, and some
-// need many.
-func length(r *rand.Rand) int {
-	switch n := r.IntN(100); {
-	case n < 85:
-		return 10 + r.IntN(40)
-	case n < 99:
-		return 50 + r.IntN(70)
+// shares of a thousand schedules that are short, middling and long; the rest is very long.
+// Most bugs need few records, some need many. Those of an object store have several hosts, so
+// each record does more.
+var (
+	sharesOfDisks  = [3]int{700, 220, 70}
+	sharesOfStores = [3]int{830, 130, 35}
+)
+
+// length is how many records a schedule has.
+func length(r *rand.Rand, store bool) int {
+	shares := sharesOfDisks
+	if store {
+		shares = sharesOfStores
 	}
-	return 120 + r.IntN(300)
+	switch n := r.IntN(1000); {
+	case n < shares[0]:
+		return 2 + r.IntN(10)
+	case n < shares[0]+shares[1]:
+		return 10 + r.IntN(20)
+	case n < shares[0]+shares[1]+shares[2]:
+		return 30 + r.IntN(50)
+	}
+	return 80 + r.IntN(300)
 }
 
 // pick chooses an index by weight; 0 when all are zero.
