@@ -308,10 +308,15 @@ func lakeState(snap *lake.Snapshot, now time.Time) catalog.LakeState {
 
 // maintain rewrites files and expires snapshots now and then. What fails is tried again
 // after the next commit: nothing but space and speed depends on it. A rewrite has the
-// rows of the snapshot it replaces, so readers may have either.
+// rows of the snapshot it replaces, so readers may have either. But of the job's own
+// snapshot alone: when that is not the newest, another writer has committed since, and
+// what it took is live here (N1).
 func (s *Service) maintain(ctx context.Context, turn *tableTurn, j *job, tbl lake.Table, now *lake.Snapshot) {
 	turn.commits++
 	if turn.seen && turn.commits < s.cfg.MaintainEvery {
+		return
+	}
+	if tbl.Head().ID != now.ID {
 		return
 	}
 	p := lake.Retention{Snapshots: s.cfg.Snapshots, Protect: []int64{now.ID}, Grace: s.cfg.FileGrace, Epoch: s.epoch(j)}
