@@ -79,8 +79,8 @@ func (c *c2) shown(t *tableFacts) []lakeCommit {
 		return nil
 	}
 	at, ok := l.at[t.lake.Snapshot]
-	if !ok || at < l.begin {
+	if !ok || at < l.now().begin {
 		return nil
 	}
-	return l.commits[l.begin : at+1]
+	return l.commits[l.now().begin : at+1]
 }

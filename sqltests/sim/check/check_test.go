@@ -247,13 +247,13 @@ func brokenCatalog() []broken {
 			c := x.suite.facts.lakes[id].commits[0]
 			x.write(x.upsert(x.at(0), 3, "three"))
 			live := x.events[0].(Published).Groups[0].Slices[0].Ref
-			x.suite.facts.lakes[id].first[live] = x.suite.facts.lakes[id].at[c.head.ID]
+			x.suite.facts.lakes[id].now().first[live] = x.suite.facts.lakes[id].at[c.head.ID]
 			return x.show()
 		}},
 		{"N1", "neither live nor compacted", func(x *fixture) map[string]string {
 			id := x.tables[x.at(0).OID].ID
 			x.compactNow()
-			clear(x.suite.facts.lakes[id].first)
+			clear(x.suite.facts.lakes[id].now().first)
 			x.suite.facts.hosts[testHost].now = x.suite.facts.hosts[testHost].before
 			return x.show(Updated{testHost})
 		}},

@@ -8,12 +8,18 @@ import (
 // lakeFacts is what the lake was given of a table, commit by commit.
 type lakeFacts struct {
 	commits []lakeCommit
-	at      map[int64]int            // commit by snapshot
-	first   map[segment.SliceRef]int // commit by slice, in the present life
-	// begin is the first commit of the present life: a table that was dropped, or that a
-	// catalog without memory has begun anew, has nothing in E.
-	begin int
+	at      map[int64]int // commit by snapshot
+	// lives in order, the last is the present one: a table that was dropped, or that a
+	// catalog without memory has begun anew, has nothing in E. A host that was superseded
+	// may still show a snapshot of an earlier one.
+	lives []lakeLife
 	ever  map[segment.SliceRef]bool // in any life
+}
+
+// lakeLife is what went in since a lake table was begun anew.
+type lakeLife struct {
+	begin int                      // its first commit
+	first map[segment.SliceRef]int // commit by slice
 }
 
 type lakeCommit struct {
@@ -27,7 +33,8 @@ func (f *facts) noteLake(e LakeCommitted) {
 	}
 	l := f.lakes[e.Table]
 	if l == nil {
-		l = &lakeFacts{at: map[int64]int{}, first: map[segment.SliceRef]int{}, ever: map[segment.SliceRef]bool{}}
+		l = &lakeFacts{at: map[int64]int{}, ever: map[segment.SliceRef]bool{}}
+		l.anew()
 		f.lakes[e.Table] = l
 	}
 	if _, known := l.at[e.Head.ID]; known {
@@ -40,22 +47,25 @@ func (f *facts) noteLake(e LakeCommitted) {
 	}
 	l.commits = append(l.commits, lakeCommit{e.Commit, e.Head})
 	l.at[e.Head.ID] = n
+	first := l.now().first
 	for _, ref := range e.Commit.Slices {
 		l.ever[ref] = true
-		if _, in := l.first[ref]; !in {
-			l.first[ref] = n
+		if _, in := first[ref]; !in {
+			first[ref] = n
 		}
 	}
 }
 
 // anew begins another life of the lake's table.
 func (l *lakeFacts) anew() {
-	l.begin = len(l.commits)
-	clear(l.first)
+	l.lives = append(l.lives, lakeLife{len(l.commits), map[segment.SliceRef]int{}})
 }
 
+// now is the present life.
+func (l *lakeFacts) now() lakeLife { return l.lives[len(l.lives)-1] }
+
 // life are the commits of the present life.
-func (l *lakeFacts) life() []lakeCommit { return l.commits[l.begin:] }
+func (l *lakeFacts) life() []lakeCommit { return l.commits[l.now().begin:] }
 
 // has says whether any commit names a slice.
 func (l *lakeFacts) has(ref segment.SliceRef) bool { return l.ever[ref] }
@@ -74,6 +84,10 @@ func (f *facts) excluded(t *tableFacts, ref segment.SliceRef) (in, known bool) {
 	if !known {
 		return false, false
 	}
-	n, in := l.first[ref]
+	of := len(l.lives) - 1
+	for l.lives[of].begin > at {
+		of--
+	}
+	n, in := l.lives[of].first[ref]
 	return in && n <= at, true
 }
