@@ -229,8 +229,13 @@ func (g guard) Write(image []byte) error {
 	return err
 }
 
-// fenceLake is the wal.Deps.FenceLake of a process: it is the log's from here on.
+// fenceLake is the wal.Deps.FenceLake of a process: it is the log's from here on. Like the
+// server it looks, after it has raised the log's epoch, whether it still leads: who took the
+// lead since is going to raise it further, and what this one knows may be of before.
 func (p *process) fenceLake(ctx context.Context, epoch segment.Epoch) error {
+	if err := p.catalog.Backup(ctx); err != nil {
+		return err
+	}
 	p.epoch = epoch
 	return compact.FenceTables(ctx, p.catalog, warehouse{p}, pipelineID, epoch)
 }
