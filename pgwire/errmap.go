@@ -77,6 +77,7 @@ var translations = []translation{
 		is: wal.ErrSliceLost, code: codes.SerializationFailure,
 		message: "rows of the query were moved to the lake while it ran", hint: "Run the statement again.",
 	},
+	{is: wal.ErrQuota, code: codes.DiskFull, hint: "Raise the log's quota (wal-quota-bytes), or wait for compaction."},
 	{is: wal.ErrFull, code: codes.DiskFull, hint: "Wait for compaction, or raise the log's quota."},
 	{is: wal.ErrPoisoned, code: codeIOError, hint: "The log's disk failed a write. See the server log."},
 	{is: wal.ErrLocked, code: codes.ObjectInUse},
