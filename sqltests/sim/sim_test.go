@@ -31,7 +31,7 @@ func TestSeeds(t *testing.T) {
 		name  string
 		store bool
 		seeds int
-	}{{"disk", false, 10_000}, {"store", true, 3_000}} {
+	}{{"disk", false, 10_000}, {"store", true, 10_000}} {
 		t.Run(c.name, func(t *testing.T) {
 			n := seeds(t, c.seeds)
 			r := sim.Campaign{
