@@ -12,7 +12,7 @@ func (w *World) mark(name string) { w.marks[name]++ }
 var marksAlways = []string{
 	"acknowledged", "clock jumps ahead", "clock jumps back", "column added", "column dropped", "column renamed",
 	"column widened", "compaction found in the lake", "delete", "change without a key", "forced compaction",
-	"group committed", "group unpublished", "hold moved", "hold released", "hold taken", "host paused or resumed",
+	"group committed", "hold moved", "hold released", "hold taken", "host paused or resumed",
 	"idle position", "aborted transaction", "huge transaction", "insert", "update", "key update", "truncate",
 	"transaction", "kill", "power cut", "lake commit", "lake deletes written",
 	"lake maintained", "lake table dropped", "log opened", "log not opened", "pin taken", "pin executed",
@@ -25,7 +25,7 @@ var marksAlways = []string{
 }
 
 // marksOfDisks are covered by logs on disks.
-var marksOfDisks = []string{"disk full", "log full", "log poisoned", "catalog lost", "pins exhausted"}
+var marksOfDisks = []string{"disk full", "group unpublished", "log full", "log poisoned", "catalog lost", "pins exhausted"}
 
 // marksOfStores are covered by logs on object stores.
 var marksOfStores = []string{
