@@ -198,7 +198,7 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.SplitTransaction:        {most: 500},
 	mutant.MarkerLast:              {store: true},
 	mutant.NoEpochCheck:            {store: true},
-	mutant.NoTakeoverMarker:        {store: true},
+	mutant.NoTakeoverMarker:        {store: true, most: 3000},
 	mutant.NoCheckpointReread:      {store: true},
 	mutant.TakeoverMarkerReclaimed: {store: true, most: 500},
 	mutant.LakeNotFenced:           {store: true},
