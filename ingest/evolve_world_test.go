@@ -196,16 +196,11 @@ func testEvolveKill(t *testing.T, kill killPoint, after int) {
 	w.group = 1 // each transaction is a group
 	w.boot()
 	if kill != never {
-		died := make(chan struct{})
-		w.disk.mu.Lock()
-		w.disk.mu.kill, w.disk.mu.after, w.disk.mu.onDeath = kill, after, func() { close(died) }
-		w.disk.mu.Unlock()
+		died := w.disk.killAt(kill, after)
 		go func() { _ = w.supervisor.Start(context.Background(), "shop") }() // it is killed
 		w.untilDeath(died, change.Position(strconv.Itoa(len(script))))
 		w.stop()
-		w.disk.mu.Lock()
-		w.disk.mu.dead, w.disk.mu.kill, w.disk.mu.onDeath = false, never, nil
-		w.disk.mu.Unlock()
+		w.disk.revive()
 		w.boot()
 	}
 	w.start()

@@ -61,27 +61,8 @@ func testKill(t *testing.T, kill killPoint, after int) {
 	var w *world
 	w = newWorld(t, aheadFactory(small, func(s ingest.Source) ingest.Source { return &ackWatch{s, w} }))
 	for round := range 4 {
-		died := make(chan struct{})
-		w.disk.mu.Lock()
-		w.disk.mu.kill, w.disk.mu.after, w.disk.mu.onDeath = kill, after+round, func() { close(died) }
-		w.disk.mu.Unlock()
-		ready := make(chan struct{})
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			defer close(ready)
-			_ = w.supervisor.Start(ctx, "shop") // it may be killed first
-			w.awaitEnd(ctx)
-		}()
-		select {
-		case <-died:
-		case <-ready:
-		}
-		cancel()
-		<-ready
-		w.stop()
-		w.disk.mu.Lock()
-		w.disk.mu.dead, w.disk.mu.kill, w.disk.mu.onDeath = false, never, nil
-		w.disk.mu.Unlock()
+		w.dieOnce(kill, after+round)
+		w.disk.revive()
 		w.boot()
 	}
 	w.start()

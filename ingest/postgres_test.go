@@ -70,19 +70,14 @@ func TestPostgres(t *testing.T) {
 
 // killAfter kills the server at the n-th append from now, and boots it again.
 func (w *world) killAfter(ctx context.Context, kill killPoint, n int) {
-	died := make(chan struct{})
-	w.disk.mu.Lock()
-	w.disk.mu.kill, w.disk.mu.after, w.disk.mu.onDeath = kill, n, func() { close(died) }
-	w.disk.mu.Unlock()
+	died := w.disk.killAt(kill, n)
 	select {
 	case <-died:
 	case <-ctx.Done():
 		w.t.Fatalf("not killed: %s", w.describe())
 	}
 	w.stop()
-	w.disk.mu.Lock()
-	w.disk.mu.dead, w.disk.mu.kill, w.disk.mu.onDeath = false, never, nil
-	w.disk.mu.Unlock()
+	w.disk.revive()
 	w.boot()
 }
 

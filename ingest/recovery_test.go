@@ -18,16 +18,11 @@ import (
 // reset and must not come back.
 func TestResetWaitsForRecovery(t *testing.T) {
 	w := newWorld(t, shopFactory(small, nil))
-	died := make(chan struct{})
-	w.disk.mu.Lock()
-	w.disk.mu.kill, w.disk.mu.after, w.disk.mu.onDeath = beforePublish, 12, func() { close(died) }
-	w.disk.mu.Unlock()
+	died := w.disk.killAt(beforePublish, 12)
 	go func() { _ = w.supervisor.Start(context.Background(), "shop") }() // it is killed
 	<-died
 	w.stop()
-	w.disk.mu.Lock()
-	w.disk.mu.dead, w.disk.mu.kill, w.disk.mu.onDeath = false, never, nil
-	w.disk.mu.Unlock()
+	w.disk.revive()
 
 	opening, open := make(chan struct{}, 8), make(chan struct{})
 	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {

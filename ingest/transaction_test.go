@@ -162,33 +162,14 @@ func testKillInParts(t *testing.T, kill killPoint, after int) {
 	w := partsWorld(t)
 	pending := 0
 	for round := range 5 {
-		died := make(chan struct{})
-		w.disk.mu.Lock()
-		w.disk.mu.kill, w.disk.mu.after, w.disk.mu.onDeath = kill, after+round, func() { close(died) }
-		w.disk.mu.Unlock()
-		ready := make(chan struct{})
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			defer close(ready)
-			_ = w.supervisor.Start(ctx, "shop") // it may be killed first
-			w.awaitEnd(ctx)
-		}()
-		select {
-		case <-died:
-		case <-ready:
-		}
-		cancel()
-		<-ready
-		w.stop()
+		w.dieOnce(kill, after+round)
 		snap := w.catalog.Snapshot()
 		if _, ok := snap.Pending(1); ok {
 			pending++
 		}
 		w.checkAtomic(snap)
 		snap.Close()
-		w.disk.mu.Lock()
-		w.disk.mu.dead, w.disk.mu.kill, w.disk.mu.onDeath = false, never, nil
-		w.disk.mu.Unlock()
+		w.disk.revive()
 		w.boot()
 	}
 	w.start()

@@ -119,6 +119,41 @@ func (l *diskLog) Append(ctx context.Context, g *change.Group) (wal.CommittedGro
 	return stored, nil
 }
 
+// killAt arms a kill at the n-th append from now; died is closed when it has come.
+func (d *disk) killAt(kill killPoint, n int) (died <-chan struct{}) {
+	ch := make(chan struct{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.kill, d.mu.after, d.mu.onDeath = kill, n, func() { close(ch) }
+	return ch
+}
+
+// revive ends the kill: what is booted next finds what was durable.
+func (d *disk) revive() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.dead, d.mu.kill, d.mu.onDeath = false, never, nil
+}
+
+// dieOnce runs the pipeline until it is killed at the n-th append, or has reached its end.
+func (w *world) dieOnce(kill killPoint, n int) {
+	died := w.disk.killAt(kill, n)
+	ready := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(ready)
+		_ = w.supervisor.Start(ctx, "shop") // it may be killed first
+		w.awaitEnd(ctx)
+	}()
+	select {
+	case <-died:
+	case <-ready:
+	}
+	cancel()
+	<-ready
+	w.stop()
+}
+
 func (d *disk) dieLocked() error {
 	d.mu.dead = true
 	if d.mu.onDeath != nil {
