@@ -93,7 +93,7 @@ var lowLeaves = map[string]int{
 	// The engine's contract of the wire is declared by its consumer (DESIGN §2).
 	"pgwire": 5,
 	// Real servers for tests of every layer.
-	"sqltests/pgtest": 0, "sqltests/s3test": 0, "sqltests/slt": 7,
+	"sqltests/proc": 0, "sqltests/pgtest": 0, "sqltests/s3test": 0, "sqltests/slt": 7,
 	// Part of the program: "skipprd sim".
 	"sqltests/sim": 7, "sqltests/sim/check": 7, "sqltests/sim/query": 7, "sqltests/sim/source": 7, "sqltests/sim/script": 7,
 }

@@ -7,10 +7,8 @@
 package pgtest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -24,6 +22,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/sqltests/proc"
 )
 
 // Server is a running PostgreSQL with wal_level = logical, trust authentication for
@@ -197,7 +197,7 @@ cat >/dev/null || true
 // stop it, with further lines of configuration. The directory is the cluster's; end
 // stops the server.
 func run(bin, config string) (s *Server, own *cluster, err error) {
-	port, err := freePort()
+	port, err := proc.FreePort()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +212,7 @@ func run(bin, config string) (s *Server, own *cluster, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var output lockedBuffer
+	var output proc.Output
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
@@ -248,31 +248,4 @@ func stepDown(args ...string) ([]string, error) {
 		return nil, fmt.Errorf("running as root and there is no user postgres: %w", err)
 	}
 	return append([]string{"runuser", "-u", "postgres", "--"}, args...), nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// lockedBuffer is a buffer that a process writes while we look.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

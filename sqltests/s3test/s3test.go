@@ -6,21 +6,20 @@
 package s3test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/skipprd/skipprd/sqltests/proc"
 )
 
 // What every server takes.
@@ -55,7 +54,7 @@ func Start(t testing.TB) *Server {
 	}
 	s := &Server{binary: binary, dir: t.TempDir()}
 	for range 5 { // somebody may take the port before the server does
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = proc.FreePort(); err != nil {
 			t.Fatal(err)
 		}
 		s.Endpoint = "http://127.0.0.1:" + strconv.Itoa(s.port)
@@ -136,7 +135,7 @@ func (s *Server) run() error {
 	if err != nil {
 		return err
 	}
-	var output lockedBuffer
+	var output proc.Output
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		return err
@@ -173,31 +172,4 @@ func (p *process) kill() {
 	}
 	_ = p.stdin.Close()
 	<-p.exited
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// lockedBuffer is a buffer that a process writes while we look.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

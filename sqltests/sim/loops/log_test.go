@@ -10,9 +10,7 @@ import (
 
 // logged says whether a process has logged something.
 func (w *world) logged(text string) bool {
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	return strings.Contains(w.log.buf.String(), text)
+	return strings.Contains(w.log.String(), text)
 }
 
 // again is host a's next life.

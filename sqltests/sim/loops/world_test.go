@@ -1,7 +1,6 @@
 package loops
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/lake/memlake"
+	"github.com/skipprd/skipprd/sqltests/proc"
 	"github.com/skipprd/skipprd/sqltests/sim/check"
 	"github.com/skipprd/skipprd/wal/crashfs"
 	"github.com/skipprd/skipprd/wal/env"
@@ -42,7 +42,7 @@ type world struct {
 	booted  bool
 	dropped bool // the pipeline is
 
-	log     lockedBuffer
+	log     proc.Output
 	compact compact.Config
 	options options
 
@@ -72,19 +72,6 @@ type options struct {
 	groupBytes int64
 	// only are the tables that are selected; nil: all.
 	only []catalog.SelectedTable
-}
-
-// lockedBuffer collects what processes log.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
 }
 
 // host is a machine: what outlives its processes.
@@ -172,9 +159,7 @@ func (w *world) tell() {
 	if !w.t.Failed() {
 		return
 	}
-	w.log.mu.Lock()
-	text := w.log.buf.String()
-	w.log.mu.Unlock()
+	text := w.log.String()
 	if len(text) > 6000 {
 		text = "…" + text[len(text)-6000:]
 	}
