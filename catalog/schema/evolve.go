@@ -118,7 +118,10 @@ func Evolve(old *Table, cols []NewField, key []string) (*Table, error) {
 			return nil, &IncompatibleError{Column: r.Field.Name, From: r.Field.SQLType(), To: to.SQLType()}
 		}
 	}
-	t := &Table{Version: old.Version + 1, LastFieldID: old.LastFieldID, Fields: make([]Field, len(cols))}
+	t := &Table{
+		Version: old.Version + 1, LastFieldID: old.LastFieldID, Fields: make([]Field, len(cols)),
+		WholeRow: old.WholeRow && len(key) == 0,
+	}
 	seen := make([]bool, len(old.Fields))
 	for i, c := range cols {
 		if j := old.match(c); j >= 0 && !seen[j] {

@@ -59,8 +59,12 @@ type Table struct {
 	Version uint32  `json:"version"`
 	Fields  []Field `json:"fields"`
 	// Key holds the ids of the fields of the row key, in key order; empty for a
-	// table without a key (append only).
+	// table without a key.
 	Key []int32 `json:"key,omitempty"`
+	// WholeRow says of a table without a key that its rows are told apart by all their
+	// columns: equal ones are counted, and a delete, which carries all columns, takes one
+	// of them away. Without it a table without a key is append only.
+	WholeRow bool `json:"whole_row,omitempty"`
 	// LastFieldID is the highest field id ever given out.
 	LastFieldID int32 `json:"last_field_id"`
 }

@@ -33,8 +33,8 @@ func (n NewField) field(id int32) Field {
 }
 
 // New makes version 1 of a table; fields get the ids 1, 2, … in the order of cols. key
-// names the columns of the row key in key order, empty for an append-only table. It
-// wraps ErrInvalid.
+// names the columns of the row key in key order, empty for a table without one; see
+// Table.WholeRow. It wraps ErrInvalid.
 func New(cols []NewField, key []string) (*Table, error) {
 	if err := validate(cols); err != nil {
 		return nil, err
@@ -89,10 +89,10 @@ func (t *Table) KeyFields() []Field {
 // HasKey says whether rows are identified by a key.
 func (t *Table) HasKey() bool { return len(t.Key) > 0 }
 
-// Equal says whether both have the same version, fields and key.
+// Equal says whether both have the same version, fields and identity of rows.
 func (t *Table) Equal(o *Table) bool {
 	return t.Version == o.Version && t.LastFieldID == o.LastFieldID &&
-		slices.Equal(t.Key, o.Key) &&
+		slices.Equal(t.Key, o.Key) && t.WholeRow == o.WholeRow &&
 		slices.EqualFunc(t.Fields, o.Fields, Field.Equal)
 }
 

@@ -23,8 +23,13 @@ func Collapse(key []int, batches []arrow.RecordBatch) ([]Selection, error) {
 			return nil, fmt.Errorf("collapse batch %d: %w", i, err)
 		}
 	}
-	out := make([]Selection, len(batches))
-	for i := range batches {
+	return x.winnersOf(len(batches)), nil
+}
+
+// winnersOf returns the winners of each of the first slices, when all count.
+func (x *Index) winnersOf(slices int) []Selection {
+	out := make([]Selection, slices)
+	for i := range out {
 		from, to := x.Range(Ordinal(i + 1))
 		rows, all := x.Winners(nil, x.Held(), from, to)
 		if all {
@@ -32,7 +37,7 @@ func Collapse(key []int, batches []arrow.RecordBatch) ([]Selection, error) {
 		}
 		out[i] = rows
 	}
-	return out, nil
+	return out
 }
 
 func everyRow(batches []arrow.RecordBatch) []Selection {

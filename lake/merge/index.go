@@ -19,17 +19,22 @@ const never = Ordinal(math.MaxUint32)
 // Pin selects the slices s with Lo < s ≤ Hi.
 type Pin struct{ Lo, Hi Ordinal }
 
-// Index is the collapse of a table's log, extended slice by slice. Rows are numbered
-// from 0 over all slices ever appended. It keeps no record. Not safe for concurrent
-// use, but any number of readers may use it while nobody appends or evicts.
+// Index is the collapse of a table's log, extended slice by slice: by key, or counted
+// (NewCounted). Rows are numbered from 0 over all slices ever appended. It keeps no
+// record. Not safe for concurrent use, but any number of readers may use it while nobody
+// appends or evicts.
 type Index struct {
 	// base is the first slice still held, baseRow its first row.
 	base    Ordinal
 	baseRow uint64
 	slices  []sliceState
-	// supersededAt has one entry a row from baseRow on.
+	// supersededAt has one entry a row from baseRow on. In a counted index it is the slice
+	// of the row's counterpart, before or after its own.
 	supersededAt []Ordinal
-	newest       newest
+	// below has one entry a row from baseRow on in a counted index, else none: see counted.go.
+	below   []uint64
+	counted bool
+	newest  newest
 	// stale is how many evicted rows newest may still name.
 	stale     int
 	intKey    bool
@@ -65,6 +70,10 @@ func (x *Index) Append(rec arrow.RecordBatch, key []int, truncate bool) (Ordinal
 		}
 		x.intKey = b.ints != nil
 	}
+	return x.append(b, truncate)
+}
+
+func (x *Index) append(b *batch, truncate bool) (Ordinal, error) {
 	s := x.base + Ordinal(len(x.slices))
 	if s == never {
 		return 0, fmt.Errorf("slice %d: index is full", s)
@@ -75,7 +84,11 @@ func (x *Index) Append(rec arrow.RecordBatch, key []int, truncate bool) (Ordinal
 		x.truncates = append(x.truncates, s)
 	}
 	x.slices = append(x.slices, sliceState{firstRow: x.Rows(), olderThan: never})
-	if b != nil {
+	switch {
+	case b == nil:
+	case x.counted:
+		x.count(s, b)
+	default:
 		x.apply(s, b)
 	}
 	return s, nil
@@ -138,9 +151,9 @@ func (x *Index) Winners(dst []int32, p Pin, from, to uint64) (winners []int32, a
 	if lo == from && hi == to && !x.anySuperseded(p, from, to) {
 		return dst, true
 	}
-	offset := int32(lo - from)
+	offset, width := int32(lo-from), p.Hi-p.Lo
 	for i, at := range x.supersededAt[lo-x.baseRow : hi-x.baseRow] {
-		if at > p.Hi {
+		if at-p.Lo-1 >= width { // not in the pin: at > Hi, or at ≤ Lo
 			dst = append(dst, offset+int32(i))
 		}
 	}
@@ -149,7 +162,7 @@ func (x *Index) Winners(dst []int32, p Pin, from, to uint64) (winners []int32, a
 
 // Superseded counts the rows of the slices that lie in [from, to) and that lose at the
 // newest watermark. It only grows, so while it stays the same the winners of a pin
-// that ends there do too.
+// that ends there do too; in a counted index those of a pin with the same Lo.
 func (x *Index) Superseded(from, to uint64) int {
 	n := 0
 	for s := x.sliceOf(from); s <= x.Held().Hi && x.slices[s-x.base].firstRow < to; s++ {
@@ -173,6 +186,9 @@ func (x *Index) Evict(before Ordinal) {
 	gone := int(row - x.baseRow)
 	x.slices = slices.Clone(x.slices[before-x.base:])
 	x.supersededAt = slices.Clone(x.supersededAt[gone:])
+	if x.counted {
+		x.below = slices.Clone(x.below[gone:])
+	}
 	x.base, x.baseRow = before, row
 	x.truncates = slices.DeleteFunc(x.truncates, func(t Ordinal) bool { return t < before })
 	x.stale += gone
@@ -184,7 +200,7 @@ func (x *Index) Evict(before Ordinal) {
 
 // Bytes is the memory held.
 func (x *Index) Bytes() int64 {
-	return int64(cap(x.slices))*24 + int64(cap(x.supersededAt))*4 + x.newest.size()
+	return int64(cap(x.slices))*24 + int64(cap(x.supersededAt))*4 + int64(cap(x.below))*8 + x.newest.size()
 }
 
 func (x *Index) apply(s Ordinal, b *batch) {

@@ -19,9 +19,14 @@ var ErrNullKey = errors.New("null in a key column")
 // with the key columns of earlier slices.
 var ErrKeyType = errors.New("unusable key column type")
 
+// ErrUpdate says that a row of a counted table is no insert or delete: an update there
+// travels as both.
+var ErrUpdate = errors.New("neither an insert nor a delete of a whole row")
+
 // batch is the part of a record that the rule looks at.
 type batch struct {
 	rows    int
+	op      []uint8 // for counted rows
 	token   []int64
 	ordinal []int32
 	// ints is set for a single integer key, otherwise key appends row i's key bytes.
