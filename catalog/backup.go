@@ -106,7 +106,7 @@ func isDefinition(key []byte) bool {
 var imagePrefixes = []byte{
 	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
 	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixLake, prefixLeftLake, prefixLeftLog,
-	prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn,
+	prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter,
 }
 
 // fileBackup keeps the image in a file.

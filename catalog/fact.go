@@ -1,6 +1,9 @@
 package catalog
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -55,12 +58,17 @@ type TableSelection struct {
 	Schemas   []string
 	Except    []string // "schema.table"
 	Tables    []SelectedTable
+	// OutOfRangeText says that columns whose type here does not hold all their values are
+	// kept as exact text.
+	OutOfRangeText bool `json:",omitempty"`
 }
 
 // SelectedTable is one table of FOR TABLE.
 type SelectedTable struct {
 	Schema, Name string
 	Columns      []string // empty: all
+	// AsText are columns that are kept as the exact text that the source writes.
+	AsText []string `json:",omitempty"`
 }
 
 // Pipeline is a named source, its settings and its progress.
@@ -252,4 +260,44 @@ type Event struct {
 	Table    string
 	Kind     string // constant words: "pipeline created", "table stopped", …
 	Detail   string
+}
+
+// Clone is a copy that shares nothing changeable.
+func (p *Pipeline) Clone() *Pipeline {
+	c := *p
+	c.Options = maps.Clone(p.Options)
+	c.SourceState = bytes.Clone(p.SourceState)
+	c.Selection.Schemas = slices.Clone(p.Selection.Schemas)
+	c.Selection.Except = slices.Clone(p.Selection.Except)
+	c.Selection.Tables = slices.Clone(p.Selection.Tables)
+	for i, t := range c.Selection.Tables {
+		c.Selection.Tables[i].Columns = slices.Clone(t.Columns)
+		c.Selection.Tables[i].AsText = slices.Clone(t.AsText)
+	}
+	return &c
+}
+
+// Clone is a copy that shares nothing changeable; schema versions are immutable and
+// shared.
+func (t *Table) Clone() *Table {
+	c := *t
+	c.Versions = slices.Clone(t.Versions)
+	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
+	c.Backfill.Done = slices.Clone(t.Backfill.Done)
+	return &c
+}
+
+// Clone is a copy that shares nothing changeable.
+func (c *Connection) Clone() *Connection {
+	n := *c
+	n.Options, n.Secrets = maps.Clone(c.Options), maps.Clone(c.Secrets)
+	n.Sealed = maps.Clone(c.Sealed)
+	return &n
+}
+
+// Clone is a copy that shares nothing changeable.
+func (c *Compaction) Clone() *Compaction {
+	n := *c
+	n.Slices = slices.Clone(c.Slices)
+	return &n
 }

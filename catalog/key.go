@@ -37,6 +37,7 @@ const (
 	prefixDone       = 0x23 // pipeline id, seq, start: slices compacted, segment still there
 	prefixPending    = 0x24 // pipeline id, seq, start: slices of a transaction that has not ended
 	prefixPendingTxn = 0x25 // pipeline id: that transaction
+	prefixDeadLetter = 0x26 // table id, closed, token, ordinal, number
 )
 
 func nameKey(prefix byte, name string) []byte { return append([]byte{prefix}, name...) }

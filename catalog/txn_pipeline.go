@@ -289,7 +289,7 @@ func (t *Txn) DeleteTable(id change.TableID) error {
 	t.renameTable(tableName{tbl.Schema, tbl.Name}, tableName{}, id)
 	t.dropped = true
 	err = errors.Join(t.putLakeRow(id, nil), t.delete(tableKey(prefixTable, id)), t.delete(tableKey(prefixPlan, id)),
-		t.delete(tableKey(prefixProgress, id)), t.deleteCompactions(id))
+		t.delete(tableKey(prefixProgress, id)), t.deleteCompactions(id), t.deleteDeadLetters(id))
 	if err != nil {
 		return fmt.Errorf("delete table %s.%s: %w", tbl.Schema, tbl.Name, err)
 	}
