@@ -135,6 +135,19 @@ type Table struct {
 	CreatedAt  time.Time
 	// OID is its stable object id in pg_catalog (pg_class.oid).
 	OID uint32
+	// CopyOf is the table whose place this one takes when it is copied, 0 for any other.
+	// Until then only those who store and stream tables know of it (EveryTable).
+	CopyOf change.TableID `json:",omitempty"`
+	// FaceID is the table whose place this one has taken, 0 for any other; see Face.
+	FaceID change.TableID `json:",omitempty"`
+}
+
+// Face is the id under which users know the table: it stays when a copy takes its place.
+func (t *Table) Face() change.TableID {
+	if t.FaceID != 0 {
+		return t.FaceID
+	}
+	return t.ID
 }
 
 // Schema is a namespace that tables land in.

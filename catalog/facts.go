@@ -57,6 +57,10 @@ type order struct {
 	pipelines []change.PipelineID // by name
 	tables    []change.TableID    // by schema, name
 	ofOwner   map[change.PipelineID][]change.TableID
+	// every and everyOf are the same with copies that have no place yet.
+	every   []change.TableID
+	everyOf map[change.PipelineID][]change.TableID
+	faces   map[change.TableID]change.TableID // of tables that took another's place
 }
 
 func emptyFacts() *facts {
@@ -88,7 +92,10 @@ func (f *facts) sorted() *order {
 	if o := f.order.Load(); o != nil {
 		return o
 	}
-	o := &order{ofOwner: map[change.PipelineID][]change.TableID{}}
+	o := &order{
+		ofOwner: map[change.PipelineID][]change.TableID{}, everyOf: map[change.PipelineID][]change.TableID{},
+		faces: map[change.TableID]change.TableID{},
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.pipelineByName)) {
 		o.pipelines = append(o.pipelines, f.pipelineByName[name])
 	}
@@ -100,9 +107,15 @@ func (f *facts) sorted() *order {
 	})
 	for _, n := range names {
 		id := f.tableByName[n]
-		o.tables = append(o.tables, id)
-		owner := f.tables[id].Pipeline
-		o.ofOwner[owner] = append(o.ofOwner[owner], id)
+		t := f.tables[id]
+		o.every, o.everyOf[t.Pipeline] = append(o.every, id), append(o.everyOf[t.Pipeline], id)
+		if t.CopyOf != 0 {
+			continue
+		}
+		o.tables, o.ofOwner[t.Pipeline] = append(o.tables, id), append(o.ofOwner[t.Pipeline], id)
+		if t.FaceID != 0 {
+			o.faces[t.FaceID] = id
+		}
 	}
 	f.order.Store(o)
 	return o

@@ -50,13 +50,49 @@ func (r *reader) PipelineByID(id change.PipelineID) (*Pipeline, error) {
 	return p, nil
 }
 
-// Tables are the tables of a pipeline, by schema and name.
+// Tables are the tables of a pipeline that users know of, by schema and name.
 func (r *reader) Tables(pipeline change.PipelineID) []*Table {
 	return r.tables(r.facts.sorted().ofOwner[pipeline])
 }
 
-// AllTables are the tables of all pipelines, by schema and name.
+// AllTables are the tables of all pipelines that users know of, by schema and name.
 func (r *reader) AllTables() []*Table { return r.tables(r.facts.sorted().tables) }
+
+// EveryTableOf is Tables with those that are to take the place of another (Table.CopyOf):
+// for who stores and streams tables.
+func (r *reader) EveryTableOf(pipeline change.PipelineID) []*Table {
+	return r.tables(r.facts.sorted().everyOf[pipeline])
+}
+
+// EveryTable is AllTables with those that are to take the place of another.
+func (r *reader) EveryTable() []*Table { return r.tables(r.facts.sorted().every) }
+
+// TableByFace finds a table by the id under which users know it, or wraps
+// ErrTableNotFound; see Table.Face.
+func (r *reader) TableByFace(face change.TableID) (*Table, error) {
+	if id, ok := r.facts.sorted().faces[face]; ok {
+		return r.TableByID(id)
+	}
+	t, err := r.TableByID(face)
+	if err == nil && t.CopyOf != 0 {
+		return nil, &NotFoundError{KindTable, idName(uint32(face))}
+	}
+	return t, err
+}
+
+// CopyFor is the table that is to take the place of another, nil when there is none.
+func (r *reader) CopyFor(table change.TableID) *Table {
+	t, ok := r.facts.tables[table]
+	if !ok {
+		return nil
+	}
+	for _, id := range r.facts.sorted().everyOf[t.Pipeline] {
+		if c := r.facts.tables[id]; c.CopyOf == table {
+			return c
+		}
+	}
+	return nil
+}
 
 func (r *reader) tables(ids []change.TableID) []*Table {
 	out := make([]*Table, len(ids))
@@ -78,7 +114,7 @@ func (r *reader) TableByID(id change.TableID) (*Table, error) {
 // TableByName finds a table by where it landed, or wraps ErrTableNotFound.
 func (r *reader) TableByName(schema, name string) (*Table, error) {
 	id, ok := r.facts.tableByName[tableName{schema, name}]
-	if !ok {
+	if !ok || r.facts.tables[id].CopyOf != 0 {
 		return nil, &NotFoundError{KindTable, schema + "." + name}
 	}
 	return r.facts.tables[id], nil

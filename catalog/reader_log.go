@@ -76,7 +76,7 @@ func (r *reader) Slices(pipeline change.PipelineID) ([]Slice, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read slices of pipeline %d: %w", pipeline, err)
 	}
-	for _, id := range r.facts.sorted().ofOwner[pipeline] {
+	for _, id := range r.facts.sorted().everyOf[pipeline] {
 		err := r.eachLive(id, func(s *Slice) error {
 			out = append(out, *s)
 			return nil

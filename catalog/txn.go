@@ -162,6 +162,20 @@ func (t *Txn) Tables(pipeline change.PipelineID) []*Table {
 	return cloneAll(t.reader.Tables(pipeline), (*Table).Clone)
 }
 
+// EveryTableOf is Tables with those that are to take the place of another.
+func (t *Txn) EveryTableOf(pipeline change.PipelineID) []*Table {
+	return cloneAll(t.reader.EveryTableOf(pipeline), (*Table).Clone)
+}
+
+// CopyFor is a copy of the table that is to take the place of another, nil when there is
+// none.
+func (t *Txn) CopyFor(table change.TableID) *Table {
+	if c := t.reader.CopyFor(table); c != nil {
+		return c.Clone()
+	}
+	return nil
+}
+
 // TableByID is a copy of a table, or wraps ErrTableNotFound.
 func (t *Txn) TableByID(id change.TableID) (*Table, error) {
 	v, err := t.reader.TableByID(id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -14,6 +15,9 @@ import (
 
 // errPublishing means that a function of Deps.ApplyState went beyond its rights.
 var errPublishing = errors.New("not allowed while groups are being published")
+
+// errNoPlace means that a table is not one that takes another's place.
+var errNoPlace = errors.New("table takes no other's place")
 
 // CreatePipeline adds a pipeline and gives it its ID and OID, or wraps ErrExists.
 // CreatedAt is set if zero.
@@ -232,6 +236,9 @@ func (t *Txn) storeTable(old, tbl *Table) error {
 	}
 	own(&t.facts.tables, &t.owned.tables)
 	t.facts.tables[tbl.ID] = tbl
+	if old != nil && old.CopyOf != tbl.CopyOf {
+		t.facts.order.Store(nil)
+	}
 	var oldName tableName
 	if old != nil {
 		oldName = tableName{old.Schema, old.Name}
@@ -273,7 +280,8 @@ func (t *Txn) ResetTable(id change.TableID) (*Table, error) {
 	return t.TableByID(id)
 }
 
-// DeleteTable removes a table with its slices, lake state and compactions. Slices of it
+// DeleteTable removes a table with its slices, lake state and compactions, and the copy
+// that was to take its place. Slices of it
 // that are published later are counted as compacted. Its schema goes with the last
 // table, unless it is public.
 func (t *Txn) DeleteTable(id change.TableID) error {
@@ -281,7 +289,7 @@ func (t *Txn) DeleteTable(id change.TableID) error {
 	if err != nil {
 		return err
 	}
-	if err := t.dropSlices(tbl); err != nil {
+	if err := errors.Join(t.DropCopy(id), t.dropSlices(tbl)); err != nil {
 		return err
 	}
 	own(&t.facts.tables, &t.owned.tables)
@@ -306,6 +314,63 @@ func (t *Txn) schemaInUse(name string) bool {
 		}
 	}
 	return false
+}
+
+// CreateCopy adds a table that is to take the place of another one when it is copied,
+// with CopyOf its id. It gets its ID, the other's schema, and a name of its own there. One
+// that was to take the place before goes, see DropCopy.
+func (t *Txn) CreateCopy(c *Table) error {
+	of, err := t.reader.TableByID(c.CopyOf)
+	if err != nil {
+		return err
+	}
+	if err := t.DropCopy(of.ID); err != nil {
+		return err
+	}
+	c.Schema, c.FaceID = of.Schema, of.Face()
+	for n := 1; ; n++ {
+		c.Name = of.Name + "__copy_" + strconv.Itoa(n)
+		if _, taken := t.facts.tableByName[tableName{c.Schema, c.Name}]; !taken {
+			return t.CreateTable(c)
+		}
+	}
+}
+
+// DropCopy removes the table that is to take the place of another one, if there is one,
+// and notes that its lake side is to be removed.
+func (t *Txn) DropCopy(of change.TableID) error {
+	c := t.reader.CopyFor(of)
+	if c == nil {
+		return nil
+	}
+	return errors.Join(t.DeleteTable(c.ID), t.LeaveLake(c.ID))
+}
+
+// TakePlace gives a copy (Table.CopyOf) the place of its table, at once for all readers:
+// its name, object id and face. The table goes, as with DeleteTable, and its lake side is
+// noted to be removed. Groups of it may be under way.
+func (t *Txn) TakePlace(id change.TableID) error {
+	c, err := t.TableByID(id)
+	if err != nil {
+		return err
+	}
+	if c.CopyOf == 0 {
+		return fmt.Errorf("table %d: %w", id, errNoPlace)
+	}
+	of, err := t.TableByID(c.CopyOf)
+	if err != nil {
+		return err
+	}
+	c.CopyOf = 0 // so that it does not go with its table
+	err = t.PutTable(c)
+	if err == nil {
+		err = errors.Join(t.DeleteTable(of.ID), t.LeaveLake(of.ID))
+	}
+	if err != nil {
+		return fmt.Errorf("take the place of table %s.%s: %w", of.Schema, of.Name, err)
+	}
+	c.Schema, c.Name, c.OID, c.CreatedAt = of.Schema, of.Name, of.OID, of.CreatedAt
+	return t.PutTable(c)
 }
 
 // dropSlices makes all slices of a table's present generation obsolete, with what the

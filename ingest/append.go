@@ -247,7 +247,7 @@ func stuck(c *catalog.Catalog, pipeline change.PipelineID) (bytes int64, err err
 	if !ok {
 		return 0, nil
 	}
-	for _, t := range snap.Tables(pipeline) {
+	for _, t := range snap.EveryTableOf(pipeline) {
 		live, err := snap.LiveSlices(t.ID)
 		if err != nil || len(live) > 0 {
 			return 0, err

@@ -54,7 +54,7 @@ func FenceTables(
 	ctx context.Context, cat *catalog.Catalog, w lake.Warehouse, pipeline change.PipelineID, epoch segment.Epoch,
 ) error {
 	snap := cat.Snapshot()
-	tables := snap.Tables(pipeline)
+	tables := snap.EveryTableOf(pipeline)
 	snap.Close()
 	for _, t := range tables {
 		if t.Current == nil {

@@ -23,7 +23,7 @@ func (s *Service) Run(ctx context.Context) error {
 // and no reason for the others to wait.
 func (s *Service) Step(ctx context.Context) (more bool, err error) {
 	snap := s.deps.Catalog.Snapshot()
-	tables, pipelines := snap.AllTables(), snap.Pipelines()
+	tables, pipelines := snap.EveryTable(), snap.Pipelines()
 	snap.Close()
 	did := make([]bool, len(tables))
 	g := &errgroup.Group{}

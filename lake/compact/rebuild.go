@@ -74,7 +74,7 @@ type rebuild struct {
 func (r *rebuild) lake(ctx context.Context) (err error) {
 	snap := r.Catalog.Snapshot()
 	defer snap.Close()
-	r.tables = snap.AllTables()
+	r.tables = snap.EveryTable()
 	lost := make([]lake.Lost, len(r.tables))
 	for i, t := range r.tables {
 		at := snap.LakeState(t.ID)

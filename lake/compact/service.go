@@ -128,7 +128,7 @@ func (s *Service) Compact(ctx context.Context, pipeline string) error {
 		snap.Close()
 		return fmt.Errorf("compact: %w", err)
 	}
-	tables := snap.Tables(p.ID)
+	tables := snap.EveryTableOf(p.ID)
 	snap.Close()
 	var errs []error
 	for _, t := range tables {
