@@ -172,6 +172,9 @@ func (a *analyzer) systemColumn(u *Use, name string) string {
 // regText renders the name of an object id, the number itself when it names
 // nothing, and "-" for zero.
 func (a *analyzer) regText(e expr, relation, oid, name string) (string, error) {
+	if e.text { // a name of the source's, as it wrote it
+		return e.sql, nil
+	}
 	if f := regOutput[e.typ.OID]; len(a.env.Functions[f]) > 0 {
 		out, err := a.callNamed(f, []expr{e}, e.loc)
 		return out.sql, err

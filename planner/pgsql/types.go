@@ -146,6 +146,25 @@ const scalars = `
 718 719 circle|circle G VARCHAR 24
 4089 4090 regnamespace|regnamespace N BIGINT 4
 4096 4097 regrole|regrole N BIGINT 4
+` + storedOnly
+
+// storedOnly are types that columns have and no expression makes: their values are the
+// source's exact text.
+const storedOnly = `1790 2201 refcursor|refcursor U VARCHAR -1
+2204 2209 regoperator|regoperator N VARCHAR 4
+2970 2949 txid_snapshot|txid_snapshot U VARCHAR -1
+3734 3735 regconfig|regconfig N VARCHAR 4
+3769 3770 regdictionary|regdictionary N VARCHAR 4
+4072 4073 jsonpath|jsonpath U VARCHAR -1
+4191 4192 regcollation|regcollation N VARCHAR 4
+4451 6150 int4multirange|int4multirange R VARCHAR -1
+4532 6151 nummultirange|nummultirange R VARCHAR -1
+4533 6152 tsmultirange|tsmultirange R VARCHAR -1
+4534 6153 tstzmultirange|tstzmultirange R VARCHAR -1
+4535 6155 datemultirange|datemultirange R VARCHAR -1
+4536 6157 int8multirange|int8multirange R VARCHAR -1
+5038 5039 pg_snapshot|pg_snapshot U VARCHAR -1
+5069 271 xid8|xid8 U VARCHAR 8
 `
 
 type typeTable struct {
@@ -166,7 +185,7 @@ var typeIndex = sync.OnceValue(func() *typeTable {
 			internal: internal, category: f[3][0], preferred: strings.HasSuffix(f[3], "*"),
 			engine: f[4], size: int16(size),
 		}
-		if strings.HasPrefix(name, "pg_") {
+		if name == internal {
 			p.name = name
 		}
 		switch p.oid {
@@ -300,8 +319,9 @@ func ResolveTypeName(n *pg.TypeName) (Type, error) {
 		return Type{}, pgerr.New(codes.UndefinedObject, "type \"%s\" does not exist", strings.Join(names, "."))
 	}
 	p, ok := typeIndex().byName[name]
-	if !ok && (name == "regoperator" || name == "regconfig" || name == "regdictionary") {
-		return Type{}, unsupported("type \"%s\" is not supported", name)
+	if ok && strings.Contains(storedOnly, "|"+strings.TrimPrefix(p.internal, "_")+" ") {
+		return Type{}, unsupported("type \"%s\" is not supported in expressions", name).
+			WithHint("Columns of that type can be read, and cast to text.")
 	}
 	if !ok || p.category == 'X' {
 		return Type{}, pgerr.New(codes.UndefinedObject, "type \"%s\" does not exist", strings.Join(names, "."))
