@@ -29,6 +29,8 @@ var pipelineOptions = []OptionDoc{
 	{"backfill_parallel", "integer", "2", "connections that copy existing rows, 1 to 16", checkInt(1, 16)},
 	{"backfill_rows_per_second", "integer", "0", "most rows that are copied in a second; 0 is unlimited", checkInt(0, 1<<40)},
 	{"backfill_chunk_pages", "integer", "", "pages of a table that are copied at a time, the unit of a resumed copy", checkInt(1, 1<<31)},
+	{"streaming", "boolean", "true", "have the source (14 or newer) send large transactions before they end; they wait on our disk for their commit", checkBool},
+	{"spill_max_bytes", "integer", "68719476736", "most disk that such transactions may take together; beyond, the source keeps them until they end", checkInt(1<<20, 1<<50)},
 	{"freshness", "interval", "0", "longest time changes are collected before they are made durable and visible; 0 is as soon as possible", checkDuration(0, time.Hour)},
 	{"commit_interval", "interval", "1 min", "how often changes go from the log to the lake", checkDuration(100*time.Millisecond, 24*time.Hour)},
 	{"commit_bytes", "integer", "67108864", "log bytes of a table that start a lake commit before commit_interval", checkInt(1, 1<<40)},

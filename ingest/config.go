@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -96,6 +97,9 @@ func (c Config) LogDir(p change.PipelineID) string {
 	return wal.PipelineDir(c.DataDir, p)
 }
 
+// scratchDir is where sources keep files.
+func (c Config) scratchDir() string { return filepath.Join(c.DataDir, "spill") }
+
 // Deps are the supervisor's collaborators.
 type Deps struct {
 	Catalog *catalog.Catalog
@@ -109,6 +113,11 @@ type Deps struct {
 	Failpoints env.Failpoints
 	// Tasks runs the parts of pipelines; nil: goroutines.
 	Tasks env.Tasks
+	// ScratchFS holds the files that sources keep while they live, in DataDir/spill; nil
+	// means the disk, or none when OpenLog is given.
+	ScratchFS wal.FS
+	// session is what the source of a running pipeline gets besides.
+	session SourceDeps
 	// OpenLog opens a pipeline's log; nil means wal.Open. Tests replace it.
 	OpenLog func(ctx context.Context, p change.PipelineID) (Log, error)
 	// RemoveLog deletes a dropped pipeline's log; nil means the files in Config.LogDir,
@@ -146,6 +155,16 @@ type SourceDeps struct {
 	// Position is the durable position of the pipeline when the source is made,
 	// empty when there is none.
 	Position change.Position
+	// Scratch is room for files that are of no use after the source; without FS there is
+	// none. Only the source of a pipeline's session has it.
+	Scratch Scratch
+}
+
+// Scratch is a place for files: those in Dir whose names begin with Prefix. Whoever
+// gets it removes what is there already.
+type Scratch struct {
+	FS          wal.FS
+	Dir, Prefix string
 }
 
 // SourceFactory makes the source of one pipeline. It checks options; it may leave

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -31,6 +32,7 @@ type session struct {
 	source   Source
 	progress *progress
 	backfill Backfill // nil when nothing is to be copied
+	copying  atomic.Bool
 	// advanced wakes the keeper: something became durable.
 	advanced chan struct{}
 }
@@ -68,7 +70,11 @@ func (s *session) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.source, err = newSource(ctx, s.deps, connection, s.pipeline, offset.Position)
+	deps := s.deps
+	deps.session.Scratch = Scratch{
+		FS: deps.ScratchFS, Dir: s.cfg.scratchDir(), Prefix: fmt.Sprintf("%d-", s.pipeline.ID),
+	}
+	s.source, err = newSource(ctx, deps, connection, s.pipeline, offset.Position)
 	return err
 }
 
@@ -89,7 +95,7 @@ func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog
 		p = &catalog.Pipeline{}
 	}
 	source, err := factory(ctx, resolved, p, SourceDeps{
-		Clock: deps.Clock, IDs: deps.IDs, Log: deps.Log, Position: at,
+		Clock: deps.Clock, IDs: deps.IDs, Log: deps.Log, Position: at, Scratch: deps.session.Scratch,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connection %q: %w", c.Name, err)
@@ -170,7 +176,7 @@ func (s *session) loadProgress() error {
 	if err != nil {
 		return err
 	}
-	s.progress = newProgress(s.source.Compare, offset.Position, snap.Tables(s.pipeline.ID))
+	s.progress = newProgress(s.source.Compare, offset.Position, snap.EveryTableOf(s.pipeline.ID))
 	return nil
 }
 
@@ -178,7 +184,7 @@ func (s *session) loadProgress() error {
 // selection names when it has none yet.
 func (s *session) sourceTables(ctx context.Context) ([]SourceTable, error) {
 	snap := s.deps.Catalog.Snapshot()
-	known := snap.Tables(s.pipeline.ID)
+	known := snap.EveryTableOf(s.pipeline.ID)
 	snap.Close()
 	if len(known) == 0 {
 		found, err := s.source.Discover(ctx, s.pipeline.Selection)
@@ -187,10 +193,17 @@ func (s *session) sourceTables(ctx context.Context) ([]SourceTable, error) {
 		}
 		return found, nil
 	}
-	tables := make([]SourceTable, len(known))
+	tables := make([]SourceTable, 0, len(known))
 	var keyless []catalog.SelectedTable
-	for i, t := range known {
-		tables[i] = sourceTable(t)
+	copied := map[change.TableID]uint32{}
+	for _, t := range known {
+		copied[t.CopyOf] = t.SourceOID
+	}
+	for _, t := range known {
+		if oid, ok := copied[t.ID]; ok && oid == t.SourceOID {
+			continue // its copy says how the source has it now
+		}
+		tables = append(tables, sourceTable(t))
 		if !t.Current.HasKey() {
 			keyless = append(keyless, catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName})
 		}
@@ -253,7 +266,7 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 // renew gives tables that are to be copied by a stream just created the columns that they
 // have at its start, and, after a RESET, a token of that stream.
 func (s *session) renew(txn *catalog.Txn, token int64, reset bool, fresh map[uint32]SourceTable) error {
-	for _, t := range txn.Tables(s.pipeline.ID) {
+	for _, t := range txn.EveryTableOf(s.pipeline.ID) {
 		if t.State != catalog.TablePending {
 			continue
 		}
@@ -277,7 +290,7 @@ func (s *session) streamTables() []StreamTable {
 	snap := s.deps.Catalog.Snapshot()
 	defer snap.Close()
 	var tables []StreamTable
-	for _, t := range snap.Tables(s.pipeline.ID) {
+	for _, t := range snap.EveryTableOf(s.pipeline.ID) {
 		if t.State == catalog.TableStopped {
 			continue
 		}

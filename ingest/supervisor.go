@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest/spill"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -59,6 +60,9 @@ func NewSupervisor(cfg Config, deps Deps) *Supervisor {
 	}
 	if deps.OpenLog == nil {
 		deps.OpenLog = walOpener(cfg, deps)
+		if deps.ScratchFS == nil {
+			deps.ScratchFS = wal.DiskFS()
+		}
 		if deps.RemoveLog == nil {
 			deps.RemoveLog = func(p change.PipelineID) error { return removeLog(wal.DiskFS(), cfg.LogDir(p)) }
 		}
@@ -114,6 +118,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	if err := s.removeLeftovers(ctx); err != nil {
 		s.deps.Log.Warn("leftovers of dropped tables stay", env.KeyError, err)
+	}
+	if s.deps.ScratchFS != nil { // of sources that a crash ended
+		if err := spill.Empty(s.deps.ScratchFS, s.cfg.scratchDir(), ""); err != nil {
+			s.deps.Log.Warn("files of large transactions stay", env.KeyError, err)
+		}
 	}
 	close(s.began)
 	snap := s.deps.Catalog.Snapshot()

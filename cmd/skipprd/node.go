@@ -221,7 +221,7 @@ const postgresVersion = "15.8"
 func (n *node) openEngine() error {
 	n.engine = planner.New(planner.Deps{
 		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Logs: logPins{n.compactor},
-		Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
+		Positions: positions{n.supervisor}, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL:   &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock},
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
@@ -270,6 +270,7 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		Catalog: n.catalog,
 		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New},
 		Lake:    lakeAdmin, Clock: n.clock, IDs: n.ids, Log: n.log, Failpoints: failpoints,
+		ScratchFS: wal.DiskFS(),
 	}
 	var epoch func(change.PipelineID) segment.Epoch
 	if n.leader != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
+	"github.com/skipprd/skipprd/ingest/spill"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -26,6 +27,11 @@ type applier struct {
 	final   LSN // where its commit record begins; its order token
 	xid     uint32
 	ordinal int32
+
+	// spool keeps the changes of large transactions that have not ended, nil when the
+	// server sends none of those; block says that such changes come now.
+	spool *spill.Store
+	block bool
 
 	// reached is the newest position that the sink was told.
 	reached LSN
@@ -54,6 +60,9 @@ func (a *applier) change(b []byte) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: it is empty", pgoutput.ErrMalformed)
 	}
+	if a.block {
+		return a.inBlock(b)
+	}
 	switch b[0] {
 	case pgoutput.KindInsert, pgoutput.KindUpdate, pgoutput.KindDelete:
 		if err := pgoutput.ParseRow(b, &a.row); err != nil {
@@ -74,6 +83,10 @@ func (a *applier) change(b []byte) error {
 		return a.applyTruncate(b)
 	case pgoutput.KindType, pgoutput.KindOrigin, pgoutput.KindMessage:
 		return nil // nothing depends on them
+	case pgoutput.KindStreamStart, pgoutput.KindStreamAbort, pgoutput.KindStreamCommit:
+		if a.spool != nil {
+			return a.betweenBlocks(b)
+		}
 	}
 	return fmt.Errorf("%w: unknown kind %q", pgoutput.ErrMalformed, b[0])
 }
@@ -86,6 +99,10 @@ func (a *applier) begin(b []byte) error {
 	if err != nil {
 		return err
 	}
+	return a.beginAt(m)
+}
+
+func (a *applier) beginAt(m pgoutput.Begin) error {
 	if m.FinalLSN > math.MaxInt64 {
 		return fmt.Errorf("%w: LSN is too great for an order token", pgoutput.ErrMalformed)
 	}
@@ -98,13 +115,17 @@ func (a *applier) commit(b []byte) error {
 	if err != nil {
 		return err
 	}
+	return a.commitAt(m)
+}
+
+func (a *applier) commitAt(m pgoutput.Commit) error {
 	a.open, a.reached = false, LSN(m.EndLSN)
 	return a.sink.Commit(a.reached.Position())
 }
 
 // idle passes on that the server has sent all it has, when that is news.
 func (a *applier) idle(end LSN) error {
-	if a.open || end <= a.reached {
+	if a.open || a.block || end <= a.reached {
 		return nil
 	}
 	a.reached = end

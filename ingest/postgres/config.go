@@ -33,6 +33,11 @@ type config struct {
 	// chunkPages is the size of a backfill chunk in pages of 8 KiB: option
 	// backfill_chunk_pages, default 8192 (64 MiB).
 	chunkPages int64
+	// streaming has the server send large transactions before they end, from version 14
+	// on; they are kept on disk here until then, all together at most spillBytes. Options
+	// streaming, default on, and spill_max_bytes, default 64 GiB.
+	streaming  bool
+	spillBytes int64
 	selection  catalog.TableSelection
 }
 
@@ -68,7 +73,7 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 	cfg := config{
 		conn: conn, selection: p.Selection,
 		slot: "skippr_" + slotName(p.Name), publication: "skippr_" + slotName(p.Name),
-		parallel: parallelDefault, chunkPages: chunkPagesDefault,
+		parallel: parallelDefault, chunkPages: chunkPagesDefault, streaming: p.Options["streaming"] != "false",
 	}
 	var errs []error
 	number := func(name string, least, most int64, set func(int64)) {
@@ -85,6 +90,7 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 	}
 	number("backfill_parallel", 1, parallelMax, func(n int64) { cfg.parallel = int(n) })
 	number("backfill_rows_per_second", 0, 1<<40, func(n int64) { cfg.rowsPerSecond = n })
+	number("spill_max_bytes", 1<<20, 1<<50, func(n int64) { cfg.spillBytes = n })
 	number("backfill_chunk_pages", 1, 1<<31, func(n int64) { cfg.chunkPages = n })
 	if name := p.Options["slot_name"]; name != "" {
 		cfg.slot = name

@@ -33,6 +33,8 @@ type rig struct {
 	tables []ingest.SourceTable
 	ids    map[string]change.TableID
 	setup  ingest.SetupResult
+	// scratch is where large transactions are kept; none by default.
+	scratch ingest.Scratch
 }
 
 var (
@@ -77,7 +79,7 @@ func (r *rig) openAs(dsn string) *Source {
 	clock, ids := env.System()
 	conn := ingest.ResolvedConnection{Name: r.name, Kind: "postgres", Options: map[string]string{"DSN": dsn}}
 	src, err := New(r.Context(), conn, &catalog.Pipeline{Name: r.name, Selection: r.sel, Options: r.opts},
-		ingest.SourceDeps{Clock: clock, IDs: ids})
+		ingest.SourceDeps{Clock: clock, IDs: ids, Scratch: r.scratch})
 	if err != nil {
 		r.Fatal(err)
 	}

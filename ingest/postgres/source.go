@@ -28,6 +28,12 @@ type Source struct {
 	acked   atomic.Uint64
 	ackWake chan struct{}
 
+	// scratch is where transactions that have not ended are kept; version is the
+	// server's; whole says that there was no room, so that they come when they end.
+	scratch ingest.Scratch
+	version atomic.Int64
+	whole   atomic.Bool
+
 	// control lends the one connection for questions: its holder has taken it out.
 	control chan *pgx.Conn
 	unseen  unseen
@@ -70,7 +76,7 @@ func newSource(cfg config, deps ingest.SourceDeps) *Source {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		cfg: cfg, clock: deps.Clock, ids: deps.IDs, log: log,
+		cfg: cfg, clock: deps.Clock, ids: deps.IDs, log: log, scratch: deps.Scratch,
 		ackWake: make(chan struct{}, 1),
 		control: make(chan *pgx.Conn, 1), // the one connection, or nil for none yet
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
+	"github.com/skipprd/skipprd/ingest/spill"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -67,12 +68,50 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 	if a.looked, err = s.checkSlot(ctx, st, start, streamOIDs(tables)); err != nil {
 		return err
 	}
-	conn, err := s.startReplication(ctx, st, start)
+	if a.spool, err = s.openSpool(); err != nil {
+		return err
+	}
+	err = s.connectAndFollow(ctx, st, a)
+	if a.spool == nil || !errors.Is(err, spill.ErrFull) || ctx.Err() != nil {
+		return errors.Join(err, a.closeSpool())
+	}
+	// Nothing of what was kept has been applied, and the server has all of it.
+	s.log.Warn("large transactions are left at the source until they end", env.KeySlot, st.Slot, env.KeyError, err)
+	s.whole.Store(true)
+	if err := a.closeSpool(); err != nil {
+		return err
+	}
+	return s.connectAndFollow(ctx, st, a)
+}
+
+// connectAndFollow streams from where the applier is, until an error or the end of ctx.
+func (s *Source) connectAndFollow(ctx context.Context, st *state, a *applier) error {
+	conn, err := s.startReplication(ctx, st, a.reached, a.spool != nil)
 	if err != nil {
 		return err
 	}
-	s.log.Info("stream started", env.KeySlot, st.Slot, env.KeyLSN, start.String())
+	s.log.Info("stream started", env.KeySlot, st.Slot, env.KeyLSN, a.reached.String())
 	return s.follow(ctx, conn, a)
+}
+
+// openSpool makes the store of large transactions that the server sends before they
+// end; nil where it is not to, or cannot.
+func (s *Source) openSpool() (*spill.Store, error) {
+	if !s.cfg.streaming || s.version.Load() < versionStreaming || s.scratch.FS == nil || s.whole.Load() {
+		return nil, nil
+	}
+	return spill.Open(s.scratch.FS, spill.Config{
+		Dir: s.scratch.Dir, Prefix: s.scratch.Prefix, BytesMax: s.cfg.spillBytes,
+	})
+}
+
+func (a *applier) closeSpool() error {
+	if a.spool == nil {
+		return nil
+	}
+	spool := a.spool
+	a.spool, a.block = nil, false
+	return spool.Close()
 }
 
 // checkSlot makes sure that the slot still has everything after start, and looks at the
@@ -84,6 +123,7 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []u
 		if err != nil {
 			return err
 		}
+		s.version.Store(int64(v.version))
 		sl, err := readSlot(ctx, conn, st.Slot, v.version)
 		if err != nil {
 			return err
@@ -103,7 +143,8 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []u
 
 // startReplication begins to stream. A server notices late that a reader is gone, so
 // a slot in use is asked for again for a while.
-func (s *Source) startReplication(ctx context.Context, st *state, start LSN) (*pgconn.PgConn, error) {
+// With streaming it sends large transactions before they end.
+func (s *Source) startReplication(ctx context.Context, st *state, start LSN, streaming bool) (*pgconn.PgConn, error) {
 	names := make([]string, len(st.Publications))
 	for i, p := range st.Publications {
 		names[i] = quoteIdent(p)
@@ -111,6 +152,9 @@ func (s *Source) startReplication(ctx context.Context, st *state, start LSN) (*p
 	options := pglogrepl.StartReplicationOptions{Mode: pglogrepl.LogicalReplication, PluginArgs: []string{
 		"proto_version '1'", "publication_names " + quoteReplication(strings.Join(names, ",")),
 	}}
+	if streaming {
+		options.PluginArgs = append(options.PluginArgs[1:], "proto_version '2'", "streaming 'on'")
+	}
 	for attempt := 0; ; attempt++ {
 		conn, err := s.dialReplication(ctx)
 		if err != nil {
@@ -193,4 +237,70 @@ func (a *applier) message(b []byte, f *feedback) error {
 		return a.idle(LSN(binary.BigEndian.Uint64(b[1:])))
 	}
 	return fmt.Errorf("%w: replication message of %d bytes", pgoutput.ErrMalformed, len(b))
+}
+
+// inBlock keeps a message of a block of a transaction that has not ended. What is of
+// no table of ours is left out; descriptions are kept like rows, since they hold from
+// that place of the transaction on.
+func (a *applier) inBlock(b []byte) error {
+	switch b[0] {
+	case pgoutput.KindStreamStop:
+		if err := pgoutput.ParseStreamStop(b); err != nil {
+			return err
+		}
+		a.block = false
+		return a.spool.Stop()
+	case pgoutput.KindType, pgoutput.KindOrigin, pgoutput.KindMessage:
+		return nil
+	case pgoutput.KindInsert, pgoutput.KindUpdate, pgoutput.KindDelete, pgoutput.KindRelation, pgoutput.KindTruncate:
+	default:
+		return fmt.Errorf("%w: unknown kind %q in a block", pgoutput.ErrMalformed, b[0])
+	}
+	kind, sub, rest, err := pgoutput.Streamed(b)
+	if err != nil {
+		return err
+	}
+	if kind != pgoutput.KindTruncate {
+		oid, err := pgoutput.RelationOf(rest)
+		if err != nil {
+			return err
+		}
+		if t := a.tables[oid]; t == nil || t.stopped {
+			return nil
+		}
+	}
+	return a.spool.Add(sub, kind, rest)
+}
+
+// betweenBlocks begins a block, or ends a transaction of which there were blocks.
+func (a *applier) betweenBlocks(b []byte) error {
+	if a.open {
+		return fmt.Errorf("%w: a block inside of a transaction", pgoutput.ErrMalformed)
+	}
+	switch b[0] {
+	case pgoutput.KindStreamStart:
+		m, err := pgoutput.ParseStreamStart(b)
+		if err != nil {
+			return err
+		}
+		a.block = true
+		return a.spool.Start(m.XID)
+	case pgoutput.KindStreamAbort:
+		m, err := pgoutput.ParseStreamAbort(b)
+		if err != nil {
+			return err
+		}
+		return a.spool.Abort(m.XID, m.SubXID)
+	}
+	m, err := pgoutput.ParseStreamCommit(b)
+	if err != nil {
+		return err
+	}
+	if err := a.beginAt(pgoutput.Begin{FinalLSN: m.CommitLSN, CommittedAt: m.CommittedAt, XID: m.XID}); err != nil {
+		return err
+	}
+	if err := a.spool.Replay(a.ctx, m.XID, a.change); err != nil {
+		return err
+	}
+	return a.commitAt(m.Commit)
 }

@@ -37,10 +37,11 @@ SELECT current_setting('server_version_num')::int4, current_setting('wal_level')
 
 // The oldest server that is supported, and those with abilities of their own.
 const (
-	versionMin      = 120000
-	versionRoot     = 130000 // publish_via_partition_root
-	versionTIDRange = 140000 // reads a range of pages without reading all
-	versionFailover = 170000 // slots that follow a fail-over
+	versionMin       = 120000
+	versionRoot      = 130000 // publish_via_partition_root
+	versionTIDRange  = 140000 // reads a range of pages without reading all
+	versionStreaming = 140000 // sends large transactions before they end
+	versionFailover  = 170000 // slots that follow a fail-over
 )
 
 func readSettings(ctx context.Context, conn *pgx.Conn) (settings, error) {

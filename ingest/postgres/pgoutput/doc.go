@@ -1,5 +1,6 @@
 // Package pgoutput reads the messages of PostgreSQL's logical replication protocol,
-// version 1, as the output plugin pgoutput writes them.
+// versions 1 and 2, as the output plugin pgoutput writes them. Version 2 adds blocks of
+// changes of transactions that have not ended: see StreamStart.
 //
 // Messages are read in place: a parsed message and its tuples refer to the bytes they
 // were parsed from and are good until those are overwritten. Row messages parse into
@@ -27,6 +28,11 @@ const (
 	KindDelete   = 'D'
 	KindTruncate = 'T'
 	KindMessage  = 'M'
+
+	KindStreamStart  = 'S'
+	KindStreamStop   = 'E'
+	KindStreamCommit = 'c'
+	KindStreamAbort  = 'A'
 )
 
 // reader takes bytes off the front of a message; the first shortage sticks.
