@@ -1,0 +1,154 @@
+package values
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/sqltests/harness"
+	"github.com/skipprd/skipprd/sqltests/pgtest"
+)
+
+func number(name string, or int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return or
+}
+
+// run is one run of the harness: a server, and pipelines of a database each.
+type run struct {
+	t       *testing.T
+	seed    uint64
+	r       *rand.Rand
+	server  *harness.Server
+	writers []*writer
+	kills   int
+	stopped map[string]int // reasons for which tables were copied anew
+}
+
+// mayStop are the reasons for which docs/schema-changes.md lets a table stop.
+var mayStop = regexp.MustCompile(`cannot be told apart|with a default that each row has a value of its own of, or the table was rewritten` +
+	`|was dropped or renamed|did not carry the large value`)
+
+// TestTables draws tables of random types and random changes of rows and columns, kills
+// the server meanwhile, and compares all rows at drained moments. SKIPPRD_VALUES_TABLES,
+// _DATABASES, _ROUNDS, and SKIPPRD_SEED make it longer ("make values").
+func TestTables(t *testing.T) {
+	tables, databases := number("SKIPPRD_VALUES_TABLES", 26), number("SKIPPRD_VALUES_DATABASES", 2)
+	rounds, seed := number("SKIPPRD_VALUES_ROUNDS", 4), uint64(number("SKIPPRD_SEED", 1))
+	pg := pgtest.Start(t)
+	u := &run{t: t, seed: seed, r: chaos(seed), stopped: map[string]int{}}
+	u.server = harness.New(t, t.TempDir(), "--commit-interval", "500ms", "--wal-segment-bytes", "1MiB")
+	for i := range databases {
+		dsn := pg.CreateDatabase(t)
+		harness.Exec(t, dsn, prelude...)
+		w := newWriter(t, dsn, seed*1000+uint64(i), (tables+databases-1)/databases)
+		if err := w.transactions(len(w.tables)); err != nil {
+			t.Fatal(err)
+		}
+		u.writers = append(u.writers, w)
+	}
+	u.server.Start()
+	for i, w := range u.writers {
+		harness.Exec(t, u.server.DSN, fmt.Sprintf("CREATE PIPELINE p%d FROM POSTGRES %s FOR ALL TABLES WITH (commit_bytes = 262144)", i, quoted(w.dsn)))
+	}
+	for round := range rounds {
+		u.round(round)
+		if t.Failed() {
+			return
+		}
+	}
+	ran, failed := 0, 0
+	for _, w := range u.writers {
+		ran, failed = ran+w.ran, failed+w.failed
+	}
+	t.Logf("seed %d: %d tables in %d databases, %d statements (%d refused by the source), %d kills; copied anew: %v", seed, tables, databases, ran, failed, u.kills, u.stopped)
+}
+
+// round writes to all databases while things happen to the server, then compares.
+func (u *run) round(round int) {
+	var writing sync.WaitGroup
+	for i, w := range u.writers {
+		writing.Go(func() {
+			if err := w.transactions(2 * len(w.tables)); err != nil {
+				u.t.Errorf("seed %d, database %d: %v", u.seed, i, err)
+			}
+		})
+	}
+	for range 1 + u.r.IntN(2) {
+		u.happen(round)
+	}
+	writing.Wait()
+	for i, w := range u.writers {
+		u.compare(round, i, w)
+	}
+}
+
+// happen is one thing that happens to the server.
+func (u *run) happen(round int) {
+	p := u.r.IntN(len(u.writers))
+	w := u.writers[p]
+	time.Sleep(time.Duration(u.r.IntN(400)) * time.Millisecond)
+	switch n := u.r.IntN(10); {
+	case n < 6 || round%2 == 1:
+		u.server.Kill()
+		u.kills++
+		u.server.Start()
+	case n < 8:
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d COMPACT", p))
+	case n < 9:
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d RESYNC TABLE %s", p, ident(w.tables[u.r.IntN(len(w.tables))].here)))
+	default:
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d PAUSE", p), fmt.Sprintf("ALTER PIPELINE p%d RESUME", p))
+	}
+}
+
+func (u *run) compare(round, i int, w *writer) {
+	pipeline := fmt.Sprintf("p%d", i)
+	drain := "SYNC PIPELINE " + pipeline + " UNTIL CAUGHT UP"
+	harness.Exec(u.t, u.server.DSN, drain)
+	if u.mend(pipeline) > 0 {
+		harness.Exec(u.t, u.server.DSN, drain)
+	}
+	here := connect(u.t, u.server.DSN)
+	for _, tb := range w.tables {
+		diff, err := differences(u.t.Context(), w.conn, here, pipeline, tb)
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		if diff != "" {
+			reason, _ := harness.Text(u.server.DSN, "SELECT state || ': ' || coalesce(reason, '') FROM pg_stat_pipeline_table WHERE pipeline = '"+
+				pipeline+"' AND table_name = '"+tb.here+"'")
+			u.t.Errorf("seed %d, round %d, database %d, table %s (%s): %s\n%s", u.seed, round, i, tb.name, reason, diff, w.reproduction(tb))
+		}
+	}
+}
+
+// mend copies tables anew that stopped for a reason for which they may.
+func (u *run) mend(pipeline string) int {
+	conn := connect(u.t, u.server.DSN)
+	stopped, err := ask(u.t.Context(), conn, "SELECT table_name, reason FROM pg_stat_pipeline_table WHERE pipeline = '"+pipeline+"' AND state = 'stopped'")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	for _, row := range stopped.rows {
+		reason := mayStop.FindString(string(row[1]))
+		if reason == "" {
+			u.t.Errorf("seed %d: table %s of %s stopped: %s", u.seed, row[0], pipeline, row[1])
+			continue
+		}
+		u.stopped[reason]++
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE %s RESYNC TABLE %s", pipeline, ident(string(row[0]))))
+	}
+	return len(stopped.rows)
+}
+
+var _ = pgx.Identifier{}
