@@ -115,8 +115,9 @@ func (t *sinkTable) open(txn uint64) int64 {
 func head(b *change.Batch, rows int) *change.Batch {
 	whole := b.Record
 	b.Record = whole.NewSlice(0, int64(rows))
+	b.Unchanged = change.Head(b.Unchanged, rows)
 	whole.Release()
-	count(b)
+	b.Recount()
 	return b
 }
 
@@ -124,30 +125,9 @@ func head(b *change.Batch, rows int) *change.Batch {
 func tail(b *change.Batch, from int) *change.Batch {
 	t := *b
 	t.Truncate, t.Record = false, b.Record.NewSlice(int64(from), b.Record.NumRows())
-	count(&t)
+	t.Unchanged = change.Tail(b.Unchanged, from)
+	t.Recount()
 	return &t
-}
-
-func count(b *change.Batch) {
-	b.Counts = change.Counts{}
-	ops := b.Record.Column(0).(*array.Uint8)
-	tokens := b.Record.Column(1).(*array.Int64)
-	for i := range ops.Len() {
-		switch change.Op(ops.Value(i)) {
-		case change.Insert:
-			b.Counts.Inserts++
-		case change.Update:
-			b.Counts.Updates++
-		case change.Delete:
-			b.Counts.Deletes++
-		}
-		token := tokens.Value(i)
-		if i == 0 {
-			b.Counts.MinToken, b.Counts.MaxToken = token, token
-		}
-		b.Counts.MinToken = min(b.Counts.MinToken, token)
-		b.Counts.MaxToken = max(b.Counts.MaxToken, token)
-	}
 }
 
 // seal hands over the table's batches of the group.

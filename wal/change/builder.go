@@ -15,6 +15,8 @@ type Builder struct {
 	token   *array.Int64Builder
 	ordinal *array.Int32Builder
 	counts  Counts
+	// unchanged are the cells that the source left out.
+	unchanged []Unchanged
 	// Truncate marks the batch being built.
 	Truncate bool
 	// Backfill marks the batch being built.
@@ -52,6 +54,17 @@ func (b *Builder) Add(op Op, token int64, ordinal int32) {
 	}
 }
 
+// LeaveOut puts a null into the i-th column of the row begun last, in place of a value
+// that did not change and that the source left out. moved says that the change gave the
+// row another key: then the row before it in this builder is the Delete of the old one.
+func (b *Builder) LeaveOut(i int, moved bool) {
+	b.Column(i).AppendNull()
+	b.unchanged = append(b.unchanged, Unchanged{Row: int32(b.Rows() - 1), Column: int32(i), Moved: moved})
+}
+
+// LeftOut is how many cells of the rows added since the last Batch were left out.
+func (b *Builder) LeftOut() int { return len(b.unchanged) }
+
 // Column is the builder of the table's i-th column (system columns not counted).
 func (b *Builder) Column(i int) array.Builder { return b.rec.Field(SystemColumns + i) }
 
@@ -62,10 +75,10 @@ func (b *Builder) Rows() int { return b.op.Len() }
 func (b *Builder) Batch() *Batch {
 	out := &Batch{
 		Table: b.table, SchemaVersion: b.version, Counts: b.counts,
-		Truncate: b.Truncate, Backfill: b.Backfill,
+		Truncate: b.Truncate, Backfill: b.Backfill, Unchanged: b.unchanged,
 	}
 	out.Record = b.rec.NewRecordBatch()
-	b.counts, b.Truncate = Counts{}, false
+	b.counts, b.Truncate, b.unchanged = Counts{}, false, nil
 	return out
 }
 

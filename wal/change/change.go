@@ -10,9 +10,12 @@
 package change
 
 import (
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
 // TableID names a table of our catalog. It is never reused. Zero is invalid.
@@ -64,6 +67,35 @@ type Batch struct {
 	// same order token, lower than that of any streamed change of the table.
 	Backfill bool
 	Counts   Counts
+	// Unchanged are cells whose values the source left out, by row, then column. A batch
+	// that is appended to a log has none: they were filled in.
+	Unchanged []Unchanged
+}
+
+// Unchanged is a cell of an insert or update whose value the source left out because the
+// change left it as it was. The cell is null until it is filled in.
+type Unchanged struct {
+	Row, Column int32 // system columns not counted
+	// Moved says that the change gave its row another key: the value is that of the old
+	// key, which the row before it deletes.
+	Moved bool
+}
+
+// Head are the cells of the first rows; Tail those of the others, which begin a batch of
+// their own. Neither changes all.
+func Head(all []Unchanged, rows int) []Unchanged { return slices.Clip(all[:cellsBefore(all, rows)]) }
+
+// Tail: see Head.
+func Tail(all []Unchanged, rows int) []Unchanged {
+	rest := slices.Clone(all[cellsBefore(all, rows):])
+	for i := range rest {
+		rest[i].Row -= int32(rows)
+	}
+	return rest
+}
+
+func cellsBefore(all []Unchanged, rows int) int {
+	return sort.Search(len(all), func(i int) bool { return int(all[i].Row) >= rows })
 }
 
 // Counts sums up a batch without reading it.
@@ -78,6 +110,29 @@ func (b *Batch) Rows() int64 {
 		return 0
 	}
 	return b.Record.NumRows()
+}
+
+// Recount sums the batch up anew, after its record was cut.
+func (b *Batch) Recount() {
+	b.Counts = Counts{}
+	ops := b.Record.Column(0).(*array.Uint8)
+	tokens := b.Record.Column(1).(*array.Int64)
+	for i := range ops.Len() {
+		switch Op(ops.Value(i)) {
+		case Insert:
+			b.Counts.Inserts++
+		case Update:
+			b.Counts.Updates++
+		case Delete:
+			b.Counts.Deletes++
+		}
+		token := tokens.Value(i)
+		if i == 0 {
+			b.Counts.MinToken, b.Counts.MaxToken = token, token
+		}
+		b.Counts.MinToken = min(b.Counts.MinToken, token)
+		b.Counts.MaxToken = max(b.Counts.MaxToken, token)
+	}
 }
 
 // Release drops the batch's reference to its record.
