@@ -111,7 +111,7 @@ func (t *table) keyNames() []string {
 
 // hashed says that a table can be partitioned by the hash of a type.
 func hashed(t typ) bool {
-	return !slices.Contains([]string{"money", "bit", "bit(67)", "varbit", "tsvector", "tsquery", "cube"}, t.name)
+	return !slices.Contains([]string{"money", "bit", "bit(67)", "varbit", "tsvector", "tsquery", "ltree"}, t.name)
 }
 
 func (g *generator) create(t *table) []string {

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -53,6 +51,9 @@ func TestTables(t *testing.T) {
 		w := newWriter(t, dsn, seed*1000+uint64(i), (tables+databases-1)/databases)
 		if err := w.transactions(len(w.tables)); err != nil {
 			t.Fatal(err)
+		}
+		for _, tb := range w.tables {
+			tb.here = tb.name // renamed later, it keeps its name here
 		}
 		u.writers = append(u.writers, w)
 	}
@@ -150,5 +151,3 @@ func (u *run) mend(pipeline string) int {
 	}
 	return len(stopped.rows)
 }
-
-var _ = pgx.Identifier{}
