@@ -64,7 +64,7 @@ func withUUIDs(t testing.TB, a arrow.Array) arrow.Array {
 	case *array.List:
 		if values, ok := a.ListValues().(*array.FixedSizeBinary); ok {
 			elem := array.NewExtensionArrayWithStorage(uuid, values)
-			data := array.NewData(arrow.ListOf(uuid), a.Len(), a.Data().Buffers(), []arrow.ArrayData{elem.Data()}, 0, 0)
+			data := array.NewData(arrow.ListOf(uuid), a.Len(), a.Data().Buffers(), []arrow.ArrayData{elem.Data()}, a.NullN(), a.Data().Offset())
 			return array.MakeFromData(data)
 		}
 	}

@@ -76,7 +76,7 @@ func (c *liveCache) view(ctx context.Context, r *Relation) (*liveView, error) {
 		return nil, err
 	}
 	for {
-		t := c.table(name)
+		t := c.table(name, r.WholeRow)
 		select {
 		case t.turn <- struct{}{}:
 		case <-ctx.Done():
@@ -110,10 +110,15 @@ func liveViewOf(r *Relation, v *pinned) (*liveView, error) {
 	return out, nil
 }
 
-// tableName names a table and the key it is collapsed by.
+// tableName names a table and what it is collapsed by.
 func tableName(r *Relation) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\x00%d\x00%d", r.Live.Dir, r.Live.Pipeline, r.Live.Table)
+	for _, c := range r.Columns {
+		if r.WholeRow {
+			fmt.Fprintf(&b, "\x00%d %q %x", c.FieldID, c.EngineType, c.InitialContent)
+		}
+	}
 	for _, k := range r.Key {
 		found := false
 		for _, c := range r.Columns {
@@ -129,12 +134,12 @@ func tableName(r *Relation) (string, error) {
 	return b.String(), nil
 }
 
-func (c *liveCache) table(name string) *liveTable {
+func (c *liveCache) table(name string, counted bool) *liveTable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.mu.tables[name]
 	if t == nil {
-		t = &liveTable{turn: make(chan struct{}, 1), log: newLiveLog()}
+		t = &liveTable{turn: make(chan struct{}, 1), log: newLiveLog(counted)}
 		c.mu.tables[name] = t
 	}
 	c.mu.clock++
@@ -201,7 +206,7 @@ func (t *liveTable) reset() {
 	}
 	t.views, t.oneShots, t.recent = nil, nil, nil
 	t.log.close()
-	t.log = newLiveLog()
+	t.log = newLiveLog(t.log.index.Counted())
 }
 
 // pin returns a retained view of the relation's slices.
@@ -260,7 +265,7 @@ func (t *liveTable) oneShot(ctx context.Context, reader SliceReader, r *Relation
 			want, truncated = r.Live.Slices[i:], true
 		}
 	}
-	log := newLiveLog()
+	log := newLiveLog(r.WholeRow)
 	defer log.close()
 	if err := log.extend(ctx, reader, r, want); err != nil {
 		return nil, err

@@ -40,10 +40,12 @@ type liveBlock struct {
 	version  uint32
 	from, to uint64
 	bytes    int64
-	// newest is the block's part of a pin that holds all its rows and ends at the
-	// newest slice, as it was when superseded rows had lost.
+	// newest is the block's part of a pin that holds all its rows, begins after lo and ends
+	// at the newest slice, as it was when superseded rows had lost. But for counted rows it
+	// is the same for each lo.
 	newest     blockPart
 	superseded int
+	lo         merge.Ordinal
 }
 
 // blockPart is the winners of a block in some pin.
@@ -54,7 +56,13 @@ type blockPart struct {
 	deletes int64
 }
 
-func newLiveLog() *liveLog { return &liveLog{first: 1, index: merge.NewIndex()} }
+// newLiveLog returns an empty log; counted as in merge.NewCounted.
+func newLiveLog(counted bool) *liveLog {
+	if counted {
+		return &liveLog{first: 1, index: merge.NewCounted()}
+	}
+	return &liveLog{first: 1, index: merge.NewIndex()}
+}
 
 // close gives the blocks back; views keep their own references.
 func (l *liveLog) close() {
@@ -165,9 +173,10 @@ func (l *liveLog) flush(run *blockRun) error {
 
 func (l *liveLog) append(r *Relation, s LiveSlice, rec arrow.RecordBatch) error {
 	var key []int
+	var columns []int
 	if rec != nil {
-		columns, err := recordColumns(r, rec.Schema(), s.SchemaVersion)
-		if err != nil {
+		var err error
+		if columns, err = recordColumns(r, rec.Schema(), s.SchemaVersion); err != nil {
 			return err
 		}
 		for _, name := range r.Key {
@@ -178,7 +187,13 @@ func (l *liveLog) append(r *Relation, s LiveSlice, rec arrow.RecordBatch) error 
 			key = append(key, columns[i])
 		}
 	}
-	if _, err := l.index.Append(rec, key, s.Truncate); err != nil {
+	var err error
+	if r.WholeRow {
+		_, err = l.index.AppendRows(rec, r.contents(columns), merge.SliceKind{Truncate: s.Truncate, Copied: s.Backfill})
+	} else {
+		_, err = l.index.Append(rec, key, s.Truncate)
+	}
+	if err != nil {
 		return fmt.Errorf("slice %d:%d of table %d: %w", s.Seq, s.Start, r.Live.Table, err)
 	}
 	l.refs = append(l.refs, s)

@@ -105,7 +105,7 @@ func (l *liveLog) part(b *liveBlock, p merge.Pin) blockPart {
 	superseded := 0
 	if newest {
 		superseded = l.index.Superseded(b.from, b.to)
-		if b.newest.known && b.superseded == superseded {
+		if b.newest.known && b.superseded == superseded && (b.lo == p.Lo || !l.index.Counted()) {
 			return b.newest
 		}
 	}
@@ -113,7 +113,7 @@ func (l *liveLog) part(b *liveBlock, p merge.Pin) blockPart {
 	won.rows, won.all = l.index.Winners(nil, p, b.from, b.to)
 	won.deletes = countDeletes(b.Record(), won)
 	if newest {
-		b.newest, b.superseded = won, superseded
+		b.newest, b.superseded, b.lo = won, superseded, p.Lo
 	}
 	return won
 }

@@ -30,8 +30,12 @@ type Relation struct {
 	Name string
 	// Columns as the query sees them, in order; the key's columns are among them.
 	Columns []Column
-	// Key are names of key columns; empty: append only, a plain union.
+	// Key are names of key columns; empty: a plain union, unless WholeRow.
 	Key []string
+	// WholeRow says that rows are told apart by all columns: equal ones are counted, and
+	// each delete takes one away. Columns are then all of the table's, and Key is empty. A
+	// table without live deletes is a plain union even so.
+	WholeRow bool
 	// Files is the lake side at the pinned snapshot, already pruned.
 	Files []File
 	// PositionDeletes are the paths of the snapshot's position delete files that may
@@ -64,6 +68,9 @@ type Column struct {
 	// Initial is the engine's expression, of EngineType, for what rows older than the
 	// column have in it: files and slices without its field id; "" for NULL.
 	Initial string
+	// InitialContent is the same as merge.Content renders it, for relations with WholeRow;
+	// nil for NULL.
+	InitialContent []byte
 }
 
 // File is a data file of the pinned snapshot.
@@ -100,7 +107,8 @@ type LiveSlice struct {
 	Start, Length uint32
 	SchemaVersion uint32
 	Truncate      bool
-	// Backfill as in the slice; a wrong value costs a second read.
+	// Backfill as in the slice; a wrong value costs a second read, and with WholeRow is an
+	// error.
 	Backfill bool
 	Rows     int64
 	// Table is filled in by the worker, from Live.Table.

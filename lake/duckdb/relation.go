@@ -38,6 +38,8 @@ func subquery(r *Relation, live *liveView, gone deleted) (string, error) {
 	}
 	var branches []string
 	switch {
+	case live != nil && live.deletes > 0 && r.WholeRow:
+		branches = countedBranches(r, files, gone, live)
 	case live == nil || live.rows == 0 || len(r.Key) == 0:
 		branches = lakeBranches(r, files, gone, lakeColumns(r))
 	case r.Live.CompareTokens:

@@ -71,3 +71,6 @@ func listContent(a *array.List) func([]byte, int) []byte {
 		return dst
 	}
 }
+
+// NullContent is the content of a null.
+func NullContent() []byte { return []byte{tagNull} }

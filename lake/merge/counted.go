@@ -12,11 +12,13 @@ import (
 )
 
 // NewCounted returns an empty index of a table whose rows are told apart by all their
-// columns (schema.Table.WholeRow), to be extended by AppendRows. An insert and a delete
-// of equal rows are counterparts: in a pin that has both, both lose; in one that has the
-// delete alone, the delete wins, and takes one equal row of the lake away. So of each
-// row the lake's copies, and the pin's winning inserts less its winning deletes, add up
-// to what the source has, whichever copies were paired.
+// columns (schema.Table.WholeRow), to be extended by AppendRows. A delete has as its
+// counterpart the newest insert of an equal row before it that has none yet: in a pin that
+// has both, both lose; in one that has the delete alone, the delete wins, and takes one
+// equal row of the lake away. So of each row the lake's copies, and the pin's winning
+// inserts less its winning deletes, add up to what the source has. And since every insert
+// of the pin that was there for a delete to take has been taken first, the lake has a copy
+// for each delete that wins.
 func NewCounted() *Index { return &Index{base: 1, counted: true} }
 
 // Counted says whether the index is of NewCounted.
@@ -31,16 +33,25 @@ type Column struct {
 }
 
 // AppendRows is Append for an index of NewCounted: columns are all columns of the table,
-// in the same order each time, under one schema version however old the record is.
-func (x *Index) AppendRows(rec arrow.RecordBatch, columns []Column, truncate bool) (Ordinal, error) {
+// in the same order each time, under one schema version however old the record is. Rows
+// of a copy are older than any streamed change, wherever they stand, so deletes before
+// them may be theirs.
+func (x *Index) AppendRows(rec arrow.RecordBatch, columns []Column, of SliceKind) (Ordinal, error) {
 	var b *batch
 	if rec != nil && rec.NumRows() > 0 {
 		var err error
 		if b, err = readRows(rec, columns); err != nil {
 			return 0, err
 		}
+		b.copied = of.Copied
 	}
-	return x.append(b, truncate)
+	return x.append(b, of.Truncate)
+}
+
+// SliceKind says what a slice is, besides its rows.
+type SliceKind struct {
+	Truncate bool // it hides every slice before it
+	Copied   bool // its rows are an initial copy
 }
 
 // Cancel is Collapse for tables whose rows are told apart by all their columns, which are
@@ -55,7 +66,7 @@ func Cancel(batches []arrow.RecordBatch) ([]Selection, error) {
 				columns = append(columns, Column{Index: c})
 			}
 		}
-		if _, err := x.AppendRows(rec, columns, false); err != nil {
+		if _, err := x.AppendRows(rec, columns, SliceKind{}); err != nil {
 			return nil, fmt.Errorf("cancel batch %d: %w", i, err)
 		}
 	}
@@ -101,43 +112,64 @@ func readRows(rec arrow.RecordBatch, columns []Column) (*batch, error) {
 	return b, nil
 }
 
-// contentMax is up to how many bytes a row's content is kept as it is; of a longer one
-// its hash is, which is longer than that, so that neither can be taken for the other.
-const contentMax = sha256.Size - 1
+// contentMax is up to how many bytes a row's content, with its tag, is kept as it is; of a
+// longer one its hash is, which with the tag is longer than that, so that neither can be
+// taken for the other.
+const contentMax = sha256.Size
 
-// count pairs the rows of slice s, in order, with their counterparts. For each content
-// the newest row without one is in newest, the token +1 for an insert and -1 for a
-// delete; below leads to the next older one, which is of the same operation.
+// The tags that precede a content: of inserts, and of deletes, without a counterpart.
+const (
+	tagInserts = 'i'
+	tagDeletes = 'd'
+)
+
+// count pairs the rows of slice s, in order, with their counterparts. The newest row of
+// each content and operation that has none is in newest; below leads to the next older.
 func (x *Index) count(s Ordinal, b *batch) {
 	first := x.Rows()
 	x.supersededAt = slices.Grow(x.supersededAt, b.rows)
 	x.below = slices.Grow(x.below, b.rows)
 	for i := range b.rows {
 		x.supersededAt, x.below = append(x.supersededAt, never), append(x.below, 0)
-		if x.scratch = b.key(x.scratch[:0], i); len(x.scratch) > contentMax {
+		x.scratch = b.key(append(x.scratch[:0], tagInserts), i)
+		if len(x.scratch) > contentMax {
 			sum := sha256.Sum256(x.scratch)
-			x.scratch = append(x.scratch[:0], sum[:]...)
+			x.scratch = append(append(x.scratch[:0], tagInserts), sum[:]...)
 		}
-		e := x.newest.ofBytes(x.scratch)
-		sign := int64(1)
-		if change.Op(b.op[i]) == change.Delete {
-			sign = -1
+		row, deletes := first+uint64(i), change.Op(b.op[i]) == change.Delete
+		if (deletes || b.copied) && x.pair(s, row, !deletes) {
+			continue
 		}
-		x.pair(s, first+uint64(i), e, sign)
+		e := x.unpaired(deletes)
+		x.below[row-x.baseRow] = e.row
+		e.row = row + 1
 	}
 }
 
-func (x *Index) pair(s Ordinal, row uint64, e *entry, sign int64) {
+// unpaired are the inserts, or the deletes, of the content in scratch that have no
+// counterpart.
+func (x *Index) unpaired(deletes bool) *entry {
+	x.scratch[0] = tagInserts
+	if deletes {
+		x.scratch[0] = tagDeletes
+	}
+	e := x.newest.ofBytes(x.scratch)
 	if e.row != 0 && e.row-1 < x.baseRow {
 		e.row = 0 // evicted, and with it all below
 	}
-	if e.row == 0 || e.token == sign {
-		x.below[row-x.baseRow] = e.row
-		*e = entry{token: sign, row: row + 1}
-		return
+	return e
+}
+
+// pair makes row of slice s the counterpart of the newest unpaired delete, or insert, of
+// its content, if there is one.
+func (x *Index) pair(s Ordinal, row uint64, withDelete bool) bool {
+	e := x.unpaired(withDelete)
+	if e.row == 0 {
+		return false
 	}
 	old := e.row - 1
 	x.supersede(old, s)
 	x.supersede(row, x.sliceOf(old))
 	e.row = x.below[old-x.baseRow]
+	return true
 }

@@ -3,6 +3,7 @@ package merge
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -51,7 +52,7 @@ func countedRecord(t *testing.T, rows []counted) arrow.RecordBatch {
 var countedColumns = []Column{{Index: 3}, {Index: 4}}
 
 // countWinners adds up what wins in a pin: inserts less deletes, by content.
-func countWinners(x *Index, p Pin, log [][]counted, into map[string]int) {
+func countWinners(x *Index, p Pin, log [][]counted, into, deletes map[string]int) {
 	for s := p.Lo + 1; s <= p.Hi; s++ {
 		from, to := x.Range(s)
 		rows, all := x.Winners(nil, p, from, to)
@@ -62,6 +63,7 @@ func countWinners(x *Index, p Pin, log [][]counted, into map[string]int) {
 			c := log[s-1][r]
 			if c.op == change.Delete {
 				into[c.content()]--
+				deletes[c.content()]++
 			} else {
 				into[c.content()]++
 			}
@@ -70,8 +72,7 @@ func countWinners(x *Index, p Pin, log [][]counted, into map[string]int) {
 }
 
 // Whatever went to the lake and whatever a pin sees: the copies in the lake and the
-// winners add up to what the source has. In a pin of everything no content has both
-// winning inserts and winning deletes.
+// winners add up to what the source has, and the lake has a copy for each winning delete.
 func TestCountedAddsUp(t *testing.T) {
 	texts := []string{"", "a", "b", "a text that is too long to be kept as it is, so its hash is"}
 	for seed := range uint64(300) {
@@ -93,7 +94,7 @@ func TestCountedAddsUp(t *testing.T) {
 			}
 			log = append(log, rows)
 			rec := countedRecord(t, rows)
-			if _, err := x.AppendRows(rec, countedColumns, false); err != nil {
+			if _, err := x.AppendRows(rec, countedColumns, SliceKind{}); err != nil {
 				t.Fatal(err)
 			}
 			rec.Release()
@@ -125,8 +126,12 @@ func checkSums(t *testing.T, seed uint64, x *Index, log [][]counted) {
 					}
 				}
 			}
-			countWinners(x, Pin{lo, hi}, log, got)
+			lake, deletes := maps.Clone(got), map[string]int{}
+			countWinners(x, Pin{lo, hi}, log, got, deletes)
 			for c := range want {
+				if deletes[c] > lake[c] {
+					t.Fatalf("seed %d: pin (%d, %d]: %d deletes of %q win, the lake has %d", seed, lo, hi, deletes[c], c, lake[c])
+				}
 				if want[c] != got[c] {
 					t.Fatalf("seed %d: pin (%d, %d]: %d copies of %q, want %d", seed, lo, hi, got[c], c, want[c])
 				}
@@ -147,7 +152,7 @@ func TestCancel(t *testing.T) {
 		{"across slices", [][]counted{{ins(1, "a"), ins(2, "a")}, {del(1, "a")}}, []Selection{{1}, {}}},
 		{"of the lake", [][]counted{{del(1, "a"), del(1, "a")}}, []Selection{{0, 1}}},
 		{"one of the log, one of the lake", [][]counted{{ins(1, "a")}, {del(1, "a"), del(1, "a")}}, []Selection{{}, {1}}},
-		{"delete first", [][]counted{{del(1, "a")}, {ins(1, "a")}}, []Selection{{}, {}}},
+		{"of the lake, then one more", [][]counted{{del(1, "a")}, {ins(1, "a")}}, []Selection{{0}, {0}}},
 		{"null is like null only", [][]counted{{ins(1, ""), ins(1, "a"), del(1, "")}}, []Selection{{1}}},
 		{"again and again", [][]counted{{ins(1, "a"), del(1, "a"), ins(1, "a"), del(1, "a"), ins(1, "a")}}, []Selection{{4}}},
 	} {
@@ -167,11 +172,34 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A copy's rows may come after the deletes that take them.
+func TestCountedCopy(t *testing.T) {
+	x := NewCounted()
+	for i, rows := range [][]counted{
+		{{change.Delete, 1, "a"}, {change.Insert, 2, "b"}},
+		{{change.Insert, 1, "a"}, {change.Insert, 1, "a"}, {change.Insert, 2, "b"}},
+		{{change.Delete, 2, "b"}, {change.Delete, 2, "b"}},
+	} {
+		if _, err := x.AppendRows(countedRecord(t, rows), countedColumns, SliceKind{Copied: i == 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for s := Ordinal(1); s <= 3; s++ {
+		from, to := x.Range(s)
+		rows, all := x.Winners(nil, x.Held(), from, to)
+		got = append(got, fmt.Sprint(rows, all))
+	}
+	if want := "[[] false [1] false [] false]"; fmt.Sprint(got) != want {
+		t.Errorf("winners %v, want %s", got, want)
+	}
+}
+
 // Nothing before a truncate is a counterpart of what comes after.
 func TestCountedTruncate(t *testing.T) {
 	x := NewCounted()
 	for i, rows := range [][]counted{{{change.Insert, 1, "a"}}, {{change.Insert, 1, "a"}, {change.Delete, 1, "a"}}} {
-		if _, err := x.AppendRows(countedRecord(t, rows), countedColumns, i == 1); err != nil {
+		if _, err := x.AppendRows(countedRecord(t, rows), countedColumns, SliceKind{Truncate: i == 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,10 +226,10 @@ func TestCountedInitial(t *testing.T) {
 	}
 	x := NewCounted()
 	old := countedRecord(t, []counted{{change.Insert, 9, "a"}, {change.Insert, 9, "b"}})
-	if _, err := x.AppendRows(old, []Column{{Index: -1, Initial: initial}, {Index: 4}}, false); err != nil {
+	if _, err := x.AppendRows(old, []Column{{Index: -1, Initial: initial}, {Index: 4}}, SliceKind{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.AppendRows(countedRecord(t, []counted{{change.Delete, 5, "b"}}), countedColumns, false); err != nil {
+	if _, err := x.AppendRows(countedRecord(t, []counted{{change.Delete, 5, "b"}}), countedColumns, SliceKind{}); err != nil {
 		t.Fatal(err)
 	}
 	rows, _ := x.Winners(nil, x.Held(), 0, 2)
@@ -212,7 +240,7 @@ func TestCountedInitial(t *testing.T) {
 
 func TestCountedRefusesUpdates(t *testing.T) {
 	rec := countedRecord(t, []counted{{change.Update, 1, "a"}})
-	if _, err := NewCounted().AppendRows(rec, countedColumns, false); !errors.Is(err, ErrUpdate) {
+	if _, err := NewCounted().AppendRows(rec, countedColumns, SliceKind{}); !errors.Is(err, ErrUpdate) {
 		t.Errorf("error %v", err)
 	}
 }

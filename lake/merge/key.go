@@ -27,6 +27,7 @@ var ErrUpdate = errors.New("neither an insert nor a delete of a whole row")
 type batch struct {
 	rows    int
 	op      []uint8 // for counted rows
+	copied  bool
 	token   []int64
 	ordinal []int32
 	// ints is set for a single integer key, otherwise key appends row i's key bytes.

@@ -1,0 +1,89 @@
+package duckdb
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// contents says where a record whose columns are known has what rows are compared by.
+func (r *Relation) contents(columns []int) []merge.Column {
+	out := make([]merge.Column, len(columns))
+	for i, at := range columns {
+		out[i] = merge.Column{Index: at, Initial: r.Columns[i].InitialContent}
+		if len(out[i].Initial) == 0 {
+			out[i].Initial = merge.NullContent()
+		}
+	}
+	return out
+}
+
+// countedBranches is the lake side when equal rows are counted: those of which no delete
+// takes one away, and what is left of the others. Copies are equal, so it does not matter
+// which are left. Nothing is read twice but the rows that deletes are of.
+func countedBranches(r *Relation, files []File, gone deleted, live *liveView) []string {
+	if len(files) == 0 {
+		return nil
+	}
+	names := make([]string, len(r.Columns))
+	for i, c := range r.Columns {
+		names[i] = quoteName(c.Name)
+	}
+	prefixed := func(of string) string { return of + strings.Join(names, ", "+of) }
+	lake := strings.Join(lakeBranches(r, files, gone, lakeColumns(r)), " UNION ALL ")
+	deletes := make([]string, len(live.groups))
+	for i, g := range live.groups {
+		deletes[i] = fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d", winnerColumns(r, g), g.source.SQL(), systemColumn(0), change.Delete)
+	}
+	less := fmt.Sprintf("SELECT %s, count(*) AS _skippr_n FROM (%s) x GROUP BY %s", prefixed("x."),
+		strings.Join(deletes, " UNION ALL "), strings.Join(identity(r, "x"), ", "))
+	same := SameRow(r.Columns, "l", "d")
+	whole := fmt.Sprintf("SELECT %s FROM (%s) l ANTI JOIN (%s) d ON %s", prefixed("l."), lake, less, same)
+	left := fmt.Sprintf("SELECT %s, count(*) - any_value(d._skippr_n) AS _skippr_n FROM (%s) l JOIN (%s) d ON %s GROUP BY %s",
+		prefixed("l."), lake, less, same, strings.Join(identity(r, "l"), ", "))
+	rest := fmt.Sprintf("SELECT %s, unnest(range(r._skippr_n)) AS _skippr_n FROM (%s) r WHERE r._skippr_n > 0", prefixed("r."), left)
+	return []string{whole, fmt.Sprintf("SELECT %s FROM (%s) c", prefixed("c."), rest)}
+}
+
+// identity are the expressions by which rows of a relation named of are told apart. To
+// the engine both zeros are equal, and as stored they are not.
+func identity(r *Relation, of string) []string {
+	var out []string
+	for _, c := range r.Columns {
+		out = append(out, of+"."+quoteName(c.Name))
+	}
+	for _, c := range r.Columns {
+		if e := zeroSign(c, of); e != "" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// SameRow is the condition, in the engine's dialect, that rows of a and b are equal in
+// some columns, as they are stored: nulls and NaNs are like themselves, both zeros apart.
+func SameRow(columns []Column, a, b string) string {
+	var terms []string
+	for _, c := range columns {
+		name := quoteName(c.Name)
+		terms = append(terms, fmt.Sprintf("%s.%s IS NOT DISTINCT FROM %s.%s", a, name, b, name))
+		if e := zeroSign(c, a); e != "" {
+			terms = append(terms, fmt.Sprintf("%s IS NOT DISTINCT FROM %s", e, zeroSign(c, b)))
+		}
+	}
+	return strings.Join(terms, " AND ")
+}
+
+// zeroSign tells equal floats apart, "" for other types.
+func zeroSign(c Column, of string) string {
+	name := of + "." + quoteName(c.Name)
+	switch c.EngineType {
+	case "DOUBLE", "REAL":
+		return "(" + name + " = 0 AND signbit(" + name + "))"
+	case "DOUBLE[]", "REAL[]":
+		return "CAST(" + name + " AS VARCHAR)"
+	}
+	return ""
+}
