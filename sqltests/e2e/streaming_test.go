@@ -49,7 +49,10 @@ func streamedTransaction(t *testing.T, rows int, streaming string) {
 		insert(1001+rows/2, 1000+rows)+"UPDATE wide SET n = 2 WHERE id <= 10; DELETE FROM wide WHERE id % 100 = 7; "+
 		"INSERT INTO small VALUES (1); COMMIT")
 	committed := time.Now()
-	if !harness.Until(20*time.Minute, func() bool { n, err := harness.Text(s.DSN, "SELECT count(*) FROM big.small"); return err == nil && n == "1" }) {
+	if !harness.Until(20*time.Minute, func() bool {
+		n, err := harness.Text(s.DSN, "SELECT count(*) FROM big.small")
+		return err == nil && n == "1"
+	}) {
 		t.Fatal("the transaction has not arrived")
 	}
 	visible := time.Since(committed)
