@@ -88,6 +88,7 @@ func relationOf(t *catalog.Table) *pgsql.Relation {
 			Name: f.Name, Type: AnnouncedType(f), Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
 		})
 	}
+	r.WholeRow = t.Current.WholeRow
 	for _, id := range t.Current.Key {
 		for i, f := range t.Current.Fields {
 			if f.ID == id {

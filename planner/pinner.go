@@ -174,7 +174,30 @@ func columnsNow(now *schema.Table, u *TableUse) ([]duckdb.Column, error) {
 	if !slices.Equal(key, now.Key) {
 		return nil, fmt.Errorf("key of schema version %d: %w", now.Version, ErrSchemaMoved)
 	}
+	if now.WholeRow {
+		return out, wholeRow(now, out)
+	}
 	return out, nil
+}
+
+// wholeRow completes the columns of a use of a table whose rows are told apart by all of
+// them. It wraps ErrSchemaMoved when the table has others by now.
+func wholeRow(now *schema.Table, columns []duckdb.Column) error {
+	if len(columns) != len(now.Fields) {
+		return fmt.Errorf("columns of schema version %d: %w", now.Version, ErrSchemaMoved)
+	}
+	for i := range columns {
+		f, _ := now.Field(columns[i].FieldID)
+		if f.Initial == nil {
+			continue
+		}
+		content, err := duckdb.InitialContent(f)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", f.Name, err)
+		}
+		columns[i].InitialContent = content
+	}
+	return nil
 }
 
 // live adds the log's side: the table's slices that are not in the lake.
@@ -203,6 +226,7 @@ func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 			Seq: uint64(s.Ref.Seq), Start: s.Ref.Start, Length: s.Length, SchemaVersion: s.SchemaVersion,
 			Truncate: s.Truncate, Backfill: s.Backfill, Rows: int64(s.Rows),
 		})
+		r.WholeRow = r.WholeRow || t.Current.WholeRow && s.Counts.Deletes > 0
 		facts.liveRows += int64(s.Rows)
 		if s.CommittedAt.After(facts.newestLiveCommitted) {
 			facts.newestLiveCommitted = s.CommittedAt

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/merge"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -86,4 +87,14 @@ func zeroSign(c Column, of string) string {
 		return "CAST(" + name + " AS VARCHAR)"
 	}
 	return ""
+}
+
+// InitialContent is a field's initial value as Column.InitialContent has it.
+func InitialContent(f schema.Field) ([]byte, error) {
+	a, err := schema.InitialColumn(f, 1)
+	if err != nil {
+		return nil, fmt.Errorf("initial value: %w", err)
+	}
+	defer a.Release()
+	return merge.Content(nil, a, 0)
 }

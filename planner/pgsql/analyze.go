@@ -26,6 +26,8 @@ type Relation struct {
 	Columns  []RelationColumn
 	// Key are the indexes of the key columns, in key order.
 	Key []int
+	// WholeRow says that rows are told apart by all columns.
+	WholeRow bool
 	// System says that the server makes the rows itself.
 	System bool
 }
@@ -296,6 +298,11 @@ func (u *Use) close() {
 	}
 	for _, k := range u.Relation.Key {
 		u.column(k) // the rows of the log are matched by key
+	}
+	for i := range u.Relation.Columns {
+		if u.Relation.WholeRow {
+			u.column(i) // the same
+		}
 	}
 	u.KeyPredicate = strings.Join(u.predicates, " AND ")
 }
