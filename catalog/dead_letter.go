@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,11 @@ type DeadLetterRef struct {
 	Token   int64  `json:"token"`
 	Ordinal int32  `json:"ordinal,omitempty"`
 	ID      uint64 `json:"id"` // below 1<<63, not 0
+}
+
+// Compare orders letters of a table as their changes.
+func (r DeadLetterRef) Compare(o DeadLetterRef) int {
+	return cmp.Or(cmp.Compare(r.Token, o.Token), cmp.Compare(r.Ordinal, o.Ordinal), cmp.Compare(r.ID, o.ID))
 }
 
 // DeadLetter is a change that was set aside because it could not be taken in.
@@ -126,6 +132,20 @@ func (t *Txn) CloseDeadLetter(table change.TableID, ref DeadLetterRef, state Dea
 		return fmt.Errorf("close dead letter %d: %w", ref.ID, err)
 	}
 	return nil
+}
+
+// CloseDeadLettersTo gives all open letters of a table up to one their final state.
+func (t *Txn) CloseDeadLettersTo(table change.TableID, last DeadLetterRef, state DeadLetterState) error {
+	var refs []DeadLetterRef
+	err := t.deadLetters(deadLetterPrefix(table, true), func(_ []byte, l *DeadLetter) {
+		if l.Compare(last) <= 0 {
+			refs = append(refs, l.DeadLetterRef)
+		}
+	})
+	for _, ref := range refs {
+		err = errors.Join(err, t.CloseDeadLetter(table, ref, state))
+	}
+	return err
 }
 
 // TrimDeadLetters forgets a table's letters of older generations, and of the closed ones

@@ -86,7 +86,7 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 // append makes a group durable, then acknowledges it.
 func (a *appender) append(ctx context.Context, g *group) error {
 	defer g.release()
-	state := &groupState{Stops: g.stops, Schemas: g.schemas, Part: g.part, Voids: g.voids}
+	state := &groupState{Stops: g.stops, Schemas: g.schemas, Letters: letterRecords(g.letters), Part: g.part, Voids: g.voids}
 	out := &change.Group{Batches: g.batches, CommittedAt: g.newest}
 	if g.part == "" {
 		out.Position = a.progress.plan(g.position, state)

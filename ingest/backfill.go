@@ -167,12 +167,14 @@ func (c *copier) read(ctx context.Context, ch chunk) error {
 	err := c.session.backfill.Read(ctx, ch.source, t.Current, ch.text, t.Backfill.Token,
 		func(b *change.Batch) error { return w.emit(ctx, b) })
 	if err == nil {
+	c.session.refusals.begin(ch)
 		err = w.finish(ctx)
 	}
 	if err == nil {
 		signal(c.session.advanced)
 		return nil
 	}
+	c.session.refusals.end(ch, err == nil)
 	return c.tableError(ctx, t, fmt.Errorf("copy %s.%s: %w", t.SourceSchema, t.SourceName, err))
 }
 
@@ -242,7 +244,7 @@ func (w *chunkWriter) finish(ctx context.Context) error {
 		Table: w.chunk.table.ID, Generation: w.chunk.table.Generation, Chunk: w.chunk.index,
 		Rows: w.rows, Bytes: w.bytes, At: s.deps.Clock.Now().UTC(),
 		Consistent: s.consistent(w.chunk.table),
-	}}
+	}, Letters: s.refusals.records(w.chunk)}
 	encoded, err := state.encode()
 	if err != nil {
 		return err

@@ -11,10 +11,15 @@ import (
 // stream runs the parts of a session until the first of them fails.
 func (s *session) stream(ctx context.Context) error {
 	from, tables := s.progress.from(), s.streamTables()
+	letters, loadErr := s.loadLetters()
+	if loadErr != nil {
+		return loadErr
+	}
 	sink := newBatcher(ctx, batcherConfig{
 		clock: s.deps.Clock, tasks: s.deps.Tasks, limit: s.cfg.GroupBytes,
 		part: s.cfg.PartBytes, session: fmt.Sprintf("%016x", s.deps.IDs.Uint64()), freshness: s.freshness(),
 		interval: s.cfg.GroupInterval, compare: s.source.Compare, from: from, tables: tables,
+		letters: letters, onErrorStop: onErrorStop(s.pipeline),
 	})
 	s.live.attach(sink.pendingSince)
 	app := &appender{
@@ -44,6 +49,9 @@ func (s *session) copyTables(ctx context.Context) error {
 	c := &copier{session: s}
 	q := newChunkQueue(s.deps.Tasks)
 	parts := []func(context.Context) error{func(ctx context.Context) error {
+	if r, ok := s.backfill.(CopyRefuser); ok {
+		r.OnRefused(s.refusals)
+	}
 		defer q.close()
 		return c.plan(ctx, q)
 	}}

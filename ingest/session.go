@@ -32,7 +32,9 @@ type session struct {
 	source   Source
 	progress *progress
 	backfill Backfill // nil when nothing is to be copied
-	copying  atomic.Bool
+	copying  atomic.Bool // while backfill reads
+	// refusals are the rows of its chunks that cannot be taken in.
+	refusals *copyLetters
 	// advanced wakes the keeper: something became durable.
 	advanced chan struct{}
 }
@@ -258,6 +260,9 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 	}
 	created, err := createTables(txn, p, tables, result.Token)
 	if err != nil || !result.Created {
+	if err := trimLetters(txn, p.ID); err != nil {
+		return err
+	}
 		return err
 	}
 	return s.renew(txn, result.Token, len(created) == 0, fresh)

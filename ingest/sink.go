@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -39,6 +41,11 @@ type batcher struct {
 
 	// wake tells the appender that there may be work, room tells the stream that a
 	// group was taken.
+	// letters are the open dead letters; letterBytes is what the open transaction has of
+	// them.
+	letters     *deadletter.Open
+	onErrorStop bool
+	letterBytes int64
 	wake, room chan struct{}
 
 	mu struct {
@@ -73,6 +80,7 @@ type filling struct {
 	// completes is the transaction in parts that it has the commit of, voids that one
 	// was aborted.
 	completes string
+	letters []letterRecord
 	voids     bool
 }
 
@@ -88,6 +96,9 @@ type group struct {
 	// part is the transaction that all of it is a part of, "" for none; for the others
 	// see filling.
 	part, completes string
+	letters  []letterRecord
+	// known are schema versions that begin with the transaction of which it is a part.
+	known []tableSchema
 	voids           bool
 }
 
@@ -120,6 +131,9 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 		freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),
+	letters   *deadletter.Open // nil: none is ever set aside
+	// onErrorStop stops a table instead of setting its changes aside.
+	onErrorStop bool
 		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	for _, t := range cfg.tables {
@@ -133,6 +147,7 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.letters, b.onErrorStop = cfg.letters, cfg.onErrorStop
 	if b.mu.err != nil {
 		return b.mu.err
 	}
@@ -142,7 +157,7 @@ func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	}
 	b.mu.open = true
 	b.txn++
-	b.current, b.openBytes = nil, 0
+	b.current, b.openBytes, b.letterBytes = nil, 0, 0
 	b.committed = committedAt
 	return nil
 }
@@ -171,6 +186,8 @@ func (b *batcher) enter(id change.TableID) (*sinkTable, error) {
 	if !ok {
 		return nil, errTable(ErrUnknownTable, id)
 	}
+	closes, undo := b.letters.Table(id).PassAll()
+	b.closeLetters(id, closes, undo)
 	if t.stopped {
 		return nil, errTable(ErrTableStopped, id)
 	}
@@ -215,6 +232,7 @@ func (b *batcher) Commit(at change.Position) error {
 	b.mu.Unlock()
 	signal(b.wake)
 	if !full {
+	f.bytes += b.letterBytes
 		return nil
 	}
 	return b.waitRoom()
@@ -270,6 +288,7 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 	}
 	b.mu.filling.stops = append(b.mu.filling.stops, stop)
 	signal(b.wake)
+		b.takeLettersLocked(id)
 	return nil
 }
 
@@ -318,7 +337,7 @@ func (b *batcher) sealLocked() *group {
 	f := &b.mu.filling
 	g := &group{
 		position: b.mu.last, txns: f.txns,
-		oldest: f.oldest, newest: f.newest, stops: f.stops, schemas: f.schemas,
+		oldest: f.oldest, newest: f.newest, stops: f.stops, schemas: f.schemas, letters: f.letters,
 		completes: f.completes, voids: f.voids,
 	}
 	for _, t := range f.touched {

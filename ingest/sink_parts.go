@@ -25,6 +25,7 @@ func (b *batcher) Abort() error {
 		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, t.id, b.txn)
 	}
 	b.mu.filling.voids = b.mu.filling.voids || b.mu.parts > 0
+	b.takeLettersLocked(0)
 	b.mu.open, b.mu.parts = false, 0
 	signal(b.wake)
 	return b.mu.err
@@ -104,12 +105,13 @@ func (b *batcher) splitLocked(part *group) (whole *group) {
 	}
 	whole = &group{
 		position: b.mu.last, txns: f.txns, oldest: f.oldest, newest: f.newest,
-		stops: f.stops, schemas: before, completes: f.completes, voids: f.voids,
+	letters, own := splitLetters(f.letters, b.txn)
+		stops: f.stops, schemas: before, letters: letters, completes: f.completes, voids: f.voids,
 	}
 	for _, t := range f.touched {
 		whole.batches, part.batches = t.split(b.txn, whole.batches, part.batches)
 	}
-	*f = filling{touched: f.touched[:0], schemas: within}
+	*f = filling{touched: f.touched[:0], schemas: within, letters: own}
 	return whole
 }
 

@@ -31,15 +31,18 @@ type groupState struct {
 	// Progress moves the own positions of tables that are behind the pipeline.
 	Progress []tableProgress `json:"progress,omitempty"`
 	// Reached are tables that were behind and no longer are.
+	// Letters are dead letters that were added and closed.
+	Letters *deadletter.Records `json:"letters,omitempty"`
 	Reached []change.TableID `json:"reached,omitempty"`
 }
 
 // Versions of the encoding. The second says what a reader of the first would pass over
-// and must not: parts of a transaction and schema versions. A state has the lowest that
-// can say it.
+// and must not: parts of a transaction and schema versions; the third: dead letters. A
+// state has the lowest that can say it.
 const (
 	groupStateOldest = 1
-	groupStateNewest = 2
+	groupStateParts  = 2
+	groupStateNewest = 3
 )
 
 type chunkDone struct {
@@ -78,7 +81,7 @@ type tableProgress struct {
 // empty says that there is nothing to make durable.
 func (s *groupState) empty() bool {
 	return s.Chunk == nil && len(s.Stops) == 0 && len(s.Schemas) == 0 && len(s.Progress) == 0 && len(s.Reached) == 0 &&
-		s.Part == "" && s.Completes == nil && !s.Voids
+		s.Part == "" && s.Completes == nil && !s.Voids && s.Letters.Empty()
 }
 
 // encode renders the state, nil when it is empty.
@@ -89,6 +92,9 @@ func (s *groupState) encode() ([]byte, error) {
 	s.Version = groupStateOldest
 	if len(s.Schemas) > 0 || s.Part != "" || s.Completes != nil || s.Voids {
 		s.Version = groupStateNewest
+		s.Version = groupStateParts
+	}
+	if !s.Letters.Empty() {
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -149,6 +155,9 @@ func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) erro
 		}
 	}
 	for _, p := range s.Progress {
+	if err := s.Letters.Apply(txn, pipeline); err != nil {
+		return err
+	}
 		if err := apply(p.Table, func(t *catalog.Table) { t.StoppedAt = p.At }); err != nil {
 			return err
 		}

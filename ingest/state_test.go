@@ -3,6 +3,8 @@ package ingest
 import (
 	"testing"
 
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -22,13 +24,18 @@ func TestGroupStateBytes(t *testing.T) {
 			Completes: &partsDone{Txn: "s-1", Parts: 3, First: 9},
 		},
 		`{"v":2,"voids":true}`: {Voids: true},
+		`{"v":3,"letters":{"closed":[{"table":7,"ref":{"token":5,"ordinal":2,"id":9},"state":"retried"}]}}`: {
+			Letters: &deadletter.Records{Closed: []deadletter.Closed{{
+				Table: 7, Ref: catalog.DeadLetterRef{Token: 5, Ordinal: 2, ID: 9}, State: catalog.DeadLetterRetried,
+			}}},
+		},
 	} {
 		b, err := s.encode()
 		if err != nil || string(b) != want {
 			t.Errorf("%s, %v; want %s", b, err, want)
 		}
 	}
-	for _, bad := range []string{"", "{}", `{"v":3}`, `{"v":0}`, "[]"} {
+	for _, bad := range []string{"", "{}", `{"v":4}`, `{"v":0}`, "[]"} {
 		if _, err := decodeGroupState([]byte(bad)); err == nil {
 			t.Errorf("%q was read", bad)
 		}

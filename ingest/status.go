@@ -142,3 +142,33 @@ func copiedPercent(t *catalog.Table) float64 {
 	}
 	return 100 * float64(done) / float64(len(t.Backfill.Done))
 }
+
+// Metrics are counters of one pipeline since the server started. A copy; the fields
+// are sums, never reset.
+type Metrics struct {
+	Groups       int64 // groups appended from the stream
+	Transactions int64
+	Inserts      int64
+	Updates      int64
+	Deletes      int64
+	Truncates    int64
+	StreamRows   int64
+	CopiedRows   int64 // rows of initial copies
+	CopiedChunks int64
+	LogBytes     int64 // bytes of slices in the log
+	TableStops   int64
+	SourceErrors int64 // sessions that ended with an error
+	Throttles    int64 // times that a full log stopped the source
+}
+
+// TableMetrics are counters of one table since the server started.
+type TableMetrics struct {
+	Inserts, Updates, Deletes, Truncates int64
+	CopiedRows, LogBytes                 int64
+}
+
+// add adds what was counted elsewhere.
+func (m *TableMetrics) add(n TableMetrics) {
+	m.Inserts, m.Updates, m.Deletes = m.Inserts+n.Inserts, m.Updates+n.Updates, m.Deletes+n.Deletes
+	m.Truncates, m.CopiedRows, m.LogBytes = m.Truncates+n.Truncates, m.CopiedRows+n.CopiedRows, m.LogBytes+n.LogBytes
+}

@@ -1,0 +1,315 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Refuser is what a Sink can do beside taking changes in: set them aside. A source that
+// finds it uses it instead of stopping a table for a value. Calls are as those of Sink,
+// within a transaction.
+type Refuser interface {
+	// OpenLetters are the letters of a table that are open, nil when there are never any.
+	// While it has Any, Passed must be told of every change.
+	OpenLetters(t change.TableID) *deadletter.Table
+	// Refuse takes the row that was begun last out of the table's builder, which must have
+	// a value in each column, and makes it a dead letter; a delete is only passed, for
+	// nothing here can have its key. With on_error = stop, or when the table has too many,
+	// the table stops, as StopTable does.
+	Refuse(t change.TableID, r deadletter.Refused) error
+	// Passed says that a change was added which leaves nothing of what the key had before.
+	Passed(t change.TableID, key string) error
+}
+
+// CopyRefuser is a Backfill that does not fail for a row that cannot be taken in.
+type CopyRefuser interface {
+	// OnRefused is told what to do with such rows, before the first Read.
+	OnRefused(to CopyRefusals)
+}
+
+// CopyRefusals takes the rows that Read refuses, of the chunk that is being read. Safe for
+// concurrent use.
+type CopyRefusals interface {
+	// Refused sets a row aside; an error ends Read. version is the schema version of its
+	// columns. Of a table with a key, the source then looks whether the row is still what
+	// was read.
+	Refused(t SourceTable, chunk string, version uint32, r deadletter.Refused) error
+	// Changed says that it no longer is: what it became is in the stream.
+	Changed(t SourceTable, chunk string, key string)
+}
+
+var _ Refuser = (*batcher)(nil)
+
+// letterRecord is what happened to letters of a table in a transaction of a group.
+type letterRecord struct {
+	table  change.TableID
+	txn    uint64
+	added  *catalog.DeadLetter
+	closed []catalog.DeadLetterRef
+	undo   func()
+}
+
+// OpenLetters implements Refuser.
+func (b *batcher) OpenLetters(id change.TableID) *deadletter.Table { return b.letters.Table(id) }
+
+// Refuse implements Refuser.
+func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
+	t, ok := b.tables[id]
+	if !ok {
+		return errTable(ErrUnknownTable, id)
+	}
+	if t.stopped {
+		return nil
+	}
+	open := b.letters.Table(id)
+	if b.onErrorStop || open == nil {
+		return b.StopTable(id, r.Reason, r.Hint)
+	}
+	t.drop()
+	if r.Op == change.Delete {
+		return b.Passed(id, r.Key)
+	}
+	if full := open.Full(); full != "" {
+		return b.StopTable(id, full+"; the last: "+r.Reason, hintLetters)
+	}
+	l := open.Letter(&r, t.schema.Version, false, 0)
+	l.Position = b.mu.last // open: ours
+	l.FirstSeen = b.clock.Now().UTC()
+	size, err := deadletter.Size(l)
+	if err != nil {
+		return errTable(err, id)
+	}
+	if b.letterBytes += size; b.letterBytes > deadletter.GroupBytesMax {
+		return b.StopTable(id, fmt.Sprintf("one transaction has more than %d MiB of rows that cannot be taken in; the last: %s",
+			deadletter.GroupBytesMax>>20, r.Reason), hintLetters)
+	}
+	closes, undo := open.Add(l)
+	b.mu.filling.letters = append(b.mu.filling.letters, letterRecord{
+		table: id, txn: b.txn, added: l, closed: closes, undo: undo,
+	})
+	return nil
+}
+
+const hintLetters = "See skippr.dead_letters; with out_of_range = 'text', or AS text for a column, RESYNC TABLE takes all values in."
+
+// Passed implements Refuser.
+func (b *batcher) Passed(id change.TableID, key string) error {
+	closes, undo := b.letters.Table(id).Pass(key)
+	b.closeLetters(id, closes, undo)
+	return nil
+}
+
+// closeLetters notes that the open transaction has superseded letters.
+func (b *batcher) closeLetters(id change.TableID, closes []catalog.DeadLetterRef, undo func()) {
+	if len(closes) == 0 {
+		return
+	}
+	b.mu.filling.letters = append(b.mu.filling.letters, letterRecord{
+		table: id, txn: b.txn, closed: closes, undo: undo,
+	})
+}
+
+// takeLettersLocked takes back what the open transaction did with letters: of one table,
+// or of all with 0.
+func (b *batcher) takeLettersLocked(id change.TableID) {
+	all := b.mu.filling.letters
+	kept := all[:0]
+	for i := len(all) - 1; i >= 0; i-- { // the last first
+		if r := &all[i]; r.txn == b.txn && (id == 0 || r.table == id) {
+			r.undo()
+		}
+	}
+	for _, r := range all {
+		if r.txn != b.txn || id != 0 && r.table != id {
+			kept = append(kept, r)
+		}
+	}
+	b.mu.filling.letters = kept
+}
+
+// splitLetters are those of transactions before the open one, and its own.
+func splitLetters(all []letterRecord, txn uint64) (before, within []letterRecord) {
+	for _, r := range all {
+		if r.txn == txn {
+			within = append(within, r)
+		} else {
+			before = append(before, r)
+		}
+	}
+	return before, within
+}
+
+// letterRecords is what a group says of letters, nil for nothing.
+func letterRecords(all []letterRecord) *deadletter.Records {
+	if len(all) == 0 {
+		return nil
+	}
+	r := &deadletter.Records{}
+	for i := range all {
+		if all[i].added != nil {
+			r.Added = append(r.Added, all[i].added)
+		}
+		r.Close(all[i].table, all[i].closed, catalog.DeadLetterSuperseded)
+	}
+	return r
+}
+
+// drop takes the row that was begun last out of the batch being built.
+func (t *sinkTable) drop() {
+	rows := t.builder.Rows() - 1
+	if rows < 0 {
+		return
+	}
+	t.doneBytes += t.size.bytes(rows)
+	b := t.builder.Batch()
+	if rows == 0 && !b.Truncate {
+		b.Release()
+		return
+	}
+	t.done = append(t.done, head(b, rows))
+}
+
+// loadLetters reads the open letters, which the session then keeps.
+func (s *session) loadLetters() (*deadletter.Open, error) {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	open, err := deadletter.Load(snap, s.pipeline.ID, deadletter.MostOf(s.pipeline.Options))
+	if err != nil {
+		return nil, err
+	}
+	s.refusals = &copyLetters{
+		open: open, stop: onErrorStop(s.pipeline), chunks: map[chunkName]*chunkLetters{},
+		now: func() time.Time { return s.deps.Clock.Now().UTC() },
+	}
+	return open, nil
+}
+
+// trimLetters forgets letters that are of no interest any more. No stream runs.
+func trimLetters(txn *catalog.Txn, p change.PipelineID) error {
+	for _, t := range txn.EveryTableOf(p) {
+		if err := txn.TrimDeadLetters(t.ID, deadletter.ClosedKept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onErrorStop says whether a pipeline stops tables instead of setting changes aside.
+func onErrorStop(p *catalog.Pipeline) bool { return p.Options["on_error"] == "stop" }
+
+// copyLetters are the dead letters of the chunks that are being read. Safe for concurrent
+// use.
+type copyLetters struct {
+	open *deadletter.Open
+	stop bool // on_error = stop
+	now  func() time.Time
+
+	mu     sync.Mutex
+	chunks map[chunkName]*chunkLetters
+}
+
+var _ CopyRefusals = (*copyLetters)(nil)
+
+// chunkName names a chunk as the source knows it.
+type chunkName struct {
+	table uint32
+	chunk string
+}
+
+// chunkLetters are those of one chunk, which become durable with the fact that it is done.
+type chunkLetters struct {
+	table *deadletter.Table
+	added []*catalog.DeadLetter
+	undos []func()
+	equal map[string]int // rows that were there before, by content
+	bytes int64
+}
+
+// begin opens a chunk: what is refused of it belongs to the table.
+func (c *copyLetters) begin(ch chunk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.chunks[chunkName{ch.source.OID, ch.text}] = &chunkLetters{
+		table: c.open.Table(ch.table.ID), equal: map[string]int{},
+	}
+}
+
+// records are the letters of a chunk that is about to become durable.
+func (c *copyLetters) records(ch chunk) *deadletter.Records {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.chunks[chunkName{ch.source.OID, ch.text}]
+	if l == nil || len(l.added) == 0 {
+		return nil
+	}
+	return &deadletter.Records{Added: l.added}
+}
+
+// end closes a chunk. Letters that did not become durable are forgotten.
+func (c *copyLetters) end(ch chunk, durable bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := chunkName{ch.source.OID, ch.text}
+	if l := c.chunks[name]; l != nil && !durable {
+		for _, undo := range slices.Backward(l.undos) {
+			undo()
+		}
+	}
+	delete(c.chunks, name)
+}
+
+// Refused implements CopyRefusals.
+func (c *copyLetters) Refused(t SourceTable, chunk string, version uint32, r deadletter.Refused) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.chunks[chunkName{t.OID, chunk}]
+	if c.stop || l == nil || l.table == nil {
+		return &TableError{Reason: r.Reason, Hint: r.Hint}
+	}
+	if full := l.table.Full(); full != "" {
+		return &TableError{Reason: full + "; the last: " + r.Reason, Hint: hintLetters}
+	}
+	content := r.Key + r.Row
+	letter := l.table.Letter(&r, version, true, l.equal[content])
+	letter.FirstSeen = c.now()
+	l.equal[content]++
+	size, err := deadletter.Size(letter)
+	if err != nil {
+		return err
+	}
+	if l.bytes += size; l.bytes > deadletter.GroupBytesMax {
+		return &TableError{
+			Reason: fmt.Sprintf("one piece of its copy has more than %d MiB of rows that cannot be taken in; the last: %s",
+				deadletter.GroupBytesMax>>20, r.Reason),
+			Hint: hintLetters,
+		}
+	}
+	closes, undo := l.table.Add(letter)
+	if slices.Contains(closes, letter.DeadLetterRef) {
+		return nil // the stream has a newer one
+	}
+	l.added, l.undos = append(l.added, letter), append(l.undos, undo)
+	return nil
+}
+
+// Changed implements CopyRefusals.
+func (c *copyLetters) Changed(t SourceTable, chunk, key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.chunks[chunkName{t.OID, chunk}]
+	if l == nil {
+		return
+	}
+	for i := len(l.added) - 1; i >= 0; i-- {
+		if l.added[i].Key == key {
+			l.undos[i]()
+			l.added, l.undos = slices.Delete(l.added, i, i+1), slices.Delete(l.undos, i, i+1)
+		}
+	}
+}

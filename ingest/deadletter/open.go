@@ -1,0 +1,193 @@
+package deadletter
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Open are the open letters of a pipeline's tables, as one session knows them: those
+// that were durable when it began, and what it has added and closed since. Safe for
+// concurrent use.
+type Open struct{ tables map[change.TableID]*Table }
+
+// Table are the open letters of one table.
+type Table struct {
+	id         change.TableID
+	generation uint32
+	most       int
+	count      atomic.Int64 // of all letters
+
+	mu    sync.Mutex
+	keys  map[string][]entry
+	bytes int64
+}
+
+type entry struct {
+	ref   catalog.DeadLetterRef
+	bytes int64
+}
+
+// Load reads the open letters of a pipeline. most is the limit per table.
+func Load(snap *catalog.Snapshot, pipeline change.PipelineID, most int) (*Open, error) {
+	o := &Open{tables: map[change.TableID]*Table{}}
+	for _, t := range snap.EveryTableOf(pipeline) {
+		letters, err := snap.OpenDeadLetters(t.ID)
+		if err != nil {
+			return nil, fmt.Errorf("load dead letters of %s.%s: %w", t.Schema, t.Name, err)
+		}
+		into := &Table{id: t.ID, generation: t.Generation, most: most, keys: map[string][]entry{}}
+		for _, l := range letters {
+			into.put(l.Key, entry{l.DeadLetterRef, int64(len(l.Row))})
+		}
+		o.tables[t.ID] = into
+	}
+	return o, nil
+}
+
+// Table is a table's, nil when the session does not know it.
+func (o *Open) Table(id change.TableID) *Table {
+	if o == nil {
+		return nil
+	}
+	return o.tables[id]
+}
+
+// Any says whether the table has an open letter, so that changes must be told by Pass. It
+// is cheap.
+func (t *Table) Any() bool { return t != nil && t.count.Load() > 0 }
+
+// Full says, as a clause, why the table may have no further letter, "" when it may.
+func (t *Table) Full() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch n := int(t.count.Load()); {
+	case n >= t.most:
+		return fmt.Sprintf("%d of its rows are dead letters, as many as max_dead_letters allows", n)
+	case t.bytes >= OpenBytesMax:
+		return fmt.Sprintf("the rows of its dead letters have more than %d MiB", OpenBytesMax>>20)
+	}
+	return ""
+}
+
+// Add notes a letter. closes are the older ones of its key, which it supersedes; it is
+// closed itself when a newer one of its key is open. undo takes all back.
+func (t *Table) Add(l *catalog.DeadLetter) (closes []catalog.DeadLetterRef, undo func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := entry{l.DeadLetterRef, int64(len(l.Row))}
+	if l.Key == "" {
+		t.put("", e)
+		return nil, func() { t.remove("", e.ref) }
+	}
+	before := t.keys[l.Key]
+	if slices.ContainsFunc(before, func(o entry) bool { return newer(o.ref, e.ref) }) {
+		return []catalog.DeadLetterRef{e.ref}, func() {}
+	}
+	closes, restore := t.take(l.Key)
+	if i := slices.Index(closes, e.ref); i >= 0 { // refused again
+		closes = slices.Delete(closes, i, i+1)
+	}
+	t.put(l.Key, e)
+	return closes, func() {
+		t.remove(l.Key, e.ref)
+		restore()
+	}
+}
+
+// Pass notes that a change of a key was taken in whole: closes are the letters that it
+// supersedes. undo takes it back.
+func (t *Table) Pass(key string) (closes []catalog.DeadLetterRef, undo func()) {
+	if !t.Any() || key == "" {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.take(key)
+}
+
+// PassAll is Pass for every key: a TRUNCATE.
+func (t *Table) PassAll() (closes []catalog.DeadLetterRef, undo func()) {
+	if !t.Any() {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]string, 0, len(t.keys))
+	for key := range t.keys {
+		all = append(all, key)
+	}
+	slices.Sort(all)
+	var undos []func()
+	for _, key := range all {
+		c, undo := t.take(key)
+		closes, undos = append(closes, c...), append(undos, undo)
+	}
+	return closes, func() {
+		for _, undo := range undos {
+			undo()
+		}
+	}
+}
+
+// Forget drops a letter that will not become durable.
+func (t *Table) Forget(key string, ref catalog.DeadLetterRef) { t.remove(key, ref) }
+
+// take removes the letters of a key; mu is locked, but not when restore is called.
+func (t *Table) take(key string) (closes []catalog.DeadLetterRef, restore func()) {
+	taken := t.keys[key]
+	for _, e := range taken {
+		closes = append(closes, e.ref)
+		t.bytes -= e.bytes
+	}
+	delete(t.keys, key)
+	t.count.Add(int64(-len(taken)))
+	return closes, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for _, e := range taken {
+			t.put(key, e)
+		}
+	}
+}
+
+// put adds a letter; mu is locked.
+func (t *Table) put(key string, e entry) {
+	t.keys[key] = append(t.keys[key], e)
+	t.bytes += e.bytes
+	t.count.Add(1)
+}
+
+func (t *Table) remove(key string, ref catalog.DeadLetterRef) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.keys[key], func(e entry) bool { return e.ref == ref })
+	if i < 0 {
+		return
+	}
+	t.bytes -= t.keys[key][i].bytes
+	t.keys[key] = slices.Delete(t.keys[key], i, i+1)
+	if len(t.keys[key]) == 0 {
+		delete(t.keys, key)
+	}
+	t.count.Add(-1)
+}
+
+// newer says whether a change came after another.
+func newer(a, b catalog.DeadLetterRef) bool {
+	a.ID, b.ID = 0, 0
+	return a.Compare(b) > 0
+}
+
+// MostOf is the limit of a pipeline's options.
+func MostOf(options map[string]string) int {
+	if n, err := strconv.Atoi(options["max_dead_letters"]); err == nil && n >= 0 {
+		return n
+	}
+	return OpenMax
+}
