@@ -163,18 +163,18 @@ func (s *session) consistent(t *catalog.Table) bool {
 func (c *copier) read(ctx context.Context, ch chunk) error {
 	w := &chunkWriter{copier: c, chunk: ch}
 	defer w.release()
+	c.session.refusals.begin(ch)
 	t := ch.table
 	err := c.session.backfill.Read(ctx, ch.source, t.Current, ch.text, t.Backfill.Token,
 		func(b *change.Batch) error { return w.emit(ctx, b) })
 	if err == nil {
-	c.session.refusals.begin(ch)
 		err = w.finish(ctx)
 	}
+	c.session.refusals.end(ch, err == nil)
 	if err == nil {
 		signal(c.session.advanced)
 		return nil
 	}
-	c.session.refusals.end(ch, err == nil)
 	return c.tableError(ctx, t, fmt.Errorf("copy %s.%s: %w", t.SourceSchema, t.SourceName, err))
 }
 

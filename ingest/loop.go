@@ -47,11 +47,11 @@ func (s *session) copyTables(ctx context.Context) error {
 		return nil
 	}
 	c := &copier{session: s}
-	q := newChunkQueue(s.deps.Tasks)
-	parts := []func(context.Context) error{func(ctx context.Context) error {
 	if r, ok := s.backfill.(CopyRefuser); ok {
 		r.OnRefused(s.refusals)
 	}
+	q := newChunkQueue(s.deps.Tasks)
+	parts := []func(context.Context) error{func(ctx context.Context) error {
 		defer q.close()
 		return c.plan(ctx, q)
 	}}

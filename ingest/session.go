@@ -258,11 +258,11 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 			return err
 		}
 	}
-	created, err := createTables(txn, p, tables, result.Token)
-	if err != nil || !result.Created {
 	if err := trimLetters(txn, p.ID); err != nil {
 		return err
 	}
+	created, err := createTables(txn, p, tables, result.Token)
+	if err != nil || !result.Created {
 		return err
 	}
 	return s.renew(txn, result.Token, len(created) == 0, fresh)

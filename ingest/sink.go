@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/fill"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -38,14 +38,14 @@ type batcher struct {
 	// is measured; openBytes is what the filling has of that transaction.
 	current   *sinkTable
 	openBytes int64
-
-	// wake tells the appender that there may be work, room tells the stream that a
-	// group was taken.
 	// letters are the open dead letters; letterBytes is what the open transaction has of
 	// them.
 	letters     *deadletter.Open
 	onErrorStop bool
 	letterBytes int64
+
+	// wake tells the appender that there may be work, room tells the stream that a
+	// group was taken.
 	wake, room chan struct{}
 
 	mu struct {
@@ -77,10 +77,10 @@ type filling struct {
 	newest  time.Time
 	stops   []tableStop
 	schemas []tableSchema
+	letters []letterRecord
 	// completes is the transaction in parts that it has the commit of, voids that one
 	// was aborted.
 	completes string
-	letters []letterRecord
 	voids     bool
 }
 
@@ -93,12 +93,12 @@ type group struct {
 	newest   time.Time
 	stops    []tableStop
 	schemas  []tableSchema
-	// part is the transaction that all of it is a part of, "" for none; for the others
-	// see filling.
-	part, completes string
 	letters  []letterRecord
 	// known are schema versions that begin with the transaction of which it is a part.
 	known []tableSchema
+	// part is the transaction that all of it is a part of, "" for none; for the others
+	// see filling.
+	part, completes string
 	voids           bool
 }
 
@@ -123,6 +123,9 @@ type batcherConfig struct {
 	compare   func(a, b change.Position) int // of the source
 	from      change.Position
 	tables    []StreamTable
+	letters   *deadletter.Open // nil: none is ever set aside
+	// onErrorStop stops a table instead of setting its changes aside.
+	onErrorStop bool
 }
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
@@ -131,14 +134,12 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 		freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),
-	letters   *deadletter.Open // nil: none is ever set aside
-	// onErrorStop stops a table instead of setting its changes aside.
-	onErrorStop bool
 		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	for _, t := range cfg.tables {
 		b.tables[t.ID] = newSinkTable(t)
 	}
+	b.letters, b.onErrorStop = cfg.letters, cfg.onErrorStop
 	b.mu.last = cfg.from
 	return b
 }
@@ -147,7 +148,6 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.letters, b.onErrorStop = cfg.letters, cfg.onErrorStop
 	if b.mu.err != nil {
 		return b.mu.err
 	}
@@ -178,6 +178,8 @@ func (b *batcher) Truncate(id change.TableID) error {
 		return err
 	}
 	t.truncate()
+	closes, undo := b.letters.Table(id).PassAll()
+	b.closeLetters(id, closes, undo)
 	return nil
 }
 
@@ -186,8 +188,6 @@ func (b *batcher) enter(id change.TableID) (*sinkTable, error) {
 	if !ok {
 		return nil, errTable(ErrUnknownTable, id)
 	}
-	closes, undo := b.letters.Table(id).PassAll()
-	b.closeLetters(id, closes, undo)
 	if t.stopped {
 		return nil, errTable(ErrTableStopped, id)
 	}
@@ -224,6 +224,7 @@ func (b *batcher) Commit(at change.Position) error {
 			f.bytes += t.grown()
 		}
 	}
+	f.bytes += b.letterBytes
 	if b.mu.parts > 0 {
 		f.completes, b.mu.parts = b.partID(), 0
 	}
@@ -232,7 +233,6 @@ func (b *batcher) Commit(at change.Position) error {
 	b.mu.Unlock()
 	signal(b.wake)
 	if !full {
-	f.bytes += b.letterBytes
 		return nil
 	}
 	return b.waitRoom()
@@ -280,6 +280,7 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 		b.openBytes -= t.open(b.txn)
 		t.discard(b.txn)
 		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, id, b.txn)
+		b.takeLettersLocked(id)
 	}
 	t.stopped = true
 	stop := tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint, Voids: b.mu.parts > 0}
@@ -288,7 +289,6 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 	}
 	b.mu.filling.stops = append(b.mu.filling.stops, stop)
 	signal(b.wake)
-		b.takeLettersLocked(id)
 	return nil
 }
 

@@ -24,8 +24,8 @@ func (b *batcher) Abort() error {
 		t.discard(b.txn)
 		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, t.id, b.txn)
 	}
-	b.mu.filling.voids = b.mu.filling.voids || b.mu.parts > 0
 	b.takeLettersLocked(0)
+	b.mu.filling.voids = b.mu.filling.voids || b.mu.parts > 0
 	b.mu.open, b.mu.parts = false, 0
 	signal(b.wake)
 	return b.mu.err
@@ -103,9 +103,9 @@ func (b *batcher) splitLocked(part *group) (whole *group) {
 			before = append(before, s)
 		}
 	}
+	letters, own := splitLetters(f.letters, b.txn)
 	whole = &group{
 		position: b.mu.last, txns: f.txns, oldest: f.oldest, newest: f.newest,
-	letters, own := splitLetters(f.letters, b.txn)
 		stops: f.stops, schemas: before, letters: letters, completes: f.completes, voids: f.voids,
 	}
 	for _, t := range f.touched {

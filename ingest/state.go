@@ -30,9 +30,9 @@ type groupState struct {
 	Voids bool `json:"voids,omitempty"`
 	// Progress moves the own positions of tables that are behind the pipeline.
 	Progress []tableProgress `json:"progress,omitempty"`
-	// Reached are tables that were behind and no longer are.
 	// Letters are dead letters that were added and closed.
 	Letters *deadletter.Records `json:"letters,omitempty"`
+	// Reached are tables that were behind and no longer are.
 	Reached []change.TableID `json:"reached,omitempty"`
 }
 
@@ -91,10 +91,10 @@ func (s *groupState) encode() ([]byte, error) {
 	}
 	s.Version = groupStateOldest
 	if len(s.Schemas) > 0 || s.Part != "" || s.Completes != nil || s.Voids {
-		s.Version = groupStateNewest
 		s.Version = groupStateParts
 	}
 	if !s.Letters.Empty() {
+		s.Version = groupStateNewest
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -154,10 +154,10 @@ func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) erro
 			return err
 		}
 	}
-	for _, p := range s.Progress {
 	if err := s.Letters.Apply(txn, pipeline); err != nil {
 		return err
 	}
+	for _, p := range s.Progress {
 		if err := apply(p.Table, func(t *catalog.Table) { t.StoppedAt = p.At }); err != nil {
 			return err
 		}
