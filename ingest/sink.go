@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/ingest/deadletter"
-	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
