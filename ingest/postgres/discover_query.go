@@ -38,7 +38,9 @@ SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotn
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum`
 
-// keysQuery lists the keys of tables $1 with their columns in key order.
+// keysQuery lists the keys of tables $1 with their columns in key order. A deferrable
+// primary key is none: it identifies no rows in the source's log, where two rows may
+// have one key for a while.
 const keysQuery = `
 SELECT i.indrelid, i.indisprimary, i.indisreplident,
        ARRAY(SELECT a.attname::text
@@ -47,7 +49,7 @@ SELECT i.indrelid, i.indisprimary, i.indisreplident,
               WHERE k.place <= i.indnkeyatts
               ORDER BY k.place)
   FROM pg_catalog.pg_index i
- WHERE i.indrelid = ANY($1::oid[]) AND i.indisvalid AND (i.indisprimary OR i.indisreplident)`
+ WHERE i.indrelid = ANY($1::oid[]) AND i.indisvalid AND i.indimmediate AND (i.indisprimary OR i.indisreplident)`
 
 // domainsQuery lists the domains with what they are made of.
 const domainsQuery = `

@@ -154,6 +154,15 @@ func TestPublicationSparesTablesWithoutKey(t *testing.T) {
 	}
 }
 
+// Nor those on a table whose key is deferrable, which is none in the source's log.
+func TestPublicationSparesDeferrableKeys(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY DEFERRABLE)", "INSERT INTO a VALUES (1), (2)")
+	r.begin()
+	k := r.stream(r.setup.Start, nil)
+	r.exec("UPDATE a SET id = 3 - id", "DELETE FROM a WHERE id = 1", "INSERT INTO a VALUES (4)")
+	k.expect("a insert 4")
+}
+
 func TestDiscover(t *testing.T) {
 	r := newRig(t,
 		"CREATE SCHEMA s", "CREATE TABLE s.a (id int PRIMARY KEY, x int)", "CREATE TABLE b (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) STORED)",
