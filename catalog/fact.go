@@ -128,6 +128,9 @@ type Table struct {
 	// StoppedAt is where the table stopped: the pipeline acknowledges nothing past
 	// it while the table is stopped.
 	StoppedAt change.Position
+	// FrozenAt is where a stopped table stands that is being copied anew, and so holds
+	// nothing back any more.
+	FrozenAt change.Position `json:",omitempty"`
 	// Backfill is the progress of the initial copy.
 	Backfill BackfillProgress
 	// Generation counts RESET/RESYNC: slices of an older generation are ignored.
@@ -140,6 +143,11 @@ type Table struct {
 	CopyOf change.TableID `json:",omitempty"`
 	// FaceID is the table whose place this one has taken, 0 for any other; see Face.
 	FaceID change.TableID `json:",omitempty"`
+}
+
+// Answers says whether queries read the table: its rows are from one moment.
+func (t *Table) Answers() bool {
+	return t.State == TableReady || t.State == TableStopped && !t.Backfill.FinishedAt.IsZero()
 }
 
 // Face is the id under which users know the table: it stays when a copy takes its place.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
@@ -48,7 +49,7 @@ func (s *session) uncopied() []*catalog.Table {
 	snap := s.deps.Catalog.Snapshot()
 	defer snap.Close()
 	var tables []*catalog.Table
-	for _, t := range snap.Tables(s.pipeline.ID) {
+	for _, t := range snap.EveryTableOf(s.pipeline.ID) {
 		if t.State == catalog.TablePending || t.State == catalog.TableBackfill {
 			tables = append(tables, t)
 		}
@@ -63,7 +64,7 @@ func (s *session) uncopied() []*catalog.Table {
 // the source has them, or later than the copy's moment: then the copy finds out.
 func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) (again []change.TableID, err error) {
 	horizon := s.backfill.Horizon()
-	for _, t := range txn.Tables(s.pipeline.ID) {
+	for _, t := range txn.EveryTableOf(s.pipeline.ID) {
 		if t.State != catalog.TablePending && t.State != catalog.TableBackfill {
 			continue
 		}
@@ -200,8 +201,8 @@ func (c *copier) tableError(ctx context.Context, t *catalog.Table, err error) er
 			return err
 		}
 		next.State, next.Reason, next.Hint, next.StoppedAt = catalog.TableStopped, problem.Reason, problem.Hint, ""
-		if err := txn.PutTable(next); err != nil {
-			return err
+		if err := txn.PutTable(next); err != nil || next.CopyOf != 0 {
+			return err // that a copy is given up is told
 		}
 		return txn.AddEvent(catalog.Event{
 			At: txn.Now(), Level: "error", Pipeline: c.session.pipeline.Name,
@@ -291,7 +292,75 @@ func (c *copier) void(ctx context.Context, t *catalog.Table, why *TableError) er
 		}
 		return txn.AddEvent(catalog.Event{
 			At: txn.Now(), Level: "warning", Pipeline: c.session.pipeline.Name,
-			Table: t.Schema + "." + t.Name, Kind: "copy begins anew", Detail: why.Reason,
+			Table: next.Schema + "." + next.Name, Kind: "copy begins anew", Detail: why.Reason,
+		if of, err := txn.TableByID(next.CopyOf); err == nil {
+			next = of
+		}
 		})
 	})
+}
+
+// chunkQueue hands chunks from the planner of a copy to its readers: one waits in it at
+// most, so that no more is planned than is read. Safe for concurrent use by one planner.
+type chunkQueue struct {
+	tasks env.Tasks
+	// room tells the planner that the chunk was taken, more the readers that there is one.
+	room, more chan struct{}
+	mu         struct {
+		sync.Mutex
+		waiting *chunk
+		closed  bool
+	}
+}
+
+func newChunkQueue(tasks env.Tasks) *chunkQueue {
+	return &chunkQueue{tasks: tasks, room: make(chan struct{}, 1), more: make(chan struct{}, 1)}
+}
+
+// put waits until ch can be taken by the next reader.
+func (q *chunkQueue) put(ctx context.Context, ch chunk) error {
+	for {
+		q.mu.Lock()
+		full := q.mu.waiting != nil
+		if !full {
+			q.mu.waiting = &ch
+		}
+		q.mu.Unlock()
+		if !full {
+			signal(q.more)
+			return nil
+		}
+		if err := q.tasks.Wait(ctx, 0, q.room); err != nil {
+			return err
+		}
+	}
+}
+
+// close says that no more chunks come.
+func (q *chunkQueue) close() {
+	q.mu.Lock()
+	q.mu.closed = true
+	q.mu.Unlock()
+	signal(q.more)
+}
+
+// take waits for a chunk; nil when there are no more.
+func (q *chunkQueue) take(ctx context.Context) (*chunk, error) {
+	for {
+		q.mu.Lock()
+		ch, closed := q.mu.waiting, q.mu.closed
+		q.mu.waiting = nil
+		q.mu.Unlock()
+		switch {
+		case ch != nil:
+			signal(q.room)
+			return ch, nil
+		case closed:
+			signal(q.more) // for the next reader
+			return nil, nil
+		}
+		if err := q.tasks.Wait(ctx, 0, q.more); err != nil {
+			return nil, err
+		}
+	}
 }

@@ -115,6 +115,9 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 			}
 			tables = txn.Tables(p.ID)
 			for _, t := range tables {
+				if err := txn.DropCopy(t.ID); err != nil {
+					return err
+				}
 				restart(t)
 				if !copies(p) {
 					t.State = catalog.TableReady
@@ -130,7 +133,7 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("reset pipeline %q: %w", name, err)
 		}
-		return s.dropLake(ctx, tables)
+		return errors.Join(s.dropLake(ctx, tables), s.removeLeftovers(ctx))
 	})
 }
 
@@ -221,14 +224,7 @@ func (s *Supervisor) removeLeftovers(ctx context.Context) error {
 		return err
 	}
 	var gone catalog.Leftovers
-	var errs []error
-	for _, id := range found.Lakes {
-		if err := s.deps.Lake.DropTable(ctx, id); err != nil {
-			errs = append(errs, fmt.Errorf("drop lake side of table %d: %w", id, err))
-			continue
-		}
-		gone.Lakes = append(gone.Lakes, id)
-	}
+	errs := []error{dropLeftLakes(ctx, s.deps)}
 	for _, id := range found.Logs {
 		if s.logOpen(id) {
 			continue // another statement is about to end it, then removes it
@@ -241,7 +237,7 @@ func (s *Supervisor) removeLeftovers(ctx context.Context) error {
 		}
 		gone.Logs = append(gone.Logs, id)
 	}
-	if len(gone.Lakes)+len(gone.Logs) > 0 {
+	if len(gone.Logs) > 0 {
 		errs = append(errs, s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error { return txn.ForgetLeftovers(gone) }))
 	}
 	return errors.Join(errs...)

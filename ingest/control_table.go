@@ -91,7 +91,7 @@ func checkTaken(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, want
 		return nil
 	}
 	known := map[uint32]bool{}
-	for _, t := range txn.Tables(p.ID) {
+	for _, t := range txn.EveryTableOf(p.ID) {
 		known[t.SourceOID] = true
 	}
 	for _, f := range found {
@@ -165,7 +165,7 @@ func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.
 	p, err := snap.Pipeline(name)
 	if err == nil {
 		var t *catalog.Table
-		if t, err = tableOf(snap.Tables(p.ID), want); err == nil && t.State == catalog.TableStopped && t.StoppedAt == "" {
+		if t, err = tableOf(snap.Tables(p.ID), want); err == nil && t.State == catalog.TableStopped && t.StoppedAt == "" && snap.CopyFor(t.ID) == nil {
 			snap.Close()
 			return s.ResyncTable(ctx, name, want)
 		}
@@ -175,7 +175,7 @@ func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.
 		return err
 	}
 	_, err = s.onTable(ctx, name, want, func(txn *catalog.Txn, t *catalog.Table) error {
-		if t.State != catalog.TableStopped {
+		if t.State != catalog.TableStopped || txn.CopyFor(t.ID) != nil {
 			return nil
 		}
 		switch {
@@ -189,77 +189,4 @@ func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.
 		return txn.PutTable(t)
 	})
 	return err
-}
-
-// ResyncTable copies a table anew. What it has stays at the source's mercy no longer:
-// a stopped table holds nothing back any more.
-func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.SelectedTable) error {
-	return s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
-		if err := h.openLog(ctx); err != nil {
-			return err
-		}
-		snap := s.deps.Catalog.Snapshot()
-		t, err := tableOf(snap.Tables(p.ID), want)
-		snap.Close()
-		if err != nil {
-			return err
-		}
-		fresh, err := s.describe(ctx, p, t)
-		if err != nil {
-			return err
-		}
-		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-			return resync(txn, t, fresh)
-		})
-		if err != nil {
-			return fmt.Errorf("resync table %s.%s: %w", t.Schema, t.Name, err)
-		}
-		return s.dropLake(ctx, []*catalog.Table{t})
-	})
-}
-
-// describe asks the source how a table is now.
-func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catalog.Table) (SourceTable, error) {
-	snap := s.deps.Catalog.Snapshot()
-	c, err := snap.Connection(p.Connection)
-	snap.Close()
-	if err != nil {
-		return SourceTable{}, err
-	}
-	want := catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
-	for _, w := range p.Selection.Tables {
-		if w.Name == want.Name && (w.Schema == "" || w.Schema == want.Schema) {
-			want.Columns = w.Columns
-		}
-	}
-	found, err := s.Discover(ctx, c, catalog.TableSelection{Tables: []catalog.SelectedTable{want}})
-	if err != nil {
-		return SourceTable{}, err
-	}
-	if err := checkNamed(found, []catalog.SelectedTable{want}); err != nil {
-		return SourceTable{}, err
-	}
-	return found[0], nil
-}
-
-func resync(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
-	if err := txn.VoidPending(t.Pipeline); err != nil { // no session runs, and so no transaction
-		return err
-	}
-	next, err := txn.TableByID(t.ID)
-	if err != nil {
-		return err
-	}
-	if err := redescribe(next, fresh); err != nil {
-		return err
-	}
-	next.SourceOID = fresh.OID
-	restart(next)
-	next.Backfill.RowsEstimate = fresh.EstimatedRows
-	if err := txn.PutTable(next); err != nil {
-		return err
-	}
-	return txn.AddEvent(catalog.Event{
-		At: txn.Now(), Level: "info", Table: t.Schema + "." + t.Name, Kind: "table copied anew",
-	})
 }

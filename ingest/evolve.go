@@ -194,6 +194,9 @@ func (s *tableSchema) apply(txn *catalog.Txn, pipeline change.PipelineID) error 
 	if err := txn.PutTable(t); err != nil {
 		return fmt.Errorf("apply schema version: %w", err)
 	}
+	if t.CopyOf != 0 {
+		return nil // its table tells of it
+	}
 	return txn.AddEvent(catalog.Event{
 		At: txn.Now(), Level: "info", Pipeline: p.Name, Table: t.Schema + "." + t.Name,
 		Kind: "schema changed", Detail: fmt.Sprintf("version %d: %s", s.Schema.Version, s.Changes),

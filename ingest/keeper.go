@@ -22,6 +22,11 @@ type keeper struct {
 	waiting bool   // a table waits for the stream to pass its horizon
 	sampled time.Time
 	asked   time.Time
+	cleaned bool
+	// placed says that a copy has taken a table's place, so that the session is to begin
+	// anew, when nothing is being copied, with end.
+	placed bool
+	end    context.CancelCauseFunc
 }
 
 func (k *keeper) step(ctx context.Context) (more bool, err error) {
@@ -35,7 +40,14 @@ func (k *keeper) step(ctx context.Context) (more bool, err error) {
 		k.asked = now
 		k.askSource(ctx)
 	}
-	return false, k.promote(ctx)
+	k.clean(ctx)
+	if err := k.promote(ctx); err != nil {
+		return false, err
+	}
+	if k.placed && !s.copying.Load() {
+		k.end(errRestart)
+	}
+	return false, nil
 }
 
 // askSource keeps the last answer when there is none now: the stream tells of a lost
@@ -58,7 +70,7 @@ func (k *keeper) promote(ctx context.Context) error {
 		snap.Close()
 		return nil
 	}
-	tables := snap.Tables(s.pipeline.ID)
+	tables := snap.EveryTableOf(s.pipeline.ID)
 	p, err := snap.PipelineByID(s.pipeline.ID)
 	snap.Close()
 	if err != nil {
@@ -82,6 +94,11 @@ func (k *keeper) promote(ctx context.Context) error {
 			return err
 		}
 	}
+	placed, err := k.replace(ctx, tables)
+	k.placed = k.placed || placed
+	if err != nil {
+		return err
+	}
 	k.version = version
 	return nil
 }
@@ -93,7 +110,7 @@ func (s *session) caughtUp(t *catalog.Table) bool {
 }
 
 func (s *session) recordStates(txn *catalog.Txn, state catalog.PipelineState) error {
-	for _, t := range txn.Tables(s.pipeline.ID) {
+	for _, t := range txn.EveryTableOf(s.pipeline.ID) {
 		if !s.caughtUp(t) {
 			continue
 		}

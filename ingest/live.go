@@ -154,6 +154,21 @@ func (l *live) source(s SourceStatus) {
 	l.mu.status = s
 }
 
+// succeed adds up what a table and the copy that took its place have counted.
+func (l *live) succeed(before, now change.TableID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was, t := l.mu.tables[before], l.tableLocked(now)
+	if was == nil {
+		return
+	}
+	delete(l.mu.tables, before)
+	t.metrics.add(was.metrics)
+	if was.lastCommit.After(t.lastCommit) {
+		t.lastCommit = was.lastCommit
+	}
+}
+
 // sample moves the rates on; called about once a second.
 func (l *live) sample() {
 	now := l.clock.Now()

@@ -35,6 +35,7 @@ func (s *session) stream(ctx context.Context) error {
 		}
 		return sourceError("stream", err)
 	}
+	s.copying.Store(s.backfill != nil)
 	err := s.deps.Tasks.Run(ctx, stream, app.run, s.copyTables, s.keep)
 	s.live.attach(nil)
 	sink.release()
@@ -46,6 +47,7 @@ func (s *session) copyTables(ctx context.Context) error {
 	if s.backfill == nil {
 		return nil
 	}
+	defer s.copying.Store(false)
 	c := &copier{session: s}
 	if r, ok := s.backfill.(CopyRefuser); ok {
 		r.OnRefused(s.refusals)
@@ -81,7 +83,9 @@ func (s *session) copyTables(ctx context.Context) error {
 
 // keep moves tables on to ready, samples rates and asks the source how it is.
 func (s *session) keep(ctx context.Context) error {
-	k := &keeper{session: s}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	k := &keeper{session: s, end: end}
 	return env.RunLoop(ctx, env.LoopConfig{
 		Name: "pipeline keeper", Clock: s.deps.Clock, Tasks: s.deps.Tasks, Step: k.step,
 		Wake: s.advanced, Interval: keepInterval,

@@ -181,6 +181,49 @@ func (p *progress) ack() (at change.Position, ok bool) {
 }
 
 // acked is the position acknowledged last.
+// movedLocked wakes who waits for a step forward.
+func (p *progress) movedLocked() {
+	if p.mu.moved != nil {
+		close(p.mu.moved)
+		p.mu.moved = nil
+	}
+}
+
+// move is closed at the next step forward.
+func (p *progress) move() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.moved == nil {
+		p.mu.moved = make(chan struct{})
+	}
+	return p.mu.moved
+}
+
+// has says whether readers of the tables see everything up to at. A table that stopped
+// before has not, and will not by itself.
+func (p *progress) has(at change.Position, tables []change.TableID) (ok bool, stopped change.TableID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ok = p.compare(p.mu.passed, at) >= 0
+	for _, t := range tables {
+		if own, is := p.mu.stopped[t]; is && p.compare(own, at) < 0 {
+			return false, t
+		}
+		if own, is := p.mu.behind[t]; is && p.compare(own, at) < 0 {
+			ok = false
+		}
+	}
+	return ok, 0
+}
+
+// forget has a table hold nothing back any more.
+func (p *progress) forget(id change.TableID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.mu.stopped, id)
+	delete(p.mu.behind, id)
+}
+
 func (p *progress) acked() change.Position {
 	p.mu.Lock()
 	defer p.mu.Unlock()

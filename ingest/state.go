@@ -226,6 +226,9 @@ func finish(t *catalog.Table, at time.Time, consistent bool) {
 
 func (s tableStop) apply(t *catalog.Table) {
 	t.State, t.Reason, t.Hint, t.StoppedAt = catalog.TableStopped, s.Reason, s.Hint, s.At
+	if t.CopyOf != 0 {
+		t.StoppedAt = "" // it is given up, and its table goes on
+	}
 }
 
 func (s tableStop) addEvent(txn *catalog.Txn, pipeline change.PipelineID) error {
@@ -234,6 +237,9 @@ func (s tableStop) addEvent(txn *catalog.Txn, pipeline change.PipelineID) error 
 		event.Pipeline = p.Name
 	}
 	if t, err := txn.TableByID(s.Table); err == nil {
+		if t.CopyOf != 0 {
+			return nil // that it is given up is told
+		}
 		event.Table = t.Schema + "." + t.Name
 	}
 	if s.Hint != "" {

@@ -93,7 +93,7 @@ func (h *host) reached(target change.Position) bool {
 	}
 	snap := h.deps.Catalog.Snapshot()
 	defer snap.Close()
-	for _, t := range snap.Tables(h.id) {
+	for _, t := range snap.EveryTableOf(h.id) {
 		if t.State != catalog.TableReady && t.State != catalog.TableStopped {
 			return false
 		}

@@ -91,7 +91,7 @@ func targetName(p *catalog.Pipeline, t SourceTable) (schemaName, name string) {
 func createTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, token int64,
 ) (created []*catalog.Table, err error) {
 	known := map[uint32]bool{}
-	for _, t := range txn.Tables(p.ID) {
+	for _, t := range txn.EveryTableOf(p.ID) {
 		known[t.SourceOID] = true
 	}
 	for _, st := range found {
@@ -161,9 +161,9 @@ func copies(p *catalog.Pipeline) bool {
 // restart begins a table anew: what it has vanishes from queries with its generation.
 func restart(t *catalog.Table) {
 	t.Generation++
-	t.State, t.Reason, t.Hint, t.StoppedAt = catalog.TablePending, "", "", ""
+	t.State, t.Reason, t.Hint, t.StoppedAt, t.FrozenAt = catalog.TablePending, "", "", "", ""
 	t.Backfill = catalog.BackfillProgress{
-		Token: t.Backfill.Token, RowsEstimate: t.Backfill.RowsEstimate,
+		Token: t.Backfill.Token, RowsEstimate: t.Backfill.RowsEstimate, Skip: t.Backfill.Skip,
 	}
 }
 
@@ -205,11 +205,14 @@ func beginsAnew(t *catalog.Table) bool {
 	return t.Backfill.Anew || !t.Current.HasKey() && !t.Backfill.StartedAt.IsZero()
 }
 
+// skipsToHorizon says that a copy from the start is not given changes that it contains.
+func skipsToHorizon(t *catalog.Table) bool { return !t.Current.HasKey() || t.Backfill.Skip }
+
 // redescribed are the tables that a copy must describe anew, after its moment is fixed:
-// those without a key, of which the stream brings nothing from before that moment.
+// those of which the stream brings nothing from before that moment.
 func (s *session) redescribed(ctx context.Context) (map[uint32]SourceTable, error) {
 	for _, t := range s.uncopied() {
-		if !t.Current.HasKey() && (t.Backfill.StartedAt.IsZero() || beginsAnew(t)) {
+		if skipsToHorizon(t) && (t.Backfill.StartedAt.IsZero() || beginsAnew(t)) {
 			return s.described(ctx)
 		}
 	}

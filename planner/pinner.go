@@ -35,7 +35,7 @@ type Pinner struct {
 
 // TableUse is what a query reads of a table.
 type TableUse struct {
-	Table change.TableID
+	Table change.TableID // its face
 	// Name, Columns, Key and KeyPredicate are those of the relation.
 	Name         string
 	Columns      []duckdb.Column
@@ -48,7 +48,7 @@ type TableUse struct {
 
 // WholeTable is the use of every column of a table, under its own names.
 func WholeTable(t *catalog.Table) TableUse {
-	u := TableUse{Table: t.ID, Name: t.Schema + "." + t.Name}
+	u := TableUse{Table: t.Face(), Name: t.Schema + "." + t.Name}
 	for _, f := range t.Current.Fields {
 		u.Columns = append(u.Columns, duckdb.Column{Name: f.Name, FieldID: f.ID, EngineType: schema.EngineType(f.Type)})
 	}
@@ -124,7 +124,7 @@ func TooOld(err error) bool { return errors.Is(err, errTooOld) }
 func (p *Pinner) relation(ctx context.Context, snap *catalog.Snapshot, u *TableUse, h *holds) (duckdb.Relation, pinned,
 	error,
 ) {
-	t, err := snap.TableByID(u.Table)
+	t, err := snap.TableByFace(u.Table)
 	if err != nil {
 		return duckdb.Relation{}, pinned{}, err
 	}

@@ -22,6 +22,8 @@ type target struct {
 	after int64
 	// columns maps the fields of the schema to the row's values.
 	columns []int
+	// also is another table that gets the same changes.
+	also *target
 }
 
 // Stream makes transactions after from, at the configured rate, until ctx ends.
@@ -88,16 +90,17 @@ func (s *Source) transaction(n int64, changes []Change, targets *[tableCount]*ta
 		return err
 	}
 	for i, c := range changes {
-		t := targets[c.Table]
-		if t == nil || n <= t.after {
-			continue
-		}
-		b, err := sink.Builder(t.id)
-		if err != nil {
-			return err
-		}
-		if err := appendRow(b, c.Op, n, int32(i), c.Row, t.columns); err != nil {
-			return fmt.Errorf("table %s: %w", c.Table, err)
+		for t := targets[c.Table]; t != nil; t = t.also {
+			if n <= t.after {
+				continue
+			}
+			b, err := sink.Builder(t.id)
+			if err != nil {
+				return err
+			}
+			if err := appendRow(b, c.Op, n, int32(i), c.Row, t.columns); err != nil {
+				return fmt.Errorf("table %s: %w", c.Table, err)
+			}
 		}
 	}
 	return sink.Commit(position(n))
@@ -114,7 +117,7 @@ func newTargets(tables []ingest.StreamTable) (*[tableCount]*target, error) {
 		if err != nil {
 			return nil, err
 		}
-		targets[t] = &target{id: st.ID, after: after, columns: columns}
+		targets[t] = &target{id: st.ID, after: after, columns: columns, also: targets[t]}
 	}
 	return &targets, nil
 }

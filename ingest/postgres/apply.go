@@ -19,7 +19,8 @@ type applier struct {
 	ctx    context.Context // of the stream: ends a look at the catalog
 	source *Source
 	sink   ingest.Sink
-	tables map[uint32]*streamTable // by source OID
+	// tables by source OID: the first of those that get its changes (streamTable.also).
+	tables map[uint32]*streamTable
 	looked map[uint32]tableFiles   // as the tables were at the last look, the first when the stream began
 
 	// The open transaction.
@@ -50,6 +51,7 @@ func newApplier(s *Source, tables []ingest.StreamTable, start LSN, sink ingest.S
 		if err != nil {
 			return nil, err
 		}
+		st.also = a.tables[t.Source.OID]
 		a.tables[t.Source.OID] = st
 	}
 	return a, nil
@@ -68,9 +70,15 @@ func (a *applier) change(b []byte) error {
 		if err := pgoutput.ParseRow(b, &a.row); err != nil {
 			return err
 		}
-		t, err := a.table(a.row.Relation)
-		if t == nil || err != nil {
-			return err
+		for t := a.tables[a.row.Relation]; t != nil; t = t.also {
+			if wants, err := a.wants(t); err != nil {
+				return err
+			} else if !wants {
+				continue
+			}
+			if err := a.applyRow(b[0], t); err != nil {
+				return err
+			}
 		}
 		return a.applyRow(b[0], t)
 	case pgoutput.KindBegin:
@@ -132,12 +140,11 @@ func (a *applier) idle(end LSN) error {
 	return a.sink.Idle(end.Position())
 }
 
-// table is the table to which a change of the open transaction is delivered, nil when
-// it is not. It stops a table whose description does not fit.
-func (a *applier) table(oid uint32) (*streamTable, error) {
-	t := a.tables[oid]
-	if t == nil || t.stopped || a.final < t.after {
-		return nil, nil
+// wants says whether a change of the open transaction is delivered to a table. It stops
+// one whose description does not fit.
+func (a *applier) wants(t *streamTable) (bool, error) {
+	if t.stopped || a.final < t.after {
+		return false, nil
 	}
 	if t.described != nil {
 		if err := a.describe(t); err != nil || t.stopped {
@@ -145,7 +152,17 @@ func (a *applier) table(oid uint32) (*streamTable, error) {
 		}
 	}
 	if t.columns == nil {
-		return nil, fmt.Errorf("%w: change of a table before its description", pgoutput.ErrMalformed)
+		return false, fmt.Errorf("%w: change of a table before its description", pgoutput.ErrMalformed)
+	}
+	return true, nil
+}
+
+// follows says whether a change of a table is delivered to any of ours, sooner or later.
+func (a *applier) follows(oid uint32) bool {
+	for t := a.tables[oid]; t != nil; t = t.also {
+		if !t.stopped {
+			return true
+		}
 	}
 	return t, nil
 }
@@ -161,9 +178,8 @@ func (a *applier) relation(b []byte) error {
 	if err != nil {
 		return err
 	}
-	t := a.tables[m.ID]
-	if t == nil || t.stopped {
-		return nil
+	for t := a.tables[m.ID]; t != nil; t = t.also {
+		t.described = m
 	}
 	t.described = m
 	return nil
@@ -174,15 +190,15 @@ func (a *applier) applyTruncate(b []byte) error {
 		return err
 	}
 	for _, oid := range a.truncate.Relations {
-		t, err := a.table(oid)
-		if err != nil {
-			return err
-		}
-		if t == nil {
-			continue
-		}
-		if err := a.sink.Truncate(t.ID); err != nil && !t.stoppedBy(err) {
-			return err
+		for t := a.tables[oid]; t != nil; t = t.also {
+			if wants, err := a.wants(t); err != nil {
+				return err
+			} else if !wants {
+				continue
+			}
+			if err := a.sink.Truncate(t.ID); err != nil && !t.stoppedBy(err) {
+				return err
+			}
 		}
 	}
 	return nil

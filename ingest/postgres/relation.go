@@ -21,6 +21,9 @@ type streamTable struct {
 	// partial says that the user selected columns, so that others may come and go.
 	partial bool
 	stopped bool
+	// also is another table that gets the same changes: one of the two is to take the
+	// place of the other.
+	also *streamTable
 	// described is a description that was not looked at yet: that is for when a change
 	// arrives that must be applied, for it may belong to changes that the table already
 	// has.

@@ -265,7 +265,7 @@ func (a *applier) inBlock(b []byte) error {
 		if err != nil {
 			return err
 		}
-		if t := a.tables[oid]; t == nil || t.stopped {
+		if !a.follows(oid) {
 			return nil
 		}
 	}

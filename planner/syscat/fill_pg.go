@@ -129,13 +129,13 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		for i, f := range t.Current.Fields {
 			natts = max(natts, attNum(f, i))
 		}
-		r := classRow(planner.TableOID(t.ID), t.Name, space, "r", natts)
+		r := classRow(planner.TableOID(t.Face()), t.Name, space, "r", natts)
 		lake := env.Snapshot.LakeState(t.ID)
-		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.ID), float64(lake.Rows), lake.Bytes/8192
+		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.Face()), float64(lake.Rows), lake.Bytes/8192
 		r["relhasindex"] = t.Current.HasKey()
 		rows = append(rows, r)
 		if t.Current.HasKey() {
-			i := classRow(planner.IndexOID(t.ID), t.Name+"_pkey", space, "i", len(t.Current.Key))
+			i := classRow(planner.IndexOID(t.Face()), t.Name+"_pkey", space, "i", len(t.Current.Key))
 			i["relam"], i["relreplident"], i["reltuples"] = oidBtree, "n", float64(lake.Rows)
 			rows = append(rows, i)
 		}
@@ -154,12 +154,12 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
-			rows = append(rows, c.attributeRow(planner.TableOID(t.ID), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
+			rows = append(rows, c.attributeRow(planner.TableOID(t.Face()), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
 		}
 		for i, id := range t.Current.Key {
 			if f, ok := t.Current.Field(id); ok {
 				oid, typmod := announced(f)
-				rows = append(rows, c.attributeRow(planner.IndexOID(t.ID), i+1, f.Name, oid, typmod, true))
+				rows = append(rows, c.attributeRow(planner.IndexOID(t.Face()), i+1, f.Name, oid, typmod, true))
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 			colls[i], _ = strconv.ParseInt(c.types[oid].collation, 10, 64) // "" for what has none
 		}
 		rows = append(rows, row{
-			"indexrelid": planner.IndexOID(t.ID), "indrelid": planner.TableOID(t.ID), "indnatts": n, "indnkeyatts": n,
+			"indexrelid": planner.IndexOID(t.Face()), "indrelid": planner.TableOID(t.Face()), "indnatts": n, "indnkeyatts": n,
 			"indisunique": true, "indnullsnotdistinct": false, "indisprimary": true, "indisexclusion": false, "indimmediate": true,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
 			"indisreplident": false, "indkey": keyNumbers(t), "indcollation": colls, "indclass": classes,
@@ -236,8 +236,8 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 	for _, t := range keyed(env) {
 		rows = append(rows, row{
 			"oid": constraintOID(t.ID), "conname": t.Name + "_pkey", "connamespace": namespaceOID(env, t.Schema), "contype": "p",
-			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(t.ID), "contypid": 0,
-			"conindid": planner.IndexOID(t.ID), "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
+			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(t.Face()), "contypid": 0,
+			"conindid": planner.IndexOID(t.Face()), "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
 			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": keyNumbers(t),
 		})
 	}
@@ -249,9 +249,9 @@ func fillType(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, e
 	var own []row
 	for _, t := range env.Snapshot.AllTables() {
 		own = append(own, row{
-			"oid": planner.TypeOID(t.ID), "typname": t.Name, "typnamespace": namespaceOID(env, t.Schema), "typowner": oidBootstrap,
+			"oid": planner.TypeOID(t.Face()), "typname": t.Name, "typnamespace": namespaceOID(env, t.Schema), "typowner": oidBootstrap,
 			"typlen": -1, "typbyval": false, "typtype": "c", "typcategory": "C", "typispreferred": false, "typisdefined": true,
-			"typdelim": ",", "typrelid": planner.TableOID(t.ID), "typsubscript": 0, "typelem": 0, "typarray": 0, "typinput": 2290, "typoutput": 2291,
+			"typdelim": ",", "typrelid": planner.TableOID(t.Face()), "typsubscript": 0, "typelem": 0, "typarray": 0, "typinput": 2290, "typoutput": 2291,
 			"typreceive": 2402, "typsend": 2403, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "d", "typstorage": "x",
 			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
 		})

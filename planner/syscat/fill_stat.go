@@ -33,7 +33,7 @@ func fillStatTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
 		rows = append(rows, row{
-			"relid": planner.TableOID(t.ID), "schemaname": t.Schema, "relname": t.Name, "n_live_tup": env.Snapshot.LakeState(t.ID).Rows,
+			"relid": planner.TableOID(t.Face()), "schemaname": t.Schema, "relname": t.Name, "n_live_tup": env.Snapshot.LakeState(t.ID).Rows,
 		})
 	}
 	return c.build("pg_catalog.pg_stat_user_tables", rows)
@@ -43,7 +43,7 @@ func fillStatIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 	var rows []row
 	for _, t := range keyed(env) {
 		rows = append(rows, row{
-			"relid": planner.TableOID(t.ID), "indexrelid": planner.IndexOID(t.ID), "schemaname": t.Schema, "relname": t.Name,
+			"relid": planner.TableOID(t.Face()), "indexrelid": planner.IndexOID(t.Face()), "schemaname": t.Schema, "relname": t.Name,
 			"indexrelname": t.Name + "_pkey", "idx_scan": 0, "idx_tup_read": 0, "idx_tup_fetch": 0,
 		})
 	}
@@ -53,7 +53,7 @@ func fillStatIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 func fillStatIOTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
-		rows = append(rows, row{"relid": planner.TableOID(t.ID), "schemaname": t.Schema, "relname": t.Name})
+		rows = append(rows, row{"relid": planner.TableOID(t.Face()), "schemaname": t.Schema, "relname": t.Name})
 	}
 	return c.build("pg_catalog.pg_statio_user_tables", rows)
 }

@@ -245,7 +245,7 @@ const compactInterval = time.Second
 func (p *process) compact(turn int) {
 	for !p.dead {
 		snap := p.catalog.Snapshot()
-		tables := snap.AllTables()
+		tables := snap.EveryTable()
 		snap.Close()
 		more := false
 		for i, t := range tables {

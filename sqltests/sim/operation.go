@@ -145,7 +145,7 @@ func (w *World) compact(arg uint8) {
 		return
 	}
 	snap := p.catalog.Snapshot()
-	tables := snap.AllTables()
+	tables := snap.EveryTable()
 	snap.Close()
 	if len(tables) == 0 {
 		return

@@ -224,7 +224,7 @@ func (w *World) drained() error {
 		return fmt.Errorf("position is %s of %d", at.Position, last)
 	}
 	held := false // by a stopped table
-	for _, t := range snap.Tables(pl.ID) {
+	for _, t := range snap.EveryTableOf(pl.ID) {
 		held = held || t.StoppedAt != ""
 		if t.State != catalog.TableReady && t.State != catalog.TableStopped {
 			return fmt.Errorf("table %s is %s", t.Name, t.State)

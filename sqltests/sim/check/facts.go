@@ -273,7 +273,7 @@ func (hf *hostFacts) look(c *catalog.Catalog) error {
 		tables: map[change.TableID]*tableFacts{}, offsets: map[change.PipelineID]catalog.Offset{},
 		segments: map[segmentKey]bool{}, pipelines: map[change.PipelineID]bool{},
 	}
-	for _, t := range snap.AllTables() {
+	for _, t := range snap.EveryTable() {
 		live, err := snap.LiveSlices(t.ID)
 		if err != nil {
 			return err

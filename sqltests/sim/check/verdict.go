@@ -48,8 +48,11 @@ func clonePin(p Pin) Pin {
 // tableLSN is where a readable table stands in a pin: with its pipeline, or where it
 // stopped; and never before its own copy.
 func tableLSN(t *catalog.Table, at change.Position) int64 {
-	if t.StoppedAt != "" {
+	switch {
+	case t.StoppedAt != "":
 		at = t.StoppedAt
+	case t.FrozenAt != "":
+		at = t.FrozenAt
 	}
 	return max(source.LSN(at), source.LSN(t.Backfill.Horizon))
 }

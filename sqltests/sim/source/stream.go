@@ -46,9 +46,9 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 	for next < len(d.items) && d.items[next].LSN <= at {
 		next++
 	}
-	targets := map[uint32]*target{}
+	targets := map[uint32][]*target{} // two may follow one table
 	for _, t := range tables {
-		targets[t.Source.OID] = &target{id: t.ID, after: LSN(t.After)}
+		targets[t.Source.OID] = append(targets[t.Source.OID], &target{id: t.ID, after: LSN(t.After)})
 	}
 	idle := int64(0)
 	for {
@@ -87,7 +87,7 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 // hugeEvery is after how many changes of a huge transaction others may go on.
 const hugeEvery = 4
 
-func (c *Conn) send(it item, targets map[uint32]*target, sink ingest.Sink) error {
+func (c *Conn) send(it item, targets map[uint32][]*target, sink ingest.Sink) error {
 	if err := sink.Begin(it.LSN, it.CommittedAt); err != nil {
 		return err
 	}
@@ -99,22 +99,25 @@ func (c *Conn) send(it item, targets map[uint32]*target, sink ingest.Sink) error
 			}
 		}
 		ch := &it.Changes[i]
-		t := targets[ch.Table.OID]
-		if t == nil || t.stopped || it.LSN <= t.after {
-			continue
-		}
-		err := c.change(ch, t, it.LSN, &ordinal, sink)
-		if errors.Is(err, ingest.ErrTableStopped) {
-			t.stopped = true
-			continue
-		}
-		if err != nil {
-			return err
+		for _, t := range targets[ch.Table.OID] {
+			if t.stopped || it.LSN <= t.after {
+				continue
+			}
+			err := c.change(ch, t, it.LSN, &ordinal, sink)
+			if errors.Is(err, ingest.ErrTableStopped) {
+				t.stopped = true
+				continue
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	if it.aborted {
-		for _, t := range targets { // what it told of a table's columns goes with it
-			t.version = nil
+		for _, both := range targets {
+			for _, t := range both { // what it told of a table's columns goes with it
+				t.version = nil
+			}
 		}
 		return sink.Abort()
 	}

@@ -1,0 +1,262 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// A table that queries read is copied anew beside itself: another one, of which they do
+// not know (catalog.Table.CopyOf), is copied and streamed as any new table is, and takes
+// its place when it is ready. Until then they read the table as before, which follows the
+// stream unless it has stopped.
+
+// ResyncTable copies a table anew. What it has stays readable meanwhile, if it was. A
+// stopped table holds nothing back at the source any more. A copy under way gives way to
+// the new one.
+func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.SelectedTable) error {
+	return s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
+		if err := h.openLog(ctx); err != nil {
+			return err
+		}
+		snap := s.deps.Catalog.Snapshot()
+		t, err := tableOf(snap.Tables(p.ID), want)
+		snap.Close()
+		if err != nil {
+			return err
+		}
+		fresh, err := s.describe(ctx, p, t)
+		if err != nil {
+			return err
+		}
+		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			return resync(txn, p, t.ID, fresh)
+		})
+		if err != nil {
+			return fmt.Errorf("resync table %s.%s: %w", t.Schema, t.Name, err)
+		}
+		if !t.Answers() {
+			if err := s.dropLake(ctx, []*catalog.Table{t}); err != nil {
+				return err
+			}
+		}
+		return s.removeLeftovers(ctx)
+	})
+}
+
+// describe asks the source how a table is now.
+func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catalog.Table) (SourceTable, error) {
+	snap := s.deps.Catalog.Snapshot()
+	c, err := snap.Connection(p.Connection)
+	snap.Close()
+	if err != nil {
+		return SourceTable{}, err
+	}
+	want := catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
+	for _, w := range p.Selection.Tables {
+		if w.Name == want.Name && (w.Schema == "" || w.Schema == want.Schema) {
+			want.Columns = w.Columns
+		}
+	}
+	found, err := s.Discover(ctx, c, catalog.TableSelection{Tables: []catalog.SelectedTable{want}})
+	if err != nil {
+		return SourceTable{}, err
+	}
+	if err := checkNamed(found, []catalog.SelectedTable{want}); err != nil {
+		return SourceTable{}, err
+	}
+	return found[0], nil
+}
+
+// resync has a table copied anew, as the source describes it. No session runs, or the
+// table answers.
+func resync(txn *catalog.Txn, p *catalog.Pipeline, id change.TableID, fresh SourceTable) error {
+	t, err := txn.TableByID(id)
+	if err != nil {
+		return err
+	}
+	if t.Answers() {
+		err = beginCopy(txn, t, fresh)
+	} else {
+		err = beginAgain(txn, t, fresh)
+	}
+	if err != nil {
+		return err
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "info", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table copied anew",
+	})
+}
+
+// beginAgain copies a table that nobody reads anew in its own place.
+func beginAgain(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
+	if err := txn.VoidPending(t.Pipeline); err != nil { // no session runs, and so no transaction
+		return err
+	}
+	t, err := txn.TableByID(t.ID) // its void version may have grown
+	if err != nil {
+		return err
+	}
+	if err := redescribe(t, fresh); err != nil {
+		return err
+	}
+	t.SourceOID = fresh.OID
+	restart(t)
+	t.Backfill.RowsEstimate = fresh.EstimatedRows
+	return txn.PutTable(t)
+}
+
+// beginCopy makes the table that is to take the place of t.
+func beginCopy(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
+	c := &catalog.Table{
+		Pipeline: t.Pipeline, CopyOf: t.ID, SourceSchema: fresh.Schema, SourceName: fresh.Name, SourceOID: fresh.OID,
+		Current: t.Current, VoidVersion: t.VoidVersion, State: catalog.TablePending, Generation: t.Generation + 1,
+		Backfill: catalog.BackfillProgress{Token: t.Backfill.Token, RowsEstimate: fresh.EstimatedRows},
+	}
+	if err := redescribe(c, fresh); err != nil {
+		return err
+	}
+	c.Versions = []*schema.Table{c.Current}
+	if err := txn.CreateCopy(c); err != nil {
+		return err
+	}
+	if t.StoppedAt != "" { // what it waited for comes with the copy
+		t.FrozenAt, t.StoppedAt = t.StoppedAt, ""
+	}
+	if t.State == catalog.TableReady {
+		t.Reason, t.Hint = "", ""
+	}
+	return txn.PutTable(t)
+}
+
+// replace gives copies that are ready their places, and up those that have stopped. placed
+// says that one has its place: the session delivers to the table before in vain.
+func (k *keeper) replace(ctx context.Context, tables []*catalog.Table) (placed bool, err error) {
+	var due []*catalog.Table
+	for _, c := range tables {
+		if c.CopyOf != 0 && (c.State == catalog.TableReady || c.State == catalog.TableStopped) {
+			due = append(due, c)
+		}
+	}
+	if len(due) == 0 {
+		return false, nil
+	}
+	s := k.session
+	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		placed = false
+		for _, c := range due {
+			c, err := txn.TableByID(c.ID)
+			if errors.Is(err, catalog.ErrTableNotFound) {
+				continue // a statement was faster
+			}
+			if err != nil {
+				return err
+			}
+			if c.State == catalog.TableReady {
+				placed = true
+				err = takePlace(txn, s.pipeline.Name, c)
+			} else {
+				err = giveUpCopy(txn, s.pipeline.Name, c)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("replace tables by their copies: %w", err)
+	}
+	for _, c := range due {
+		s.progress.forget(c.ID)
+		if c.State == catalog.TableReady {
+			s.live.succeed(c.CopyOf, c.ID)
+			s.progress.forget(c.CopyOf)
+		}
+	}
+	return placed, dropLeftLakes(ctx, s.deps)
+}
+
+func takePlace(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
+	if err := txn.TakePlace(c.ID); err != nil {
+		return err
+	}
+	t, err := txn.TableByID(c.ID)
+	if err != nil {
+		return err
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "info", Pipeline: pipeline, Table: t.Schema + "." + t.Name,
+		Kind: "table replaced by its new copy", Detail: fmt.Sprintf("%d rows were copied", t.Backfill.RowsDone),
+	})
+}
+
+// giveUpCopy removes a copy that cannot go on. Its table answers as before, and says why.
+func giveUpCopy(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
+	t, err := txn.TableByID(c.CopyOf)
+	if err == nil {
+		err = txn.DropCopy(t.ID)
+	}
+	if err != nil {
+		return err
+	}
+	why := "its new copy was given up: " + c.Reason
+	if t.State != catalog.TableStopped {
+		t.Reason, t.Hint = why, c.Hint
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "error", Pipeline: pipeline, Table: t.Schema + "." + t.Name,
+		Kind: "copy given up", Detail: c.Reason + hintAfter(c.Hint),
+	})
+}
+
+// hintAfter is a hint as the sentence after a reason.
+func hintAfter(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return ". " + hint
+}
+
+// dropLeftLakes removes the lake sides that dropped tables have left; those that cannot be
+// removed now are left for later.
+func dropLeftLakes(ctx context.Context, deps Deps) error {
+	snap := deps.Catalog.Snapshot()
+	found, err := snap.Leftovers()
+	snap.Close()
+	if err != nil {
+		return err
+	}
+	var gone catalog.Leftovers
+	var errs []error
+	for _, id := range found.Lakes {
+		if err := deps.Lake.DropTable(ctx, id); err != nil {
+			errs = append(errs, fmt.Errorf("drop lake side of table %d: %w", id, err))
+			continue
+		}
+		gone.Lakes = append(gone.Lakes, id)
+	}
+	if len(gone.Lakes) > 0 {
+		errs = append(errs, deps.Catalog.Update(ctx, func(txn *catalog.Txn) error { return txn.ForgetLeftovers(gone) }))
+	}
+	return errors.Join(errs...)
+}
+
+// clean removes what replaced tables have in the lake, once at a session's beginning.
+func (k *keeper) clean(ctx context.Context) {
+	if k.cleaned {
+		return
+	}
+	k.cleaned = true
+	if err := dropLeftLakes(ctx, k.session.deps); err != nil && context.Cause(ctx) == nil {
+		k.session.out.Warn("lake side of a replaced table stays for now", env.KeyError, err)
+	}
+}
