@@ -13,13 +13,18 @@ import (
 
 // adopt makes known what is in the lake and the catalog has not heard of: commits of
 // another process, or of this one whose mark was lost. Without it their slices would go
-// in twice (N1). It returns how many slices the lake had.
-func (s *Service) adopt(ctx context.Context, tbl lake.Table, j *job) (slices int, err error) {
+// in twice (N1). head is the newest snapshot. It returns how many slices the lake had.
+func (s *Service) adopt(ctx context.Context, tbl lake.Table, head *lake.Snapshot, j *job) (slices int, err error) {
 	all, err := tbl.Commits(ctx)
 	if err != nil {
 		return 0, err
 	}
-	head := tbl.Head()
+	if err := s.unsurpassed(ctx, tbl, j); err != nil {
+		return 0, err
+	}
+	if tbl.Head().ID != head.ID {
+		return 0, fmt.Errorf("adopt snapshot %d: the lake has a newer one: %w", head.ID, lake.ErrConflict)
+	}
 	found := lake.RecoveredOf(lake.Lost{Generation: j.table.Generation}, head, all)
 	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(j.table.ID)

@@ -163,19 +163,12 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 		return fmt.Errorf("lake table %s is empty, the catalog has its snapshot %d: %w", spec.Ident, j.lake.Snapshot,
 			lake.ErrNoSnapshot)
 	}
-	if epoch := s.epoch(j); epoch > 0 && tbl.Head().ID != j.lake.Snapshot {
-		// Others have compacted, and have let their older snapshots go. Who has come after
-		// them knows what those took out of the log; who was superseded does not (F1).
-		if err := tbl.Fence(ctx, epoch); err != nil {
-			return err
-		}
-	}
-	done, err := tbl.Find(ctx, j.id)
+	head, done, err := s.find(ctx, tbl, j)
 	if err != nil {
 		return err
 	}
-	if head := tbl.Head(); done == nil && head.ID != j.lake.Snapshot && head.OfGeneration(j.table.Generation) {
-		if n, err := s.adopt(ctx, tbl, j); err != nil || n > 0 {
+	if done == nil && head.ID != j.lake.Snapshot && head.OfGeneration(j.table.Generation) {
+		if n, err := s.adopt(ctx, tbl, head, j); err != nil || n > 0 {
 			return err // with slices gone from the live side the job is another
 		}
 	}
@@ -211,6 +204,40 @@ func (s *Service) run(ctx context.Context, turn *tableTurn, j *job) error {
 		return err
 	}
 	s.maintain(ctx, turn, j, tbl, done)
+	return nil
+}
+
+// find reads the newest snapshot, and the one that the job made before, if it did.
+func (s *Service) find(ctx context.Context, tbl lake.Table, j *job) (head, done *lake.Snapshot, err error) {
+	for range findMost {
+		if done, err = tbl.Find(ctx, j.id); err != nil {
+			return nil, nil, err
+		}
+		head = tbl.Head()
+		if head.ID == j.lake.Snapshot {
+			return head, done, nil
+		}
+		if err := s.unsurpassed(ctx, tbl, j); err != nil {
+			return nil, nil, err
+		}
+		if tbl.Head().ID == head.ID {
+			return head, done, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("lake table %s.%s: others commit all the time: %w", j.table.Schema, j.table.Name, lake.ErrConflict)
+}
+
+// findMost bounds the looks at a lake table that others commit to.
+const findMost = 4
+
+// unsurpassed fails when another writer may have committed what this one cannot know. Others
+// have compacted, and have let their older snapshots go: who has come after them knows what
+// those took out of the log; who was superseded does not (F1). It holds for what was read
+// before the call.
+func (s *Service) unsurpassed(ctx context.Context, tbl lake.Table, j *job) error {
+	if epoch := s.epoch(j); epoch > 0 {
+		return tbl.Fence(ctx, epoch)
+	}
 	return nil
 }
 

@@ -78,7 +78,13 @@ func (t *tableHandle) fence(ctx context.Context, epoch segment.Epoch) error {
 	if err != nil {
 		return err
 	}
-	return t.reload(ctx)
+	if err := t.reload(ctx); err != nil {
+		return err
+	}
+	if now, err := fenceOf(t.meta); err != nil || now == epoch {
+		return err
+	}
+	return fmt.Errorf("%w: epoch %d was passed", lake.ErrFenced, epoch)
 }
 
 // Commits implements lake.History.
