@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/catalog"
 )
@@ -81,6 +82,7 @@ func addTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, wante
 	if len(created) > 0 && len(wanted) > 0 && !next.Selection.AllTables {
 		next.Selection.Tables = append(next.Selection.Tables, wanted...)
 	}
+	next.Selection.Except = slices.DeleteFunc(next.Selection.Except, func(name string) bool { return slices.Contains(added, name) })
 	return added, txn.PutPipeline(next)
 }
 

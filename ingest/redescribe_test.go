@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +31,11 @@ type alteredAt struct {
 	onSlot  func(n int) // when the n-th slot is there
 }
 
-func (s *altered) Discover(context.Context, catalog.TableSelection) ([]ingest.SourceTable, error) {
+func (s *altered) Discover(_ context.Context, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
+	named := slices.ContainsFunc(sel.Tables, func(w catalog.SelectedTable) bool { return w.Schema == "s" && w.Name == "t" })
+	if !named && (!sel.AllTables || slices.Contains(sel.Except, "s.t")) {
+		return nil, nil
+	}
 	s.at.Lock()
 	defer s.at.Unlock()
 	cols, key := parseColumns(s.at.columns)
@@ -87,6 +92,7 @@ func TestCopyHasColumnsOfItsMoment(t *testing.T) {
 		defer at.Unlock()
 		at.columns = after
 	}
+	retaken := &alteredAt{key: true}
 	for _, c := range []struct {
 		name  string
 		at    *alteredAt
@@ -96,6 +102,21 @@ func TestCopyHasColumnsOfItsMoment(t *testing.T) {
 		{
 			"a table is altered before a reset", &alteredAt{key: true}, nil,
 			func(w *world) error { return w.supervisor.Reset(ctx, "shop") },
+		},
+		{
+			"a table is taken out, taken in again and altered before a reset", retaken, nil,
+			func(w *world) error {
+				retaken.Lock()
+				retaken.columns = before
+				retaken.Unlock()
+				t := catalog.SelectedTable{Schema: "s", Name: "t"}
+				err := w.supervisor.DropTable(ctx, "shop", t)
+				if err == nil {
+					_, err = w.supervisor.AddTables(ctx, "shop", []catalog.SelectedTable{t})
+				}
+				alter(retaken)
+				return errors.Join(err, w.supervisor.Reset(ctx, "shop"))
+			},
 		},
 		{
 			"a table is altered while the slot is made", &alteredAt{key: true},

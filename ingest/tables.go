@@ -167,9 +167,20 @@ func restart(t *catalog.Table) {
 	}
 }
 
-// described is how the source has the pipeline's tables now, by their OIDs.
+// described is how the source has the pipeline's tables now, by their OIDs: also those that
+// its selection does not name any more, having another schema since.
 func (s *session) described(ctx context.Context) (map[uint32]SourceTable, error) {
-	found, err := s.source.Discover(ctx, s.pipeline.Selection)
+	snap := s.deps.Catalog.Snapshot()
+	known := snap.Tables(s.pipeline.ID)
+	snap.Close()
+	sel := s.pipeline.Selection
+	if len(known) > 0 {
+		sel = catalog.TableSelection{}
+	}
+	for _, t := range known {
+		sel.Tables = append(sel.Tables, selectedAs(s.pipeline, t))
+	}
+	found, err := s.source.Discover(ctx, sel)
 	if err != nil {
 		return nil, sourceError("discover tables", err)
 	}
@@ -180,6 +191,17 @@ func (s *session) described(ctx context.Context) (map[uint32]SourceTable, error)
 		}
 	}
 	return out, nil
+}
+
+// selectedAs is a table as the selection of its pipeline names it, by its name at the source.
+func selectedAs(p *catalog.Pipeline, t *catalog.Table) catalog.SelectedTable {
+	for _, w := range p.Selection.Tables {
+		if w.Name == t.SourceName && (w.Schema == "" || w.Schema == t.SourceSchema) {
+			w.Schema = t.SourceSchema
+			return w
+		}
+	}
+	return catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
 }
 
 // redescribe gives a table whose copy begins from its start the columns that it has at the
