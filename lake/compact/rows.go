@@ -23,10 +23,13 @@ const (
 )
 
 // write turns the job's slices into files: rows of a copy made in one go and of tables
-// without a key pass slice by slice, others are collapsed first. base is what the lake
-// keeps.
+// without a key and without deletes pass slice by slice, others are collapsed first. base
+// is what the lake keeps.
 func (s *Service) write(ctx context.Context, tbl lake.Table, j *job, base *lake.Snapshot, out *output) error {
-	if j.shape.AppendOnly && !j.table.Backfill.Resumed || len(j.target().Key) == 0 {
+	switch {
+	case !j.target().HasKey() && j.target().WholeRow && j.hasDeletes():
+		return s.writeCounted(ctx, tbl, j, base, out)
+	case j.shape.AppendOnly && !j.table.Backfill.Resumed || !j.target().HasKey():
 		return s.appendSlices(ctx, tbl, j, out)
 	}
 	batches, err := s.readAll(ctx, j)
@@ -46,6 +49,14 @@ func (s *Service) write(ctx context.Context, tbl lake.Table, j *job, base *lake.
 	if err != nil {
 		return err
 	}
+	return s.writeMerged(ctx, tbl, j, out, positions, batches, winners)
+}
+
+// writeMerged writes the positions of lake rows that go, and the winners that are no
+// deletes.
+func (s *Service) writeMerged(ctx context.Context, tbl lake.Table, j *job, out *output, positions []lake.Position,
+	batches []arrow.RecordBatch, winners []merge.Selection,
+) error {
 	if len(positions) > 0 {
 		d, err := tbl.WriteDeletes(ctx, positions)
 		if err != nil {

@@ -41,11 +41,19 @@ func (s *Service) superseded(
 	if len(files) == 0 {
 		return nil, nil
 	}
-	keys, err := keyStream(ctx, t, batches, winners)
+	keys, err := rowStream(ctx, key, t, batches, winners)
 	if err != nil {
 		return nil, fmt.Errorf("search superseded rows: %w", err)
 	}
-	plan := searchPlan(key, files, base.PositionDeletes, keys)
+	out, err := s.search(ctx, files, searchPlan(key, files, base.PositionDeletes, keys))
+	if err != nil {
+		return nil, fmt.Errorf("search superseded rows: %w", err)
+	}
+	return slices.Compact(out), nil
+}
+
+// search runs a plan that finds rows of the files, and sorts them.
+func (s *Service) search(ctx context.Context, files []lake.DataFile, plan *duckdb.Plan) ([]lake.Position, error) {
 	var out []lake.Position
 	names := make(map[string]string, len(files)) // one string per file, not per row
 	for _, f := range files {
@@ -53,16 +61,16 @@ func (s *Service) superseded(
 	}
 	for p, err := range s.deps.Searcher.Superseded(ctx, plan) {
 		if err != nil {
-			return nil, fmt.Errorf("search superseded rows: %w", err)
+			return nil, err
 		}
 		name, ok := names[p.File]
 		if !ok {
-			return nil, fmt.Errorf("search superseded rows: %s is not a file of the search", p.File)
+			return nil, fmt.Errorf("%s is not a file of the search", p.File)
 		}
 		out = append(out, lake.Position{File: name, Row: p.Row})
 	}
 	slices.SortFunc(out, comparePositions)
-	return slices.Compact(out), nil
+	return out, nil
 }
 
 func comparePositions(a, b lake.Position) int {
@@ -80,19 +88,34 @@ func comparePositions(a, b lake.Position) int {
 
 // searchPlan joins the files' key columns with the winners' keys.
 func searchPlan(key []schema.Field, files []lake.DataFile, deletes []lake.DeleteFile, keys []byte) *duckdb.Plan {
-	left := duckdb.Relation{Name: lakeRelation, WithPosition: true}
-	right := duckdb.Relation{Name: keysRelation, Inline: keys}
+	left := searched(key, files, deletes)
+	right := duckdb.Relation{Name: keysRelation, Inline: keys, Columns: left.Columns}
 	var on []string
 	for _, f := range key {
-		c := duckdb.Column{Name: f.Name, FieldID: f.ID, EngineType: schema.EngineType(f.Type)}
-		left.Columns = append(left.Columns, c)
-		right.Columns = append(right.Columns, c)
 		name := quote(f.Name)
 		on = append(on, "l."+name+" = k."+name)
 	}
+	return &duckdb.Plan{
+		SQL: `SELECT l."_skippr_file", l."_skippr_pos" FROM ` + quote(lakeRelation) + ` AS l SEMI JOIN ` +
+			quote(keysRelation) + ` AS k ON ` + strings.Join(on, " AND "),
+		Relations: []duckdb.Relation{left, right},
+		Output:    duckdb.Output{Kind: duckdb.OutputArrow},
+	}
+}
+
+// searched is the relation of some columns of files, with the rows' positions.
+func searched(columns []schema.Field, files []lake.DataFile, deletes []lake.DeleteFile) duckdb.Relation {
+	left := duckdb.Relation{Name: lakeRelation, WithPosition: true}
+	for _, f := range columns {
+		c := duckdb.Column{Name: f.Name, FieldID: f.ID, EngineType: schema.EngineType(f.Type)}
+		if f.Initial != nil {
+			c.Initial = schema.EngineInitial(f)
+		}
+		left.Columns = append(left.Columns, c)
+	}
 	for _, f := range files {
 		file := duckdb.File{Path: f.Path, Rows: f.Rows, HasDeletes: f.HasDeletes}
-		if b, ok := f.Bounds[key[0].ID]; ok && len(key) == 1 && b.IsInt {
+		if b, ok := f.Bounds[columns[0].ID]; ok && len(columns) == 1 && b.IsInt {
 			file.KeyBounds, file.KeyMin, file.KeyMax = true, b.MinInt, b.MaxInt
 		}
 		left.Files = append(left.Files, file)
@@ -105,37 +128,32 @@ func searchPlan(key []schema.Field, files []lake.DataFile, deletes []lake.Delete
 			left.PositionDeletes = append(left.PositionDeletes, d.Path)
 		}
 	}
-	return &duckdb.Plan{
-		SQL: `SELECT l."_skippr_file", l."_skippr_pos" FROM ` + quote(lakeRelation) + ` AS l SEMI JOIN ` +
-			quote(keysRelation) + ` AS k ON ` + strings.Join(on, " AND "),
-		Relations: []duckdb.Relation{left, right},
-		Output:    duckdb.Output{Kind: duckdb.OutputArrow},
-	}
+	return left
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// keyStream is an Arrow IPC stream with the winners' keys.
-func keyStream(
-	ctx context.Context, t *schema.Table, batches []arrow.RecordBatch, winners []merge.Selection,
+// rowStream is an Arrow IPC stream with some columns of the chosen rows.
+func rowStream(
+	ctx context.Context, columns []schema.Field, t *schema.Table, batches []arrow.RecordBatch, chosen []merge.Selection,
 ) ([]byte, error) {
 	var fields []arrow.Field
-	for _, f := range t.KeyFields() {
+	for _, f := range columns {
 		fields = append(fields, arrow.Field{Name: f.Name, Type: schema.ArrowType(f.Type), Nullable: true})
 	}
 	sc := arrow.NewSchema(fields, nil)
 	var buf bytes.Buffer
 	w := ipc.NewWriter(&buf, ipc.WithSchema(sc))
 	for i, b := range batches {
-		if b == nil || len(winners[i]) == 0 {
+		if b == nil || len(chosen[i]) == 0 {
 			continue
 		}
 		cols := make([]arrow.Array, 0, len(fields))
-		for _, id := range t.Key {
-			cols = append(cols, b.Column(change.SystemColumns+t.Index(id)))
+		for _, f := range columns {
+			cols = append(cols, b.Column(change.SystemColumns+t.Index(f.ID)))
 		}
 		all := array.NewRecordBatch(sc, cols, b.NumRows())
-		keys, err := takeRows(ctx, all, winners[i])
+		keys, err := takeRows(ctx, all, chosen[i])
 		all.Release()
 		if err != nil {
 			return nil, err

@@ -203,6 +203,8 @@ func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) 
 		return false, s.giveUp(ctx, id, err)
 	case err != nil && context.Cause(ctx) != nil:
 		return false, context.Cause(ctx)
+	case errors.Is(err, errNoCopy):
+		err = errors.Join(err, s.stopTable(ctx, id))
 	}
 	s.settle(ctx, turn, id, err)
 	if err != nil {

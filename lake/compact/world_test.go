@@ -190,7 +190,7 @@ func applyParts(txn *catalog.Txn, _ change.PipelineID, state []byte) error {
 }
 
 // append publishes one group with one slice. rows are "+1 name" (insert), "~1 name"
-// (update) and "-1" (delete); flags may have "truncate" and "backfill", "part" (of a
+// (update) and "-1" (delete; "-1 name" of a whole row); flags may have "truncate" and "backfill", "part" (of a
 // transaction) and "complete".
 func (w *world) append(flags string, rows ...string) {
 	w.t.Helper()
@@ -218,7 +218,7 @@ func (w *world) append(flags string, rows ...string) {
 			switch {
 			case f.Name == "id":
 				b.Column(c).(*array.Int64Builder).Append(id)
-			case f.Name == "name" && op != change.Delete:
+			case f.Name == "name" && name != "" && (op != change.Delete || w.table.Current.WholeRow):
 				b.Column(c).(*array.StringBuilder).Append(name)
 			default:
 				b.Column(c).AppendNull()

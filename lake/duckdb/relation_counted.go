@@ -39,23 +39,23 @@ func countedBranches(r *Relation, files []File, gone deleted, live *liveView) []
 		deletes[i] = fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d", winnerColumns(r, g), g.source.SQL(), systemColumn(0), change.Delete)
 	}
 	less := fmt.Sprintf("SELECT %s, count(*) AS _skippr_n FROM (%s) x GROUP BY %s", prefixed("x."),
-		strings.Join(deletes, " UNION ALL "), strings.Join(identity(r, "x"), ", "))
+		strings.Join(deletes, " UNION ALL "), strings.Join(RowIdentity(r.Columns, "x"), ", "))
 	same := SameRow(r.Columns, "l", "d")
 	whole := fmt.Sprintf("SELECT %s FROM (%s) l ANTI JOIN (%s) d ON %s", prefixed("l."), lake, less, same)
 	left := fmt.Sprintf("SELECT %s, count(*) - any_value(d._skippr_n) AS _skippr_n FROM (%s) l JOIN (%s) d ON %s GROUP BY %s",
-		prefixed("l."), lake, less, same, strings.Join(identity(r, "l"), ", "))
+		prefixed("l."), lake, less, same, strings.Join(RowIdentity(r.Columns, "l"), ", "))
 	rest := fmt.Sprintf("SELECT %s, unnest(range(r._skippr_n)) AS _skippr_n FROM (%s) r WHERE r._skippr_n > 0", prefixed("r."), left)
 	return []string{whole, fmt.Sprintf("SELECT %s FROM (%s) c", prefixed("c."), rest)}
 }
 
-// identity are the expressions by which rows of a relation named of are told apart. To
-// the engine both zeros are equal, and as stored they are not.
-func identity(r *Relation, of string) []string {
+// RowIdentity are the expressions, in the engine's dialect, by which rows of a relation
+// named of are told apart by some columns, as SameRow does.
+func RowIdentity(columns []Column, of string) []string {
 	var out []string
-	for _, c := range r.Columns {
+	for _, c := range columns {
 		out = append(out, of+"."+quoteName(c.Name))
 	}
-	for _, c := range r.Columns {
+	for _, c := range columns {
 		if e := zeroSign(c, of); e != "" {
 			out = append(out, e)
 		}
@@ -77,7 +77,7 @@ func SameRow(columns []Column, a, b string) string {
 	return strings.Join(terms, " AND ")
 }
 
-// zeroSign tells equal floats apart, "" for other types.
+// zeroSign tells zeros apart that are equal to the engine, "" for types without.
 func zeroSign(c Column, of string) string {
 	name := of + "." + quoteName(c.Name)
 	switch c.EngineType {
