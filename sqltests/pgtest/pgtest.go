@@ -60,11 +60,12 @@ func Start(t testing.TB) *Server {
 }
 
 // CreateDatabase makes an empty database for one test and returns a DSN that reaches
-// it. The database is dropped, with its slots and sessions, when the test ends.
-func (s *Server) CreateDatabase(t testing.TB) string {
+// it; options are CREATE DATABASE's. The database is dropped, with its slots and
+// sessions, when the test ends.
+func (s *Server) CreateDatabase(t testing.TB, options ...string) string {
 	t.Helper()
 	name := fmt.Sprintf("t_%d_%d", os.Getpid(), databases.Add(1))
-	s.Exec(t, s.DSN, "CREATE DATABASE "+name)
+	s.Exec(t, s.DSN, "CREATE DATABASE "+name+" "+strings.Join(options, " "))
 	t.Cleanup(func() { s.dropDatabase(t, name) })
 	return s.WithDatabase(name)
 }

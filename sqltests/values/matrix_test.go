@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -65,54 +67,91 @@ func show(v []byte) string {
 	return fmt.Sprintf("%.80q", v)
 }
 
-// steps are the columns of the matrix: the rows with an id of 1000·i and more came so.
+// steps are how a row's value came: rows with ids of a thousand each.
 var steps = []string{"backfill", "insert", "update", "unchanged"}
 
 // largeFollow says that an update may leave a large value unchanged under the default
 // replica identity.
 const largeFollow = false
 
+// matrix is what became of the values of each type.
+type matrix struct {
+	types []typ
+	exact [][stepCount]bool
+	kept  []schema.Type
+	text  []bool // kept as exact text
+	told  [][2]int64
+}
+
+const stepCount = 4
+
 // TestMatrix has every type at its extremes through backfill and stream, and compares what
-// a client gets from us with what it gets from the source: text, oid and typmod.
+// a client gets from us with what it gets from the source: text, oid and typmod; before
+// and after a compaction. What it found is the table in docs/postgres-source.md, which
+// -rewrite writes.
 func TestMatrix(t *testing.T) {
-	types := everyType()
+	m := &matrix{types: everyType()}
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, prelude...)
-	var tables, backfill, stream []string
-	for i, ty := range types {
-		tables = append(tables, fmt.Sprintf("CREATE TABLE t%d (id int PRIMARY KEY, n int, v %s)", i, ty.sql))
-		for _, wide := range []string{"text", "varchar", "citext", "bytea", "json", "jsonb"} {
-			if ty.sql == wide {
-				tables = append(tables, fmt.Sprintf("ALTER TABLE t%d ALTER v SET STORAGE EXTERNAL", i))
-			}
-		}
-		for k, v := range append(slices.Clone(ty.values), "NULL") {
-			if ty.sql == "amount" && v == "NULL" {
-				continue
-			}
-			first := ty.values[0]
-			kept := v
-			if strings.Contains(v, big) && !largeFollow {
-				kept = "NULL"
-			}
-			backfill = append(backfill, fmt.Sprintf("INSERT INTO t%d VALUES (%d, 0, %s), (%d, 0, %s), (%d, 0, %s)", i, k, v, 2000+k, first, 3000+k, kept))
-			stream = append(stream, fmt.Sprintf("INSERT INTO t%d VALUES (%d, 1, %s)", i, 1000+k, v),
-				fmt.Sprintf("UPDATE t%d SET v = %s WHERE id = %d", i, v, 2000+k), fmt.Sprintf("UPDATE t%d SET n = 3 WHERE id = %d", i, 3000+k))
-		}
-	}
+	tables, backfill, stream := m.statements()
 	harness.Exec(t, source, strings.Join(tables, "; "), strings.Join(backfill, "; "))
-	s := harness.New(t, t.TempDir(), "--commit-interval", "1s")
+	s := harness.New(t, t.TempDir(), "--commit-interval", "1h")
 	s.Start()
 	harness.Exec(t, s.DSN, "CREATE PIPELINE m FROM POSTGRES "+quoted(source)+" FOR ALL TABLES", "SYNC PIPELINE m UNTIL CAUGHT UP")
 	harness.Exec(t, source, strings.Join(stream, "; "))
 	harness.Exec(t, s.DSN, "SYNC PIPELINE m UNTIL CAUGHT UP")
 	a, b := connect(t, source), connect(t, s.DSN)
-	for i, ty := range types {
-		checkType(t, a, b, i, ty)
+	m.check(t, a, b)
+	harness.Exec(t, s.DSN, "ALTER PIPELINE m COMPACT")
+	m.check(t, a, b)
+	if !t.Failed() {
+		checkDocument(t, "values", m.document())
 	}
 }
 
-func checkType(t *testing.T, a, b *pgx.Conn, i int, ty typ) {
+func (m *matrix) statements() (tables, backfill, stream []string) {
+	for i, ty := range m.types {
+		tables = append(tables, fmt.Sprintf("CREATE TABLE t%d (id int PRIMARY KEY, n int, v %s)", i, ty.sql))
+		if slices.Contains(toastable, ty.sql) {
+			tables = append(tables, fmt.Sprintf("ALTER TABLE t%d ALTER v SET STORAGE EXTERNAL", i))
+		}
+		for k, v := range append(slices.Clone(ty.values), "NULL") {
+			if ty.sql == "amount" && v == "NULL" {
+				continue
+			}
+			kept := v
+			if strings.Contains(v, big) && !largeFollow {
+				kept = "NULL"
+			}
+			backfill = append(backfill, fmt.Sprintf("INSERT INTO t%d VALUES (%d, 0, %s), (%d, 0, %s), (%d, 0, %s)",
+				i, k, v, 2000+k, ty.values[0], 3000+k, kept))
+			stream = append(stream, fmt.Sprintf("INSERT INTO t%d VALUES (%d, 1, %s)", i, 1000+k, v),
+				fmt.Sprintf("UPDATE t%d SET v = %s WHERE id = %d", i, v, 2000+k), fmt.Sprintf("UPDATE t%d SET n = 3 WHERE id = %d", i, 3000+k))
+		}
+	}
+	return tables, backfill, stream
+}
+
+// toastable are types whose large values are kept out of line, uncompressed if told so.
+var toastable = []string{"text", "varchar", "citext", "bytea", "json", "jsonb"}
+
+func (m *matrix) check(t *testing.T, a, b *pgx.Conn) {
+	m.exact, m.kept, m.text, m.told = nil, nil, nil, nil
+	for i, ty := range m.types {
+		exact, told := checkType(t, a, b, i, ty)
+		dims := strings.Count(ty.sql, "[]")
+		kept, text := schema.FromPostgres(uint32(told[0]), int32(told[1]), dims)
+		if ty.own || ty.sql == "intlist[][]" {
+			text = true
+		}
+		m.exact, m.told = append(m.exact, exact), append(m.told, told)
+		m.kept, m.text = append(m.kept, kept), append(m.text, text)
+	}
+}
+
+// checkType compares the table of a type; it says for each step whether all is equal, and
+// what a client is told of the type.
+func checkType(t *testing.T, a, b *pgx.Conn, i int, ty typ) (exact [stepCount]bool, told [2]int64) {
 	want, err := ask(t.Context(), a, fmt.Sprintf("SELECT id, n, v FROM t%d ORDER BY id", i))
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +159,7 @@ func checkType(t *testing.T, a, b *pgx.Conn, i int, ty typ) {
 	got, err := ask(t.Context(), b, fmt.Sprintf("SELECT id, n, v FROM m.t%d ORDER BY id", i))
 	if err != nil {
 		t.Errorf("%s: %v", ty.name, err)
-		return
+		return exact, told
 	}
 	if ty.own {
 		want.types[2] = [2]int64{25, -1}
@@ -130,13 +169,17 @@ func checkType(t *testing.T, a, b *pgx.Conn, i int, ty typ) {
 	}
 	if len(got.rows) != len(want.rows) {
 		t.Errorf("%s: %d rows, want %d", ty.name, len(got.rows), len(want.rows))
-		return
+		return exact, got.types[2]
 	}
+	exact = [stepCount]bool{true, true, true, true}
 	for k, row := range want.rows {
 		for c := range row {
 			if have := got.rows[k][c]; !bytes.Equal(row[c], have) || (row[c] == nil) != (have == nil) {
-				t.Errorf("%s, row %s, %s: %s, want %s", ty.name, row[0], got.names[c], show(have), show(row[c]))
+				id, _ := strconv.Atoi(string(row[0]))
+				exact[id/1000] = false
+				t.Errorf("%s, %s: %s, want %s", ty.name, steps[id/1000], show(have), show(row[c]))
 			}
 		}
 	}
+	return exact, got.types[2]
 }

@@ -106,7 +106,7 @@ func (u *run) happen(round int) {
 	case n < 8:
 		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d COMPACT", p))
 	case n < 9:
-		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d RESYNC TABLE %s", p, ident(w.tables[u.r.IntN(len(w.tables))].here)))
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%[1]d RESYNC TABLE p%[1]d.%[2]s", p, ident(w.tables[u.r.IntN(len(w.tables))].here)))
 	default:
 		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d PAUSE", p), fmt.Sprintf("ALTER PIPELINE p%d RESUME", p))
 	}
@@ -147,7 +147,7 @@ func (u *run) mend(pipeline string) int {
 			continue
 		}
 		u.stopped[reason]++
-		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE %s RESYNC TABLE %s", pipeline, ident(string(row[0]))))
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE %[1]s RESYNC TABLE %[1]s.%[2]s", pipeline, ident(string(row[0]))))
 	}
 	return len(stopped.rows)
 }

@@ -268,12 +268,11 @@ func owned() []typ {
 func arrays(of []typ) []typ {
 	var out []typ
 	for _, t := range of {
-		if len(t.refused) > 0 || strings.HasPrefix(t.name, "domain") || strings.HasPrefix(t.sql, "interval ") {
-			// A domain's arrays are of the user's own; what cannot be an element is tried by itself.
-			continue
+		if strings.HasPrefix(t.name, "domain") || strings.HasPrefix(t.sql, "interval ") {
+			continue // a domain's arrays are of the user's own
 		}
 		a, b := t.values[0], t.values[len(t.values)-1]
-		flat := typ{name: t.name + "[]", sql: t.sql + "[]", own: t.own, refused: []string{}}
+		flat := typ{name: t.name + "[]", sql: t.sql + "[]", own: t.own}
 		flat.values = []string{
 			"'{}'::" + t.sql + "[]", fmt.Sprintf("ARRAY[%s, NULL, %s]::%s[]", a, b, t.sql),
 			fmt.Sprintf("ARRAY[%s]::%s[]", strings.Join(t.values, ", "), t.sql), fmt.Sprintf("ARRAY[NULL]::%s[]", t.sql),
