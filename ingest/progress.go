@@ -21,6 +21,8 @@ type progress struct {
 		acked   change.Position
 		// stopped and behind are the own positions of tables that hold the rest back.
 		stopped, behind map[change.TableID]change.Position
+		// moved is closed at the next step forward, nil when nobody waits for one.
+		moved chan struct{}
 	}
 }
 
@@ -140,6 +142,7 @@ func (p *progress) record(position change.Position, s *groupState) {
 	for _, id := range s.Reached {
 		delete(p.mu.behind, id)
 	}
+	p.movedLocked()
 }
 
 // idle notes that the stream has reached at with nothing pending. persist says that
@@ -149,8 +152,44 @@ func (p *progress) idle(at change.Position) (persist bool) {
 	defer p.mu.Unlock()
 	if p.compare(at, p.mu.passed) > 0 {
 		p.mu.passed = at
+		p.movedLocked()
 	}
 	return len(p.mu.behind) > 0 && p.compare(at, p.mu.durable) >= 0
+}
+
+// movedLocked wakes who waits for a step forward.
+func (p *progress) movedLocked() {
+	if p.mu.moved != nil {
+		close(p.mu.moved)
+		p.mu.moved = nil
+	}
+}
+
+// move is closed at the next step forward.
+func (p *progress) move() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.moved == nil {
+		p.mu.moved = make(chan struct{})
+	}
+	return p.mu.moved
+}
+
+// has says whether readers of the tables see everything up to at. A table that stopped
+// before has not, and will not by itself.
+func (p *progress) has(at change.Position, tables []change.TableID) (ok bool, stopped change.TableID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ok = p.compare(p.mu.passed, at) >= 0
+	for _, t := range tables {
+		if own, is := p.mu.stopped[t]; is && p.compare(own, at) < 0 {
+			return false, t
+		}
+		if own, is := p.mu.behind[t]; is && p.compare(own, at) < 0 {
+			ok = false
+		}
+	}
+	return ok, 0
 }
 
 // ack is the position to acknowledge now; ok is false if it has not grown. It is never

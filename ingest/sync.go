@@ -101,6 +101,79 @@ func (h *host) reached(target change.Position) bool {
 	return true
 }
 
+// Target is what a reader wants to see.
+type Target struct {
+	Pipeline change.PipelineID
+	Tables   []change.TableID // of the pipeline
+	At       change.Position
+	// Compare orders positions of the pipeline's source.
+	Compare func(a, b change.Position) int
+}
+
+// awaitRecheck is how often a waiting reader looks for another session of its pipeline.
+const awaitRecheck = time.Second
+
+// Await returns when everything that the source had committed at a position can be seen in
+// the tables. It holds nothing while it waits, and returns ctx's cause when ctx ends first.
+// A table that stopped before the position is an error that wraps ErrTableStopped.
+func (s *Supervisor) Await(ctx context.Context, t Target) error {
+	if err := s.deps.Tasks.Wait(ctx, 0, s.began); err != nil {
+		return err
+	}
+	for {
+		s.mu.Lock()
+		h := s.mu.hosts[t.Pipeline]
+		s.mu.Unlock()
+		if h == nil {
+			return fmt.Errorf("pipeline %d: %w", t.Pipeline, ErrNotRunning)
+		}
+		h.mu.Lock()
+		p := h.mu.progress
+		h.mu.Unlock()
+		if p == nil { // no session yet: what an earlier process made durable can be seen
+			p = s.durableProgress(t)
+		}
+		moved := p.move() // before the look
+		ok, stopped := p.has(t.At, t.Tables)
+		switch {
+		case ok:
+			return nil
+		case stopped != 0:
+			return errTable(ErrTableStopped, stopped)
+		}
+		if err := s.deps.Tasks.Wait(ctx, awaitRecheck, moved, h.done); err != nil {
+			return err
+		}
+	}
+}
+
+// durableProgress is how far a pipeline is by the catalog alone.
+func (s *Supervisor) durableProgress(t Target) *progress {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	offset, err := snap.Offset(t.Pipeline)
+	if err != nil {
+		offset.Position = "" // looked at again soon
+	}
+	return newProgress(t.Compare, offset.Position, snap.Tables(t.Pipeline))
+}
+
+// Position is up to where readers see a pipeline's tables, "" when that is not known.
+func (s *Supervisor) Position(p change.PipelineID) change.Position {
+	s.mu.Lock()
+	h := s.mu.hosts[p]
+	s.mu.Unlock()
+	if h == nil {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.progress == nil {
+		return ""
+	}
+	return h.mu.progress.passed()
+}
+
 func synced(before, after PipelineStatus) []Synced {
 	earlier := map[change.TableID]TableMetrics{}
 	for _, t := range before.Tables {

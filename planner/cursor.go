@@ -110,6 +110,9 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	s.tx.queried = true
 	var plan *planned
 	err := d.query.pinned(func(a *pgsql.Analysis) (err error) {
+		if err = s.awaitPosition(ctx, a); err != nil {
+			return err
+		}
 		snap, release := s.snapshot()
 		defer release()
 		plan, err = s.plan(ctx, snap, a, params, s.output(duckdb.OutputRows, p.columns, nil))

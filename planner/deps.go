@@ -20,11 +20,13 @@ type Deps struct {
 	// Pins keeps lake snapshots that statements read; nil: none needs that.
 	Pins Pins
 	// Logs keeps logs that transactions and cursors read; nil: none can be kept.
-	Logs   LogPins
-	Runner Runner
-	DDL    DDL
-	System SystemRelations
-	Clock  env.Clock
+	Logs LogPins
+	// Positions waits for skippr.read_position; nil: it is not waited for.
+	Positions Positions
+	Runner    Runner
+	DDL       DDL
+	System    SystemRelations
+	Clock     env.Clock
 	// LogDir is where the log of a pipeline lies.
 	LogDir func(change.PipelineID) string
 	// Sessions lists the client sessions, for pg_stat_activity; nil: none.

@@ -165,6 +165,9 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 func (s *session) explainAnalysis(ctx context.Context, e *explainStatement, a *pgsql.Analysis, params []*string) (*result,
 	error,
 ) {
+	if err := s.awaitPosition(ctx, a); err != nil {
+		return nil, err
+	}
 	snap, release := s.snapshot()
 	defer release()
 	out := duckdb.Output{Kind: duckdb.OutputRows, Format: s.format(), Columns: []duckdb.OutputColumn{

@@ -190,8 +190,10 @@ type transaction struct {
 	// pin is the catalog moment that all queries of a REPEATABLE READ transaction see.
 	pin *catalog.Snapshot
 	// holds are of the pin.
-	holds      holds
-	queried    bool
+	holds   holds
+	queried bool
+	// reached are the positions that its queries have waited for.
+	reached    []awaited
 	savepoints []savepoint
 }
 

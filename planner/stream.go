@@ -58,6 +58,9 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
 	*duckdb.Frame, error,
 ) {
+	if err := s.awaitPosition(ctx, a); err != nil {
+		return nil, nil, err
+	}
 	var rows Rows
 	var frame *duckdb.Frame
 	err := RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {

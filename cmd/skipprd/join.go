@@ -4,8 +4,10 @@ import (
 	"context"
 	"sync"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/wal"
@@ -81,3 +83,29 @@ func (n *node) endBackend(pid uint32, terminate bool) bool {
 	}
 	return n.server.Cancel(pid)
 }
+
+// positions waits for what clients have written at sources whose positions are LSNs.
+type positions struct{ supervisor *ingest.Supervisor }
+
+var _ planner.Positions = positions{}
+
+// Read implements planner.Positions.
+func (p positions) Read(_ *catalog.Pipeline, kind, lsn string) (change.Position, bool) {
+	at, err := postgres.ReadPosition(lsn)
+	return at, err == nil && kind == "postgres"
+}
+
+// Await implements planner.Positions.
+func (p positions) Await(ctx context.Context, pipeline change.PipelineID, tables []change.TableID, at change.Position) error {
+	return problemOf(p.supervisor.Await(ctx, ingest.Target{
+		Pipeline: pipeline, Tables: tables, At: at, Compare: postgres.ComparePositions,
+	}))
+}
+
+// Position implements planner.Positions.
+func (p positions) Position(pipeline change.PipelineID) change.Position {
+	return p.supervisor.Position(pipeline)
+}
+
+// Compare implements planner.Positions.
+func (positions) Compare(a, b change.Position) int { return postgres.ComparePositions(a, b) }

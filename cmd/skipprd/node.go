@@ -221,7 +221,7 @@ const postgresVersion = "15.8"
 func (n *node) openEngine() error {
 	n.engine = planner.New(planner.Deps{
 		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Logs: logPins{n.compactor},
-		Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
+		Positions: positions{n.supervisor}, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL:   &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock},
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),

@@ -72,6 +72,19 @@ func parseLSN(p change.Position) (LSN, error) {
 	return LSN(h<<32 | l), nil
 }
 
+// ReadPosition reads an LSN that a client got of the server, from pg_current_wal_lsn()
+// or pg_current_wal_insert_lsn(): the position that a stream is at once it has all before.
+func ReadPosition(text string) (change.Position, error) {
+	l, err := parseLSN(change.Position(text))
+	if err != nil {
+		return "", err
+	}
+	return l.recordEnd().Position(), nil
+}
+
+// ComparePositions orders two positions; one that cannot be read is lowest.
+func ComparePositions(a, b change.Position) int { return comparePositions(a, b) }
+
 // comparePositions orders two positions; one that cannot be read is lowest.
 func comparePositions(a, b change.Position) int {
 	x, _ := parseLSN(a)

@@ -61,7 +61,7 @@ var isolationLevels = []string{"serializable", "repeatable read", "read committe
 var registry = sync.OnceValue(func() map[string]*Setting {
 	out := map[string]*Setting{}
 	for _, s := range slices.Concat(clientSettings(), formatSettings(), transactionSettings(), compatibilitySettings(),
-		presetSettings()) {
+		readSettings(), presetSettings()) {
 		if s.Context == "" {
 			s.Context = User
 		}
@@ -264,6 +264,20 @@ func compatibilitySettings() []Setting {
 			Name: "max_parallel_workers_per_gather", Kind: Int, Default: "2", Max: 1024,
 			Category:    "Resource Usage / Asynchronous Behavior",
 			Description: "Sets the maximum number of parallel processes per executor node.",
+		},
+	}
+}
+
+func readSettings() []Setting {
+	const category = "Reading of Pipelines"
+	return []Setting{
+		{
+			Name: "skippr.read_position", Kind: String, List: true, Category: category,
+			Description: "Sets the position of the source that a query waits to see.", check: checkReadPosition,
+		},
+		{
+			Name: "skippr.read_timeout", Kind: Int, Default: "10s", Unit: "ms", Max: maxInt4, Category: category,
+			Description: "Sets the maximum allowed wait for skippr.read_position; 0 is no limit.",
 		},
 	}
 }

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/sqltests/harness"
+	"github.com/skipprd/skipprd/sqltests/pgtest"
+)
+
+// sqlState is a server's error as text, its code in it.
+func sqlState(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func do(t *testing.T, c *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := c.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func scalar(t *testing.T, c *pgx.Conn, sql string) string {
+	t.Helper()
+	var out string
+	if err := c.QueryRow(t.Context(), sql, pgx.QueryExecModeSimpleProtocol).Scan(&out); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return out
+}
+
+// TestReadYourOwnWrite: who writes at the source, asks it for its position and reads here
+// at that position sees the write, each time, while the lake takes what the log has.
+func TestReadYourOwnWrite(t *testing.T) {
+	source := pgtest.Start(t).CreateDatabase(t)
+	harness.Exec(t, source, "CREATE TABLE n (id bigint PRIMARY KEY, v int)", "CREATE TABLE other (id bigint)")
+	s := harness.New(t, t.TempDir(), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")
+	s.Start()
+	harness.Exec(t, s.DSN, "CREATE PIPELINE own FROM POSTGRES "+quoted(source)+" FOR TABLE public.n")
+	src, ours := harness.Connect(t, source), harness.Connect(t, s.DSN)
+	do(t, src, "SET synchronous_commit = on") // else the position lags behind the commit
+	do(t, ours, "SYNC PIPELINE own; SET skippr.read_timeout = '30s'")
+	began := time.Now()
+	rounds := number("SKIPPRD_OWN_WRITES", 100)
+	for i := range rounds {
+		do(t, src, fmt.Sprintf("INSERT INTO n VALUES (%d, %d)", i, i))
+		if i%10 == 9 { // a position past what the pipeline has tables of
+			do(t, src, fmt.Sprintf("INSERT INTO other VALUES (%d)", i))
+		}
+		at := scalar(t, src, "SELECT pg_current_wal_lsn()::text")
+		do(t, ours, "SET skippr.read_position = '"+at+"'")
+		if got := scalar(t, ours, fmt.Sprintf("SELECT count(*)::text FROM own.n WHERE id <= %d", i)); got != fmt.Sprint(i+1) {
+			t.Fatalf("write %d at %s: %s rows", i, at, got)
+		}
+	}
+	t.Logf("%d writes read, %v each", rounds, time.Since(began)/time.Duration(rounds))
+
+	// A position that the source never reaches is an error that says where we are, and
+	// the session goes on.
+	do(t, ours, "SET skippr.read_timeout = '200ms'; SET skippr.read_position = 'own=FFFFFF/0'")
+	_, err := ours.Exec(t.Context(), "SELECT count(*) FROM own.n")
+	if got := sqlState(err); !strings.Contains(got, "57014") || !strings.Contains(got, "own") {
+		t.Fatalf("a position that is never reached: %v", err)
+	}
+	if got := scalar(t, ours, "SELECT count(*)::text FROM skippr.pipelines"); got != "1" {
+		t.Fatalf("system relations wait for nothing: %s", got)
+	}
+	for value, code := range map[string]string{"nonsense": "22023", "own=0/1, own=0/2": "22023", "=0/1": "22023"} {
+		if _, err := ours.Exec(t.Context(), "SET skippr.read_position = '"+value+"'"); !strings.Contains(sqlState(err), code) {
+			t.Fatalf("SET to %q: %v", value, err)
+		}
+	}
+	do(t, ours, "SET skippr.read_position = 'nobody=0/1'")
+	if _, err = ours.Exec(t.Context(), "SELECT count(*) FROM own.n"); !strings.Contains(sqlState(err), "42704") {
+		t.Fatalf("a pipeline that is not there: %v", err)
+	}
+	do(t, ours, "RESET skippr.read_position")
+
+	// A transaction that reads one moment: the position counts before its first query.
+	do(t, src, "INSERT INTO n VALUES (1000000, 1)")
+	at := scalar(t, src, "SELECT pg_current_wal_lsn()::text")
+	do(t, ours, "SET skippr.read_timeout = '30s'; BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL skippr.read_position = '"+at+"'")
+	if got := scalar(t, ours, "SELECT count(*)::text FROM own.n WHERE id = 1000000"); got != "1" {
+		t.Fatalf("SET LOCAL in a transaction: %s rows", got)
+	}
+	do(t, ours, "SET LOCAL skippr.read_position = 'FFFFFF/0'")
+	if _, err = ours.Exec(t.Context(), "SELECT count(*) FROM own.n"); !strings.Contains(sqlState(err), "55000") {
+		t.Fatalf("a position past the transaction's moment: %v", err)
+	}
+	do(t, ours, "ROLLBACK")
+	if got := scalar(t, ours, "SELECT current_setting('skippr.read_position')"); got != "" {
+		t.Fatalf("SET LOCAL outlived its transaction: %q", got)
+	}
+	s.Stop()
+}
