@@ -97,7 +97,7 @@ func (u *run) round(round int) {
 func (u *run) happen(round int) {
 	p := u.r.IntN(len(u.writers))
 	w := u.writers[p]
-	time.Sleep(time.Duration(u.r.IntN(400)) * time.Millisecond)
+	u.server.WaitDead(time.Duration(u.r.IntN(400)) * time.Millisecond)
 	switch n := u.r.IntN(10); {
 	case n < 6 || round%2 == 1:
 		u.server.Kill()
