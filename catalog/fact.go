@@ -182,6 +182,10 @@ type BackfillProgress struct {
 	// Anew says that the copy is void, because the source rewrote the table under it: the
 	// next session begins it from the start.
 	Anew bool
+	// Skip says that the next copy from the start is not to be given changes that precede
+	// the moment of its first session, which is From then.
+	Skip bool            `json:",omitempty"`
+	From change.Position `json:",omitempty"`
 	// Resumed says that a session ended before the copy was complete: rows of a chunk
 	// that it had not finished may be in the log twice. Set before the next session reads.
 	Resumed bool

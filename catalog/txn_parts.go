@@ -64,6 +64,12 @@ func (r *reader) pendingSlices(pipeline change.PipelineID) ([]Slice, error) {
 	return out, err
 }
 
+// PendingSlices are a table's pending slices, in log order.
+func (r *reader) PendingSlices(pipeline change.PipelineID, table change.TableID) ([]Slice, error) {
+	all, err := r.pendingSlices(pipeline)
+	return slices.DeleteFunc(all, func(s Slice) bool { return s.Table != table }), err
+}
+
 // PendingBySegment counts a pipeline's pending slices.
 func (r *reader) PendingBySegment(pipeline change.PipelineID) (map[segment.Seq]int, error) {
 	all, err := r.pendingSlices(pipeline)

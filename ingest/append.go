@@ -1,14 +1,18 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -37,6 +41,10 @@ type appender struct {
 	// parts are those of the open transaction that are durable; no position is saved
 	// between them.
 	parts partsDone
+	// pieced is how many groups went into the log in pieces.
+	pieced int
+	// unchanged finds values that the source leaves out.
+	unchanged unchangedValues
 }
 
 // run appends until ctx ends or the log fails.
@@ -86,6 +94,68 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 // append makes a group durable, then acknowledges it.
 func (a *appender) append(ctx context.Context, g *group) error {
 	defer g.release()
+	if g.leavesOut() {
+		return a.appendFilled(ctx, g)
+	}
+	return a.appendWhole(ctx, g)
+}
+
+// unchangedValues finds values that the source leaves out. Implemented by session.
+type unchangedValues interface {
+	lookup() fill.Lookup
+	// fillTable is what is known of a table with changes to be filled in; schemas are the
+	// versions that begin with them.
+	fillTable(id change.TableID, schemas []tableSchema) (*fill.Table, error)
+	// unfilled deals with changes that could not be filled in, and says how the session
+	// ends.
+	unfilled(ctx context.Context, err error) error
+}
+
+// appendFilled makes a group durable after it has filled in what its source left out: in
+// pieces, when that makes it large, which are parts of one transaction and become visible
+// with the last. Nothing of it is acknowledged before that.
+func (a *appender) appendFilled(ctx context.Context, g *group) error {
+	schemas := slices.Concat(g.schemas, g.known)
+	table := func(id change.TableID) (*fill.Table, error) { return a.unchanged.fillTable(id, schemas) }
+	txn := cmp.Or(g.part, g.completes)
+	f := fill.New(a.unchanged.lookup(), table, a.sink.sizes, g.batches, txn != "" && a.parts.Txn == txn)
+	defer f.Close()
+	last := *g
+	for {
+		batches, more, err := f.Next(ctx)
+		if err != nil {
+			return a.unchanged.unfilled(ctx, err)
+		}
+		piece := &group{batches: batches, part: txn, oldest: g.oldest}
+		switch {
+		case !more:
+			piece = &last
+			last.batches = batches
+			if last.part == "" {
+				last.completes = txn
+			}
+		case txn == "":
+			a.pieced++
+			txn = fmt.Sprintf("%s+%d", a.sink.session, a.pieced)
+			piece.part = txn
+			if last.voids { // before the first piece, not with the last
+				if err := a.appendWhole(ctx, &group{voids: true}); err != nil {
+					piece.release()
+					return err
+				}
+				last.voids = false
+			}
+		}
+		err = a.appendWhole(ctx, piece)
+		piece.release()
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// appendWhole makes a group durable that has all its values, then acknowledges it.
+func (a *appender) appendWhole(ctx context.Context, g *group) error {
 	state := &groupState{Stops: g.stops, Schemas: g.schemas, Letters: letterRecords(g.letters), Part: g.part, Voids: g.voids}
 	out := &change.Group{Batches: g.batches, CommittedAt: g.newest}
 	if g.part == "" {
@@ -265,4 +335,116 @@ func stuck(c *catalog.Catalog, pipeline change.PipelineID) (bytes int64, err err
 		return 0, nil
 	}
 	return pending.Bytes, nil
+}
+
+// lookup implements unchangedValues.
+func (s *session) lookup() fill.Lookup { return s.deps.Rows }
+
+// fillTable implements unchangedValues.
+func (s *session) fillTable(id change.TableID, schemas []tableSchema) (*fill.Table, error) {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	t, err := snap.TableByID(id)
+	if err != nil {
+		return nil, err
+	}
+	f := &fill.Table{}
+	for i := range schemas {
+		if schemas[i].Table == id {
+			f.Versions = append(f.Versions, schemas[i].Schema)
+		}
+	}
+	all := slices.Concat(f.Versions, t.Versions, []*schema.Table{t.Current})
+	f.Version = func(n uint32) *schema.Table {
+		i := slices.IndexFunc(all, func(v *schema.Table) bool { return v.Version == n })
+		if i < 0 {
+			return nil
+		}
+		return all[i]
+	}
+	// A copy that was read later than the change may have the key for another row by then.
+	at := s.progress.reached(id)
+	if s.progress.compare(t.Backfill.From, at) > 0 {
+		at = t.Backfill.From
+	}
+	f.Exact = t.State == catalog.TableReady || s.progress.compare(at, t.Backfill.Horizon) >= 0
+	if t.State == catalog.TablePending || t.State == catalog.TableBackfill {
+		f.Copied = func(ctx context.Context, q *fill.Query, found fill.Found) (bool, error) {
+			return s.fetch(ctx, t, q, found)
+		}
+	}
+	return f, nil
+}
+
+// fetch reads rows of a table as they were at the moment that its copy reads. ok is false
+// when the copies of the session are complete.
+func (s *session) fetch(ctx context.Context, t *catalog.Table, q *fill.Query, found fill.Found) (ok bool, err error) {
+	if err := s.deps.Tasks.Wait(ctx, 0, s.fetching); err != nil {
+		return false, err
+	}
+	defer func() { s.fetching <- struct{}{} }()
+	if s.backfill == nil {
+		return false, nil
+	}
+	f, ok := s.backfill.(Fetcher)
+	if !ok {
+		return true, nil
+	}
+	err = f.Fetch(ctx, sourceTable(t), q, found)
+	var problem *TableError
+	switch {
+	case errors.As(err, &problem):
+		return true, fmt.Errorf("%w: %w", &fill.UnknownError{Table: t.ID}, err)
+	case err != nil:
+		return true, sourceError("fetch unchanged values", err)
+	}
+	return true, nil
+}
+
+// unfilled implements unchangedValues: the table whose value is not known stops, or its
+// copy begins anew. Nothing of the group is in the log; the source sends it again.
+func (s *session) unfilled(ctx context.Context, err error) error {
+	var unknown *fill.UnknownError
+	if !errors.As(err, &unknown) {
+		return fmt.Errorf("look up values that an update left unchanged: %w", err)
+	}
+	at := s.progress.own(unknown.Table)
+	updateErr := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		t, err := txn.TableByID(unknown.Table)
+		if err != nil {
+			return err
+		}
+		stop := tableStop{
+			Table: t.ID, At: at,
+			Reason: fmt.Sprintf("an update left the large value of column %q unchanged, and the row it is of is not here", unknown.Column),
+			Hint: fmt.Sprintf("Copy the table anew with ALTER PIPELINE %s RESYNC TABLE %s.%s; ALTER TABLE … REPLICA IDENTITY FULL at the source makes updates carry all values.",
+				s.pipeline.Name, t.SourceSchema, t.SourceName),
+		}
+		var problem *TableError
+		refused := errors.As(err, &problem)
+		if refused { // the copy would not take it in either
+			stop.At, stop.Reason, stop.Hint = "", problem.Reason, problem.Hint
+		}
+		copying := t.State == catalog.TablePending || t.State == catalog.TableBackfill || t.State == catalog.TableCatchup
+		if refused || !copying {
+			stop.apply(t)
+			if err := txn.PutTable(t); err != nil {
+				return err
+			}
+			return stop.addEvent(txn, s.pipeline.ID)
+		}
+		t.State, t.Backfill.Anew, t.Backfill.Skip = catalog.TableBackfill, true, true
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+		return txn.AddEvent(catalog.Event{
+			At: txn.Now(), Level: "info", Pipeline: s.pipeline.Name, Table: t.SourceSchema + "." + t.SourceName, Kind: "copy begins anew",
+			Detail: fmt.Sprintf("an update left the large value of column %q unchanged, and the copy, read later, may have it of another row", unknown.Column),
+		})
+	})
+	if updateErr != nil {
+		return errors.Join(err, updateErr)
+	}
+	s.out.Warn("table could not be filled in", env.KeyTable, uint32(unknown.Table), env.KeyReason, err)
+	return errRestart
 }

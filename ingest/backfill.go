@@ -72,7 +72,7 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 			restart(t)
 			again = append(again, t.ID)
 		}
-		if now, ok := fresh[t.SourceOID]; ok && !t.Current.HasKey() && t.Backfill.StartedAt.IsZero() {
+		if now, ok := fresh[t.SourceOID]; ok && skipsToHorizon(t) && t.Backfill.StartedAt.IsZero() {
 			if err := redescribe(t, now); err != nil {
 				return nil, err
 			}
@@ -80,6 +80,9 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 		b := &t.Backfill
 		if s.progress.compare(horizon, b.Horizon) > 0 {
 			b.Horizon = horizon
+		}
+		if b.Skip && b.StartedAt.IsZero() {
+			b.From = b.Horizon
 		}
 		b.Resumed = !b.StartedAt.IsZero()
 		if b.StartedAt.IsZero() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -105,6 +106,9 @@ type Deps struct {
 	Catalog *catalog.Catalog
 	// Sources makes sources, by connection kind.
 	Sources map[string]SourceFactory
+	// Rows finds rows by key, for values that a source leaves out of an update. nil: a table
+	// stops where one cannot be had from the same group.
+	Rows fill.Lookup
 	// Lake drops lake tables for RESET, RESYNC and DROP.
 	Lake       LakeAdmin
 	Clock      env.Clock

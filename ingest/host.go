@@ -159,8 +159,9 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 			log: log, clock: h.deps.Clock, out: h.out, live: h.live,
 			stuck: func() (int64, error) { return stuck(h.deps.Catalog, h.id) },
 		},
-		advanced: make(chan struct{}, 1),
+		advanced: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
 	}
+	s.fetching <- struct{}{}
 	s.ready = func() {
 		h.mu.Lock()
 		h.mu.source, h.mu.progress, h.mu.reason = s.source, s.progress, ""

@@ -25,7 +25,7 @@ func (s *session) stream(ctx context.Context) error {
 	app := &appender{
 		sink: sink, progress: s.progress, source: s.source, writer: s.writer, live: s.live,
 		clock: s.deps.Clock, tasks: s.deps.Tasks, fail: s.deps.Failpoints, advanced: s.advanced,
-		idleInterval: s.cfg.IdleInterval,
+		idleInterval: s.cfg.IdleInterval, unchanged: s,
 	}
 	stream := func(ctx context.Context) error {
 		sink.ctx = ctx // ours: only this part waits in the sink
@@ -73,8 +73,12 @@ func (s *session) copyTables(ctx context.Context) error {
 	if err := s.deps.Tasks.Run(ctx, parts...); err != nil {
 		return err
 	}
+	if err := s.deps.Tasks.Wait(ctx, 0, s.fetching); err != nil {
+		return err
+	}
 	closing := s.backfill
 	s.backfill = nil
+	s.fetching <- struct{}{}
 	if err := closing.Close(); err != nil { // it holds a snapshot at the source
 		s.out.Warn("backfill not closed cleanly", env.KeyError, err)
 	}

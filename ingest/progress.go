@@ -68,8 +68,12 @@ func (p *progress) after(t *catalog.Table) change.Position {
 		after = p.mu.durable
 	}
 	// Without a key a change that the copy contains must not come again.
-	if !t.Current.HasKey() && p.compare(t.Backfill.Horizon, after) > 0 {
-		after = t.Backfill.Horizon
+	skip := t.Backfill.From
+	if !t.Current.HasKey() {
+		skip = t.Backfill.Horizon
+	}
+	if p.compare(skip, after) > 0 {
+		after = skip
 	}
 	return after
 }
@@ -79,6 +83,26 @@ func (p *progress) durable() change.Position {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mu.durable
+// own is the durable position of a table that is streamed.
+func (p *progress) own(id change.TableID) change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at, isBehind := p.mu.behind[id]; isBehind {
+		return at
+	}
+	return p.mu.durable
+}
+
+// reached is the position which everything that comes of a table lies behind.
+func (p *progress) reached(id change.TableID) change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at, isBehind := p.mu.behind[id]; isBehind {
+		return at
+	}
+	return p.mu.passed
+}
+
 }
 
 // passed is the position that the stream has reached with nothing pending.

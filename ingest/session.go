@@ -37,6 +37,8 @@ type session struct {
 	refusals *copyLetters
 	// advanced wakes the keeper: something became durable.
 	advanced chan struct{}
+	// fetching holds a token while nobody reads rows by key from backfill, or ends it.
+	fetching chan struct{}
 }
 
 // run connects, prepares, and streams until ctx ends or something fails.

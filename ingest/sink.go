@@ -3,10 +3,12 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -28,6 +30,8 @@ type batcher struct {
 	rowMax    int64
 	freshness time.Duration
 	interval  time.Duration // at least between two groups
+	// sizes are those of values that the source leaves out.
+	sizes *fill.Sizes
 	compare   func(a, b change.Position) int
 	session   string // names transactions in parts, with their number
 	tables    map[change.TableID]*sinkTable
@@ -101,6 +105,11 @@ type group struct {
 	voids           bool
 }
 
+// leavesOut says that there are values to fill in.
+func (g *group) leavesOut() bool {
+	return slices.ContainsFunc(g.batches, func(b *change.Batch) bool { return len(b.Unchanged) > 0 })
+}
+
 func (g *group) release() {
 	for _, b := range g.batches {
 		b.Release()
@@ -132,11 +141,11 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, part: cfg.part, rowMax: cmp.Or(cfg.rowMax, rowBytesMax), session: cfg.session,
 		freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
-		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)),
+		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)), sizes: &fill.Sizes{},
 		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	for _, t := range cfg.tables {
-		b.tables[t.ID] = newSinkTable(t)
+		b.tables[t.ID] = newSinkTable(t, b.sizes)
 	}
 	b.letters, b.onErrorStop = cfg.letters, cfg.onErrorStop
 	b.mu.last = cfg.from

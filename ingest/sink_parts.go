@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -84,6 +85,7 @@ func (b *batcher) sealPart() {
 		}
 		f.touched = f.touched[:0]
 	}
+	part.known = slices.Clone(b.mu.filling.schemas)
 	b.mu.sealed = append(b.mu.sealed, part)
 	b.mu.parts++
 	b.openBytes = 0

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -20,6 +21,10 @@ type sinkTable struct {
 	void    uint32          // the greatest version of a schema that was given up
 	builder *change.Builder
 	size    sizer
+	// cell is about what a value has that the source leaves out, by sizes; the same for all
+	// of a group.
+	sizes *fill.Sizes
+	cell  int64
 	// done are batches of the group that a truncate or a schema change closed.
 	done    []*change.Batch
 	touched bool // has something in the group
@@ -42,8 +47,9 @@ type mark struct {
 	source        [2]string
 }
 
-func newSinkTable(t StreamTable) *sinkTable {
+func newSinkTable(t StreamTable, sizes *fill.Sizes) *sinkTable {
 	st := &sinkTable{id: t.ID, after: t.After, void: t.VoidVersion, source: [2]string{t.Source.Schema, t.Source.Name}}
+	st.sizes, st.cell = sizes, sizes.Cell(t.ID)
 	st.build(t.Schema)
 	return st
 }
@@ -68,7 +74,7 @@ func (t *sinkTable) truncate() {
 // close closes the batch being built, if there is something in it.
 func (t *sinkTable) close() {
 	if t.builder.Rows() > 0 || t.builder.Truncate {
-		t.doneBytes += t.size.bytes(t.builder.Rows())
+		t.doneBytes += t.built()
 		t.done = append(t.done, t.builder.Batch())
 	}
 }
@@ -138,6 +144,7 @@ func (t *sinkTable) seal(dst []*change.Batch) []*change.Batch {
 	}
 	t.done, t.touched, t.bytes, t.doneBytes, t.seen = nil, false, 0, 0, 0
 	t.begin = mark{schema: t.begin.schema, source: t.begin.source}
+	t.cell = t.sizes.Cell(t.id)
 	return dst
 }
 
@@ -150,7 +157,12 @@ func (t *sinkTable) grown() int64 {
 }
 
 // now is the table's part of the group's size.
-func (t *sinkTable) now() int64 { return t.doneBytes + t.size.bytes(t.builder.Rows()) }
+func (t *sinkTable) now() int64 { return t.doneBytes + t.built() }
+
+// built is the size of the batch being built, with the values that it is to be given.
+func (t *sinkTable) built() int64 {
+	return t.size.bytes(t.builder.Rows()) + int64(t.builder.LeftOut())*t.cell
+}
 
 // release frees everything.
 func (t *sinkTable) release() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -112,6 +113,15 @@ type Backfill interface {
 type StreamTable struct {
 	ID     change.TableID
 	Source SourceTable
+// Fetcher is a Backfill that reads rows by key, beside its Reads. It is found by a type
+// assertion.
+type Fetcher interface {
+	// Fetch reads rows of t as they are at the session's moment, the key's columns and the
+	// wanted fields as in fill.Found. Rows that are not there, or cannot be read as q wants
+	// them because the table has changed since, are left out. Close does not run meanwhile.
+	Fetch(ctx context.Context, t SourceTable, q *fill.Query, found fill.Found) error
+}
+
 	Schema *schema.Table
 	// VoidVersion is the greatest schema version that the log has and the table has not.
 	VoidVersion uint32

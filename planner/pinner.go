@@ -131,6 +131,48 @@ func (p *Pinner) relation(ctx context.Context, snap *catalog.Snapshot, u *TableU
 	if err := readable(t); err != nil {
 		return duckdb.Relation{}, pinned{}, err
 	}
+	return p.relationOf(ctx, snap, t, u, h)
+}
+
+// PlanTable is Plan for one table by its own id, also while no query reads it.
+func (p *Pinner) PlanTable(ctx context.Context, snap *catalog.Snapshot, u *TableUse) (*TablesPin, error) {
+	t, err := snap.TableByID(u.Table)
+	if err != nil {
+		return nil, err
+	}
+	pin := &TablesPin{}
+	r, _, err := p.relationOf(ctx, snap, t, u, &pin.holds)
+	if err != nil {
+		pin.Release()
+		return nil, err
+	}
+	pin.Relations = []duckdb.Relation{r}
+	return pin, nil
+}
+
+// PlanPending pins the parts of an open transaction that a table has, which no query
+// reads: nil when there are none. versions are those that the catalog does not have yet.
+func (p *Pinner) PlanPending(snap *catalog.Snapshot, u *TableUse, versions []*schema.Table) (*duckdb.Relation, error) {
+	t, err := snap.TableByID(u.Table)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := snap.PendingSlices(t.Pipeline, t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read pending slices of table %d: %w", t.ID, err)
+	}
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	return &duckdb.Relation{
+		Name: u.Name, Columns: u.Columns, Key: u.Key,
+		Live: p.liveOf(t, parts, versions),
+	}, nil
+}
+
+// relationOf plans the use of a table as it is; see relation.
+func (p *Pinner) relationOf(ctx context.Context, snap *catalog.Snapshot, t *catalog.Table, u *TableUse, h *holds,
+) (duckdb.Relation, pinned, error) {
 	columns, err := columnsNow(t.Current, u)
 	if err != nil {
 		return duckdb.Relation{}, pinned{}, fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, err)
@@ -216,16 +258,10 @@ func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 	if live = withoutVoidCopies(live); len(live) == 0 {
 		return nil
 	}
-	r.Live = &duckdb.Live{
-		Dir: p.LogDir(t.Pipeline), Pipeline: uint32(t.Pipeline), Table: uint32(t.ID),
-		CompareTokens: !snap.NewerThanLake(t.ID, live), Fields: fieldIDs(t),
-	}
+	r.Live = p.liveOf(t, live, nil)
+	r.Live.CompareTokens = !snap.NewerThanLake(t.ID, live)
 	for i := range live {
 		s := &live[i]
-		r.Live.Slices = append(r.Live.Slices, duckdb.LiveSlice{
-			Seq: uint64(s.Ref.Seq), Start: s.Ref.Start, Length: s.Length, SchemaVersion: s.SchemaVersion,
-			Truncate: s.Truncate, Backfill: s.Backfill, Rows: int64(s.Rows),
-		})
 		r.WholeRow = r.WholeRow || t.Current.WholeRow && s.Counts.Deletes > 0
 		facts.liveRows += int64(s.Rows)
 		if s.CommittedAt.After(facts.newestLiveCommitted) {
@@ -247,10 +283,26 @@ func withoutVoidCopies(live []catalog.Slice) []catalog.Slice {
 	return slices.DeleteFunc(slices.Clone(live), func(s catalog.Slice) bool { return s.Backfill })
 }
 
-// fieldIDs are the ids of a table's fields, by schema version.
-func fieldIDs(t *catalog.Table) map[uint32][]int32 {
-	out := make(map[uint32][]int32, len(t.Versions)+1)
-	for _, v := range append(slices.Clip(t.Versions), t.Current) {
+// liveOf is slices of a table as the engine reads them.
+func (p *Pinner) liveOf(t *catalog.Table, from []catalog.Slice, versions []*schema.Table) *duckdb.Live {
+	out := &duckdb.Live{
+		Dir: p.LogDir(t.Pipeline), Pipeline: uint32(t.Pipeline), Table: uint32(t.ID), Fields: fieldIDs(t, versions),
+	}
+	for i := range from {
+		s := &from[i]
+		out.Slices = append(out.Slices, duckdb.LiveSlice{
+			Seq: uint64(s.Ref.Seq), Start: s.Ref.Start, Length: s.Length, SchemaVersion: s.SchemaVersion,
+			Truncate: s.Truncate, Backfill: s.Backfill, Rows: int64(s.Rows),
+		})
+	}
+	return out
+}
+
+// fieldIDs are the ids of a table's fields, by schema version; more are versions that the
+// catalog does not have yet.
+func fieldIDs(t *catalog.Table, more []*schema.Table) map[uint32][]int32 {
+	out := make(map[uint32][]int32, len(t.Versions)+len(more)+1)
+	for _, v := range slices.Concat(t.Versions, []*schema.Table{t.Current}, more) {
 		ids := make([]int32, len(v.Fields))
 		for i, f := range v.Fields {
 			ids[i] = f.ID

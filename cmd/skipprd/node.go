@@ -27,6 +27,7 @@ import (
 	"github.com/skipprd/skipprd/lake/iceberg"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/lookup"
 	"github.com/skipprd/skipprd/planner/syscat"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
@@ -269,7 +270,11 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 	deps := ingest.Deps{
 		Catalog: n.catalog,
 		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New},
-		Lake:    lakeAdmin, Clock: n.clock, IDs: n.ids, Log: n.log, Failpoints: failpoints,
+		Rows: &lookup.Lookup{
+			Pinner: &planner.Pinner{Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, LogDir: n.logDir},
+			Finder: lookup.Engine{Runner: planner.PoolRunner{Pool: n.pool}},
+		},
+		Lake: lakeAdmin, Clock: n.clock, IDs: n.ids, Log: n.log, Failpoints: failpoints,
 		ScratchFS: wal.DiskFS(),
 	}
 	var epoch func(change.PipelineID) segment.Epoch

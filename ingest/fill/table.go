@@ -205,10 +205,9 @@ func (t *tableFill) found(rec arrow.RecordBatch, most int64, single bool) error 
 		if !ok {
 			return fmt.Errorf("a row was found that was not asked for, of table %d", t.id)
 		}
-		if t.places[n].record >= 0 {
-			return fmt.Errorf("a row was found twice, of table %d", t.id)
+		if t.places[n].record < 0 { // else found again, by a look that was repeated
+			t.places[n] = place{len(t.records) - 1, row}
 		}
-		t.places[n] = place{len(t.records) - 1, row}
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type backfill struct {
 	// readers lends connections: nil stands for one not made yet.
 	readers chan *pgconn.PgConn
 
+	// fetcher lends the one that reads by key, likewise.
+	fetcher chan *pgconn.PgConn
 	// mu.holder answers Plan; it is taken out while it is in use.
 	holder chan *pgx.Conn
 	close  sync.Once
@@ -57,6 +59,7 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 		limit:   &limiter{clock: s.clock, perSecond: s.cfg.rowsPerSecond},
 		readers: make(chan *pgconn.PgConn, s.cfg.parallel), // one per reader
 		holder:  make(chan *pgx.Conn, 1),                   // the one connection
+		fetcher: make(chan *pgconn.PgConn, 1),              // one
 	}
 	err = s.withControl(ctx, func(conn *pgx.Conn) error {
 		v, err := readSettings(ctx, conn)
@@ -90,6 +93,7 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 		b.readers <- nil
 	}
 	s.log.Info("backfill opened", env.KeyLSN, b.horizon.String(), "exact", b.exact)
+	b.fetcher <- nil
 	return b, nil
 }
 
@@ -141,6 +145,10 @@ func (b *backfill) Close() error {
 					closeNow(conn)
 				}
 			case conn := <-b.holder:
+			case conn := <-b.fetcher:
+				if conn != nil {
+					closeNow(conn)
+				}
 				closeNow(conn.PgConn())
 			default:
 				drained = true
@@ -168,15 +176,22 @@ func (b *backfill) reader(ctx context.Context) (conn *pgconn.PgConn, give func(b
 	if conn != nil {
 		return conn, give, nil
 	}
-	made, err := b.source.dial(ctx)
-	if err != nil {
-		give(true)
-		return nil, nil, err
-	}
-	conn = made.PgConn()
-	if err := importSnapshot(ctx, conn, b.snapshot); err != nil {
+	if conn, err = b.dialReader(ctx); err != nil {
 		give(true)
 		return nil, nil, err
 	}
 	return conn, give, nil
+}
+
+// dialReader makes a connection that reads at the session's snapshot.
+func (b *backfill) dialReader(ctx context.Context) (*pgconn.PgConn, error) {
+	made, err := b.source.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := importSnapshot(ctx, made.PgConn(), b.snapshot); err != nil {
+		closeNow(made.PgConn())
+		return nil, err
+	}
+	return made.PgConn(), nil
 }

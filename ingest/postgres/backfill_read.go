@@ -7,10 +7,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	bykey "github.com/skipprd/skipprd/ingest/fill"
+	"github.com/skipprd/skipprd/ingest/postgres/literal"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/wal/change"
@@ -185,4 +189,158 @@ func columnDecoder(f schema.Field) (value.Decoder, error) {
 		return d, nil
 	}
 	return value.TextDecoder(f.Type)
+}
+
+const fetchColumns = `
+SELECT a.attnum, a.attname, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, NULL), c.oid::regclass::text, c.relkind
+  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+ WHERE a.attrelid = %d AND a.attnum > 0 AND NOT a.attisdropped`
+
+var _ ingest.Fetcher = (*backfill)(nil)
+
+// Fetch implements ingest.Fetcher, on a connection of its own: the readers may be busy
+// with chunks for long.
+func (b *backfill) Fetch(ctx context.Context, t ingest.SourceTable, q *bykey.Query, found bykey.Found) error {
+	var conn *pgconn.PgConn
+	select {
+	case conn = <-b.fetcher:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var err error
+	if conn == nil {
+		conn, err = b.dialReader(ctx)
+	}
+	if err == nil {
+		err = b.fetch(ctx, conn, t.OID, q, found)
+	}
+	if err != nil && conn != nil {
+		closeNow(conn)
+		conn = nil
+	}
+	b.fetcher <- conn
+	if err != nil {
+		return fmt.Errorf("read rows of %s.%s: %w", t.Schema, t.Name, err)
+	}
+	return nil
+}
+
+func (b *backfill) fetch(ctx context.Context, conn *pgconn.PgConn, oid uint32, q *bykey.Query, found bykey.Found) error {
+	at, err := b.place(ctx, conn, oid, q)
+	if err != nil || at == nil {
+		return err
+	}
+	keys := make([]string, len(at.types))
+	for i := range at.types {
+		text, err := literal.Array(q.Keys.Column(i))
+		if err != nil {
+			return err
+		}
+		keys[i] = quoteLiteral(text) + "::pg_catalog.text[]"
+	}
+	emit := func(batch *change.Batch) error {
+		defer batch.Release()
+		n := int64(change.SystemColumns)
+		fields := make([]arrow.Field, 0, batch.Record.NumCols()-n)
+		for i, f := range at.fields.Fields {
+			fields = append(fields, arrow.Field{
+				Name: bykey.FieldName(f.ID), Type: batch.Record.Column(int(n) + i).DataType(), Nullable: true,
+			})
+		}
+		rec := array.NewRecordBatch(arrow.NewSchema(fields, nil), batch.Record.Columns()[n:], batch.Rows())
+		defer rec.Release()
+		return found(rec)
+	}
+	out, err := newRowWriter(at.fields, 0, emit)
+	if err != nil {
+		return err
+	}
+	defer out.release()
+	out.limit = func(int) error { return nil }
+	sql := fmt.Sprintf("COPY (SELECT %s FROM %s JOIN ROWS FROM (%s) AS _skippr_k(%s) ON %s) TO STDOUT (FORMAT binary)",
+		selectList(at.fields), at.name, unnest(keys), at.aliases(), at.joined())
+	if _, err := conn.CopyTo(ctx, out, sql); err != nil {
+		if out.err != nil {
+			return out.err
+		}
+		return unavailable("read rows by key", err)
+	}
+	return out.finish()
+}
+
+// fetchPlace is where rows are fetched from.
+type fetchPlace struct {
+	name   string
+	fields *schema.Table // the key's columns, then the wanted ones, under their names now
+	types  []string      // of the key's columns
+}
+
+// place finds the columns of q in a table as it is now, nil when they are not what they
+// were.
+func (b *backfill) place(ctx context.Context, conn *pgconn.PgConn, oid uint32, q *bykey.Query) (*fetchPlace, error) {
+	results, err := conn.Exec(ctx, fmt.Sprintf(fetchColumns, oid)).ReadAll()
+	if err != nil {
+		return nil, unavailable("read columns", err)
+	}
+	at := &fetchPlace{fields: &schema.Table{Version: q.Schema.Version}}
+	add := func(f schema.Field) bool {
+		for _, row := range results[0].Rows {
+			if string(row[0]) != strconv.Itoa(int(f.AttNum)) {
+				continue
+			}
+			typeOID, err1 := strconv.ParseUint(string(row[2]), 10, 32)
+			typmod, err2 := strconv.ParseInt(string(row[3]), 10, 32)
+			if errors.Join(err1, err2) != nil || !sameType(f, pgoutput.Column{OID: uint32(typeOID), TypMod: int32(typmod)}, b.domains) {
+				return false
+			}
+			f.Name = string(row[1])
+			at.fields.Fields = append(at.fields.Fields, f)
+			at.types = append(at.types, string(row[4]))
+			at.name = string(row[5])
+			if string(row[6]) == "r" {
+				at.name = "ONLY " + at.name
+			}
+			return true
+		}
+		return false
+	}
+	for _, f := range q.Schema.KeyFields() {
+		if !add(f) {
+			return nil, nil
+		}
+	}
+	keys := len(at.types)
+	for _, id := range q.Fields {
+		f, ok := q.Schema.Field(id)
+		if ok && !add(f) {
+			return nil, nil
+		}
+	}
+	at.types = at.types[:keys]
+	return at, nil
+}
+
+// aliases name the columns of the keys.
+func (p *fetchPlace) aliases() string {
+	names := make([]string, len(p.types))
+	for i := range names {
+		names[i] = fmt.Sprintf("_skippr_k%d", i)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (p *fetchPlace) joined() string {
+	terms := make([]string, len(p.types))
+	for i, t := range p.types {
+		terms[i] = fmt.Sprintf("%s = _skippr_k%d::%s", quoteIdent(p.fields.Fields[i].Name), i, t)
+	}
+	return strings.Join(terms, " AND ")
+}
+
+func unnest(arrays []string) string {
+	calls := make([]string, len(arrays))
+	for i, a := range arrays {
+		calls[i] = "pg_catalog.unnest(" + a + ")"
+	}
+	return strings.Join(calls, ", ")
 }

@@ -124,6 +124,9 @@ func (e *Encoder) encodeBatch(out *Encoded, b *change.Batch) error {
 	if b.Table == 0 {
 		return errors.New("batch without a table")
 	}
+	if n := len(b.Unchanged); n > 0 {
+		return fmt.Errorf("batch of table %d with %d values that are not filled in", b.Table, n)
+	}
 	if b.Rows() > math.MaxInt32 {
 		return fmt.Errorf("%d rows: %w", b.Rows(), ErrTooLarge)
 	}
