@@ -93,16 +93,24 @@ type PipelineStatus struct {
 	LogEpoch   uint32
 	LogHost    string
 	Tables     []TableStatus
+	// Backfill is that of all tables that are being copied.
+	Backfill Backfill
+}
+
+// Backfill is how far an initial copy is.
+type Backfill struct {
+	Percent                float64 // 0 to 100
+	Rows, Estimated, Bytes int64   // Estimated is -1 when unknown
+	RowsPerSecond          float64
+	SecondsLeft            float64 // 0 when done, -1 when unknown
+	StartedAt              time.Time
 }
 
 // TableStatus is one table of PipelineStatus.
 type TableStatus struct {
 	Schema, Name              string
 	State, Reason, Hint       string
-	BackfillPercent           float64
-	BackfillRows              int64
-	BackfillRowsPerSecond     float64
-	BackfillSecondsLeft       float64
+	Backfill                  Backfill
 	Inserts, Updates, Deletes int64
 	LastCommitAt              time.Time
 }

@@ -207,7 +207,8 @@ func (x *Executor) tableRows(snap *catalog.Snapshot, name string) ([][]any, erro
 		}
 		for _, ts := range status.Tables {
 			if ts.Schema == t.Schema && ts.Name == t.Name {
-				row[2], row[3], row[5] = orNull(ts.Reason), orNull(ts.Hint), ts.BackfillPercent
+				row[1] = ts.State
+				row[2], row[3], row[5] = orNull(ts.Reason), orNull(ts.Hint), ts.Backfill.Percent
 			}
 		}
 		out = append(out, row)
@@ -230,7 +231,7 @@ func (x *Executor) statsRows(snap *catalog.Snapshot, s *Show) ([][]any, error) {
 			last = t.LastCommitAt
 		}
 		out = append(out, []any{
-			t.Schema + "." + t.Name, t.Inserts, t.Updates, t.Deletes, t.BackfillRows, t.BackfillRowsPerSecond, last,
+			t.Schema + "." + t.Name, t.Inserts, t.Updates, t.Deletes, t.Backfill.Rows, t.Backfill.RowsPerSecond, last,
 		})
 	}
 	return out, nil

@@ -33,6 +33,7 @@ type tableLive struct {
 	metrics    TableMetrics
 	lastCommit time.Time
 	copied     rate
+	reading    int64 // rows of chunks that are not finished
 }
 
 func newLive(clock env.Clock) *live {
@@ -93,8 +94,9 @@ func (l *live) committed(c wal.CommittedGroup, g *group) {
 	}
 }
 
-// copied counts a group of an initial copy.
-func (l *live) copied(c wal.CommittedGroup, chunkDone bool) {
+// copied counts a group of an initial copy. Of the table's chunk so many rows were counted
+// before; they are not when it is done.
+func (l *live) copied(c wal.CommittedGroup, table change.TableID, before int64, chunkDone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range c.Slices {
@@ -103,9 +105,12 @@ func (l *live) copied(c wal.CommittedGroup, chunkDone bool) {
 		t.metrics.LogBytes += int64(s.Length)
 		l.mu.metrics.CopiedRows += int64(s.Rows)
 		l.mu.metrics.LogBytes += int64(s.Length)
+		l.tableLocked(table).reading += int64(s.Rows)
+		before += int64(s.Rows)
 	}
 	if chunkDone {
 		l.mu.metrics.CopiedChunks++
+		l.tableLocked(table).reading -= before
 	}
 }
 
@@ -145,6 +150,9 @@ func (l *live) attach(pendingSince func() time.Time) {
 	defer l.mu.Unlock()
 	l.mu.pendingSince = pendingSince
 	l.mu.inFlight, l.mu.caughtUp = time.Time{}, false
+	for _, t := range l.mu.tables {
+		t.reading = 0
+	}
 }
 
 // source notes what the source says of itself.
@@ -154,8 +162,9 @@ func (l *live) source(s SourceStatus) {
 	l.mu.status = s
 }
 
-// succeed adds up what a table and the copy that took its place have counted.
-func (l *live) succeed(before, now change.TableID) {
+// succeed adds up what a table and the copy that took its place have counted. Of the
+// stream the copy has counted nothing that the table did not, unless that had stopped.
+func (l *live) succeed(before, now change.TableID, stopped bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was, t := l.mu.tables[before], l.tableLocked(now)
@@ -163,6 +172,9 @@ func (l *live) succeed(before, now change.TableID) {
 		return
 	}
 	delete(l.mu.tables, before)
+	if !stopped {
+		t.metrics = TableMetrics{CopiedRows: t.metrics.CopiedRows, LogBytes: t.metrics.LogBytes}
+	}
 	t.metrics.add(was.metrics)
 	if was.lastCommit.After(t.lastCommit) {
 		t.lastCommit = was.lastCommit

@@ -138,7 +138,9 @@ func beginCopy(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
 // says that one has its place: the session delivers to the table before in vain.
 func (k *keeper) replace(ctx context.Context, tables []*catalog.Table) (placed bool, err error) {
 	var due []*catalog.Table
+	stopped := map[change.TableID]bool{}
 	for _, c := range tables {
+		stopped[c.ID] = c.State == catalog.TableStopped
 		if c.CopyOf != 0 && (c.State == catalog.TableReady || c.State == catalog.TableStopped) {
 			due = append(due, c)
 		}
@@ -175,7 +177,7 @@ func (k *keeper) replace(ctx context.Context, tables []*catalog.Table) (placed b
 	for _, c := range due {
 		s.progress.forget(c.ID)
 		if c.State == catalog.TableReady {
-			s.live.succeed(c.CopyOf, c.ID)
+			s.live.succeed(c.CopyOf, c.ID, stopped[c.CopyOf])
 			s.progress.forget(c.CopyOf)
 		}
 	}

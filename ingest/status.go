@@ -28,19 +28,20 @@ type PipelineStatus struct {
 	LogEpoch   segment.Epoch
 	Metrics    Metrics
 	Tables     []TableStatus
+	// Backfill is that of all tables that are being copied, and of those copied since the
+	// first of these was begun; at 100 percent when none is.
+	Backfill BackfillStatus
 }
 
 // TableStatus is one table of PipelineStatus.
 type TableStatus struct {
-	ID                    change.TableID
-	Schema, Name          string
-	State, Reason, Hint   string
-	BackfillPercent       float64 // 0 to 100
-	BackfillRows          int64
-	BackfillRowsPerSecond float64
-	BackfillSecondsLeft   float64 // 0 when done or unknown
-	LastCommitAt          time.Time
-	Metrics               TableMetrics
+	ID                  change.TableID
+	Schema, Name        string
+	State, Reason, Hint string
+	// Backfill is the initial copy, or that of the copy which is to take the table's place.
+	Backfill     BackfillStatus
+	LastCommitAt time.Time
+	Metrics      TableMetrics
 }
 
 // Status is the live state of a pipeline and its tables; false if there is no such
@@ -58,7 +59,7 @@ func (s *Supervisor) Status(name string) (PipelineStatus, bool) {
 	if h == nil {
 		return PipelineStatus{}, false
 	}
-	return h.status(p, snap.Tables(p.ID)), true
+	return h.status(p, snap.EveryTableOf(p.ID)), true
 }
 
 func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStatus {
@@ -84,9 +85,18 @@ func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStat
 	}
 	h.live.fill(&st)
 	now := h.deps.Clock.Now()
+	copies := map[change.TableID]*catalog.Table{}
 	for _, t := range tables {
-		st.Tables = append(st.Tables, h.live.table(t, now))
+		if t.CopyOf != 0 {
+			copies[t.CopyOf] = t
+		}
 	}
+	for _, t := range tables {
+		if t.CopyOf == 0 {
+			st.Tables = append(st.Tables, h.live.table(t, copies[t.ID], now))
+		}
+	}
+	st.Backfill = wholeBackfill(st.Tables)
 	return st
 }
 
@@ -104,43 +114,154 @@ func (l *live) fill(st *PipelineStatus) {
 	}
 }
 
-// table is one table's status.
-func (l *live) table(t *catalog.Table, now time.Time) TableStatus {
+// StateResync is what a table is that answers while it is copied anew.
+const StateResync = "resync"
+
+// table is one table's status; anew is the copy that is to take its place, nil for none.
+func (l *live) table(t, anew *catalog.Table, now time.Time) TableStatus {
 	st := TableStatus{
-		ID: t.ID, Schema: t.Schema, Name: t.Name,
-		State: string(t.State), Reason: t.Reason, Hint: t.Hint, BackfillRows: t.Backfill.RowsDone,
+		ID: t.Face(), Schema: t.Schema, Name: t.Name, State: string(t.State), Reason: t.Reason, Hint: t.Hint,
 	}
+	copied := t
+	if anew != nil {
+		copied, st.State = anew, StateResync
+	}
+	var rows int64
+	var perSecond float64
 	l.mu.Lock()
 	if note, ok := l.mu.status.Notes[t.SourceOID]; ok && st.Reason == "" {
 		st.Reason, st.Hint = note.Reason, note.Hint
 	}
 	if tl := l.mu.tables[t.ID]; tl != nil {
-		st.Metrics, st.LastCommitAt, st.BackfillRowsPerSecond = tl.metrics, tl.lastCommit, tl.copied.perS
+		st.Metrics, st.LastCommitAt = tl.metrics, tl.lastCommit
+	}
+	if tl := l.mu.tables[copied.ID]; tl != nil {
+		rows, perSecond = tl.reading, tl.copied.perS
 	}
 	l.mu.Unlock()
-	st.BackfillPercent = copiedPercent(t)
-	if t.State == catalog.TableBackfill && st.BackfillPercent > 0 {
-		elapsed := max(0, now.Sub(t.Backfill.StartedAt).Seconds())
-		st.BackfillSecondsLeft = elapsed * (100 - st.BackfillPercent) / st.BackfillPercent
-	}
+	st.Backfill = backfillStatus(copied, rows, perSecond, now)
 	return st
 }
 
-// copiedPercent is how much of the initial copy is done, by chunks.
-func copiedPercent(t *catalog.Table) float64 {
-	switch {
-	case !t.Backfill.FinishedAt.IsZero(), t.State == catalog.TableReady, t.State == catalog.TableCatchup:
-		return 100
-	case len(t.Backfill.Done) == 0:
-		return 0
+// BackfillStatus is how far an initial copy is.
+type BackfillStatus struct {
+	Percent float64 // 0 to 100, and 100 only when it is done
+	// Rows are those read so far, Estimated how many there may be: -1 when unknown. Bytes
+	// are those of finished chunks, in the log.
+	Rows, Estimated, Bytes int64
+	RowsPerSecond          float64
+	SecondsLeft            float64 // 0 when done, -1 when unknown
+	StartedAt, FinishedAt  time.Time
+}
+
+// done says that nothing is left to copy.
+func (b *BackfillStatus) done() bool { return b.Percent == 100 }
+
+// mostUnfinished is the most percent of a copy that is not done.
+const mostUnfinished = 99.9
+
+// backfillStatus is how far the copy of a table is; reading are rows of chunks that are
+// not finished.
+func backfillStatus(t *catalog.Table, reading int64, perSecond float64, now time.Time) BackfillStatus {
+	p := &t.Backfill
+	b := BackfillStatus{
+		Rows: p.RowsDone, Estimated: p.RowsEstimate, Bytes: p.BytesDone, StartedAt: p.StartedAt, FinishedAt: p.FinishedAt,
 	}
-	done := 0
-	for _, d := range t.Backfill.Done {
-		if d {
-			done++
+	if !p.FinishedAt.IsZero() || t.State == catalog.TableReady || t.State == catalog.TableCatchup {
+		b.Percent = 100
+		return b
+	}
+	b.Rows, b.RowsPerSecond, b.SecondsLeft = b.Rows+reading, perSecond, -1
+	b.Percent = min(b.share(chunksDone(p), len(p.Done)), mostUnfinished)
+	if t.State != catalog.TableBackfill {
+		b.RowsPerSecond = 0
+		return b
+	}
+	switch elapsed := now.Sub(p.StartedAt).Seconds(); {
+	case perSecond > 0 && b.Estimated > b.Rows:
+		b.SecondsLeft = float64(b.Estimated-b.Rows) / perSecond
+	case b.Percent > 0 && elapsed > 0:
+		b.SecondsLeft = elapsed * (100 - b.Percent) / b.Percent
+	}
+	return b
+}
+
+// fewChunks is up to how many chunks rows tell more of a copy than chunks do.
+const fewChunks = 50
+
+// share is the percentage that is done: by chunks, or by rows when chunks are few.
+func (b *BackfillStatus) share(done, all int) float64 {
+	percent := 0.0
+	if all > 0 {
+		percent = 100 * float64(done) / float64(all)
+	}
+	if all <= fewChunks && b.Estimated > 0 {
+		percent = max(percent, 100*float64(b.Rows)/float64(b.Estimated))
+	}
+	return percent
+}
+
+func chunksDone(p *catalog.BackfillProgress) int {
+	n := 0
+	for _, done := range p.Done {
+		if done {
+			n++
 		}
 	}
-	return 100 * float64(done) / float64(len(t.Backfill.Done))
+	return n
+}
+
+// wholeBackfill sums up what is being copied.
+func wholeBackfill(tables []TableStatus) BackfillStatus {
+	whole := BackfillStatus{Percent: 100}
+	var open []BackfillStatus
+	for i := range tables {
+		b := &tables[i].Backfill
+		if b.done() || tables[i].State == string(catalog.TableStopped) {
+			continue
+		}
+		open = append(open, *b)
+		if !b.StartedAt.IsZero() && (whole.StartedAt.IsZero() || b.StartedAt.Before(whole.StartedAt)) {
+			whole.StartedAt = b.StartedAt
+		}
+	}
+	if len(open) == 0 {
+		return whole
+	}
+	for i := range tables {
+		b := &tables[i].Backfill
+		if b.done() && !whole.StartedAt.IsZero() && b.FinishedAt.After(whole.StartedAt) {
+			open = append(open, *b)
+		}
+	}
+	whole.sum(open)
+	return whole
+}
+
+// sum adds up parts, one of which is not done.
+func (b *BackfillStatus) sum(parts []BackfillStatus) {
+	weights, done := 0.0, 0.0
+	b.SecondsLeft = 0
+	for _, p := range parts {
+		weight := 1.0
+		if p.Estimated > 0 {
+			weight = float64(p.Estimated)
+		}
+		weights, done = weights+weight, done+weight*p.Percent/100
+		b.Rows, b.Bytes, b.RowsPerSecond = b.Rows+p.Rows, b.Bytes+p.Bytes, b.RowsPerSecond+p.RowsPerSecond
+		if p.Estimated < 0 || b.Estimated < 0 {
+			b.Estimated = -1
+			continue
+		}
+		b.Estimated += p.Estimated
+	}
+	b.Percent = min(100*done/weights, mostUnfinished)
+	switch {
+	case b.RowsPerSecond > 0 && b.Estimated > b.Rows:
+		b.SecondsLeft = float64(b.Estimated-b.Rows) / b.RowsPerSecond
+	default:
+		b.SecondsLeft = -1
+	}
 }
 
 // Metrics are counters of one pipeline since the server started. A copy; the fields

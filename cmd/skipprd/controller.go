@@ -127,16 +127,15 @@ func (c *controller) Sync(ctx context.Context, name string, d time.Duration, pro
 func syncLines(s *ingest.PipelineStatus) []string {
 	var out []string
 	for _, t := range s.Tables {
-		if t.State != string(catalog.TableBackfill) {
+		if t.State != string(catalog.TableBackfill) && t.State != ingest.StateResync {
 			continue
 		}
-		line := fmt.Sprintf("%s.%s: %.1f%% copied, %d rows, %s rows/s", t.Schema, t.Name, t.BackfillPercent, t.BackfillRows, si(t.BackfillRowsPerSecond))
-		if t.BackfillSecondsLeft > 0 {
-			line += fmt.Sprintf(", %s left", time.Duration(t.BackfillSecondsLeft*float64(time.Second)).Round(time.Second))
-		}
-		out = append(out, line)
+		out = append(out, fmt.Sprintf("%s.%s: %s", t.Schema, t.Name, copiedLine(&t.Backfill)))
 	}
-	if len(out) > 0 {
+	switch {
+	case len(out) > 1:
+		return append(out, "all tables: "+copiedLine(&s.Backfill))
+	case len(out) > 0:
 		return out
 	}
 	line := fmt.Sprintf("%s: %s rows/s, %.1f MB behind the source", s.State, si(s.RowsPerSecond), float64(s.LagBytes)/(1<<20))
@@ -144,6 +143,27 @@ func syncLines(s *ingest.PipelineStatus) []string {
 		line += ": " + s.Reason
 	}
 	return []string{line}
+}
+
+// copiedLine says how far an initial copy is.
+func copiedLine(b *ingest.BackfillStatus) string {
+	line := fmt.Sprintf("%.1f%% copied, %d rows", b.Percent, b.Rows)
+	if b.Estimated > 0 {
+		line += fmt.Sprintf(" of about %d", b.Estimated)
+	}
+	line += fmt.Sprintf(", %s rows/s", si(b.RowsPerSecond))
+	if b.SecondsLeft > 0 {
+		line += fmt.Sprintf(", %s left", time.Duration(b.SecondsLeft*float64(time.Second)).Round(time.Second))
+	}
+	return line
+}
+
+// backfill is how far an initial copy is, as the statements show it.
+func backfill(b ingest.BackfillStatus) ddl.Backfill {
+	return ddl.Backfill{
+		Percent: b.Percent, Rows: b.Rows, Estimated: b.Estimated, Bytes: b.Bytes,
+		RowsPerSecond: b.RowsPerSecond, SecondsLeft: b.SecondsLeft, StartedAt: b.StartedAt,
+	}
 }
 
 // Status is the live state of a pipeline.
@@ -156,14 +176,14 @@ func (c *controller) Status(name string) (ddl.PipelineStatus, bool) {
 		Rows: s.Metrics.StreamRows + s.Metrics.CopiedRows, Bytes: s.Metrics.LogBytes, Transactions: s.Metrics.Transactions,
 		LastCommitAt: s.LastCommitAt, LogCommits: int64(s.LogCommits), // counts fit
 	}
+	out.Backfill = backfill(s.Backfill)
 	if c.leader != nil {
 		out.LogEpoch, out.LogHost = uint32(s.LogEpoch), c.leader.host
 	}
 	for _, t := range s.Tables {
 		out.Tables = append(out.Tables, ddl.TableStatus{
 			Schema: t.Schema, Name: t.Name, State: t.State, Reason: t.Reason, Hint: t.Hint,
-			BackfillPercent: t.BackfillPercent, BackfillRows: t.BackfillRows, BackfillRowsPerSecond: t.BackfillRowsPerSecond,
-			BackfillSecondsLeft: t.BackfillSecondsLeft, Inserts: t.Metrics.Inserts, Updates: t.Metrics.Updates,
+			Backfill: backfill(t.Backfill), Inserts: t.Metrics.Inserts, Updates: t.Metrics.Updates,
 			Deletes: t.Metrics.Deletes, LastCommitAt: t.LastCommitAt,
 		})
 	}

@@ -21,7 +21,7 @@ type applier struct {
 	sink   ingest.Sink
 	// tables by source OID: the first of those that get its changes (streamTable.also).
 	tables map[uint32]*streamTable
-	looked map[uint32]tableFiles   // as the tables were at the last look, the first when the stream began
+	looked map[uint32]tableFiles // as the tables were at the last look, the first when the stream began
 
 	// The open transaction.
 	open    bool

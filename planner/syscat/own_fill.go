@@ -293,6 +293,7 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 			r["retained_bytes"], r["slot_state"] = s.RetainedBytes, orNull(s.SlotState)
 			r["rows_per_second"], r["bytes_per_second"] = s.RowsPerSecond, s.BytesPerSecond
 			r["rows"], r["bytes"], r["transactions"], r["last_commit_at"] = s.Rows, s.Bytes, s.Transactions, s.LastCommitAt
+			backfillOf(r, s.Backfill)
 			r["log_commits"], r["log_host"] = s.LogCommits, orNull(s.LogHost)
 			if s.LogEpoch != 0 {
 				r["log_epoch"] = int64(s.LogEpoch)
@@ -301,6 +302,21 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 		rows = append(rows, r)
 	}
 	return c.build("pg_catalog.pg_stat_pipeline", rows)
+}
+
+// backfillOf fills in how far an initial copy is; what is not known stays null.
+func backfillOf(r row, b ddl.Backfill) {
+	r["backfill_percent"], r["backfill_rows"], r["backfill_bytes"] = b.Percent, b.Rows, b.Bytes
+	r["backfill_rows_per_second"] = b.RowsPerSecond
+	if b.Estimated >= 0 {
+		r["backfill_rows_estimated"] = b.Estimated
+	}
+	if b.SecondsLeft >= 0 {
+		r["backfill_seconds_left"] = b.SecondsLeft
+	}
+	if !b.StartedAt.IsZero() {
+		r["backfill_started_at"] = b.StartedAt
+	}
 }
 
 func fillStatPipelineTable(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
@@ -321,8 +337,8 @@ func fillStatPipelineTable(_ context.Context, c *Catalog, env *planner.SystemEnv
 					continue
 				}
 				r["reason"], r["hint"] = orNull(s.Reason), orNull(s.Hint)
-				r["backfill_percent"], r["backfill_rows"] = s.BackfillPercent, s.BackfillRows
-				r["backfill_rows_per_second"], r["backfill_seconds_left"] = s.BackfillRowsPerSecond, s.BackfillSecondsLeft
+				r["state"] = s.State
+				backfillOf(r, s.Backfill)
 				r["inserts"], r["updates"], r["deletes"], r["last_commit_at"] = s.Inserts, s.Updates, s.Deletes, s.LastCommitAt
 			}
 			rows = append(rows, r)
