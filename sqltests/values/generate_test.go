@@ -73,14 +73,15 @@ func (g *generator) newTable() *table {
 		t.name = fmt.Sprintf("T %d \"ä\"", g.names)
 	}
 	t.here = t.name
+	keyless := g.one(7)
 	for range 1 + g.r.IntN(2)*g.r.IntN(3) {
-		t.add(column{typ: pick(g, g.keys), key: true})
+		t.add(column{typ: pick(g, g.keys), key: !keyless})
 	}
 	for range g.r.IntN(7) {
 		t.add(column{typ: pick(g, g.types), notNull: g.one(4)})
 	}
 	g.r.Shuffle(len(t.columns), func(i, j int) { t.columns[i], t.columns[j] = t.columns[j], t.columns[i] })
-	t.full = g.one(4)
+	t.full = keyless || g.one(4)
 	if g.one(5) {
 		t.parts = 1 + g.r.IntN(3)
 	}
@@ -127,7 +128,9 @@ func (g *generator) create(t *table) []string {
 			split = ident(c.name)
 		}
 	}
-	columns = append(columns, "PRIMARY KEY ("+strings.Join(t.keyNames(), ", ")+")")
+	if keys := t.keyNames(); len(keys) > 0 {
+		columns = append(columns, "PRIMARY KEY ("+strings.Join(keys, ", ")+")")
+	}
 	if split == "" {
 		t.parts = 0
 	}
@@ -217,7 +220,7 @@ func (g *generator) alter(t *table) (sql string, done func()) {
 	switch n := g.r.IntN(12); {
 	case n < 4:
 		return g.addColumn(t)
-	case n < 6 && !c.key:
+	case n < 6 && !c.key && len(t.columns) > 1:
 		return table + "DROP COLUMN " + ident(c.name), func() { t.columns = slices.Delete(t.columns, at, at+1) }
 	case n < 8:
 		g.names++
