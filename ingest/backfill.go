@@ -226,8 +226,6 @@ type chunkWriter struct {
 	held   *change.Batch
 	rows   int64
 	bytes  int64
-	// counted are the rows that are in the log.
-	counted int64
 }
 
 func (w *chunkWriter) emit(ctx context.Context, b *change.Batch) error {
@@ -269,9 +267,8 @@ func (w *chunkWriter) append(ctx context.Context, state []byte) error {
 	if err != nil {
 		return err
 	}
-	s.live.copied(committed, w.chunk.table.ID, w.counted, state != nil)
 	for _, slice := range committed.Slices {
-		w.bytes, w.counted = w.bytes+int64(slice.Length), w.counted+int64(slice.Rows)
+		w.bytes += int64(slice.Length)
 	}
 	s.live.copied(committed, state != nil)
 	return nil

@@ -21,8 +21,6 @@ type progress struct {
 		acked   change.Position
 		// stopped and behind are the own positions of tables that hold the rest back.
 		stopped, behind map[change.TableID]change.Position
-		// frozen are those of tables that stay where they are and hold nothing back.
-		frozen map[change.TableID]change.Position
 		// moved is closed at the next step forward, nil when nobody waits for one.
 		moved chan struct{}
 	}
@@ -35,11 +33,8 @@ func newProgress(compare func(a, b change.Position) int, durable change.Position
 	p.mu.durable, p.mu.passed = durable, durable
 	p.mu.stopped = map[change.TableID]change.Position{}
 	p.mu.behind = map[change.TableID]change.Position{}
-	p.mu.frozen = map[change.TableID]change.Position{}
 	for _, t := range tables {
 		switch {
-		case t.FrozenAt != "":
-			p.mu.frozen[t.ID] = t.FrozenAt
 		case t.StoppedAt == "":
 		case t.State == catalog.TableStopped:
 			p.mu.stopped[t.ID] = t.StoppedAt
@@ -83,11 +78,6 @@ func (p *progress) after(t *catalog.Table) change.Position {
 	return after
 }
 
-// durable is the pipeline's durable position.
-func (p *progress) durable() change.Position {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mu.durable
 // own is the durable position of a table that is streamed.
 func (p *progress) own(id change.TableID) change.Position {
 	p.mu.Lock()
@@ -108,6 +98,11 @@ func (p *progress) reached(id change.TableID) change.Position {
 	return p.mu.passed
 }
 
+// durable is the pipeline's durable position.
+func (p *progress) durable() change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.durable
 }
 
 // passed is the position that the stream has reached with nothing pending.
@@ -211,11 +206,7 @@ func (p *progress) has(at change.Position, tables []change.TableID) (ok bool, st
 	defer p.mu.Unlock()
 	ok = p.compare(p.mu.passed, at) >= 0
 	for _, t := range tables {
-		own, is := p.mu.stopped[t]
-		if !is {
-			own, is = p.mu.frozen[t]
-		}
-		if is && p.compare(own, at) < 0 {
+		if own, is := p.mu.stopped[t]; is && p.compare(own, at) < 0 {
 			return false, t
 		}
 		if own, is := p.mu.behind[t]; is && p.compare(own, at) < 0 {
@@ -223,15 +214,6 @@ func (p *progress) has(at change.Position, tables []change.TableID) (ok bool, st
 		}
 	}
 	return ok, 0
-}
-
-// forget has a table hold nothing back any more.
-func (p *progress) forget(id change.TableID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.mu.stopped, id)
-	delete(p.mu.behind, id)
-	delete(p.mu.frozen, id)
 }
 
 // ack is the position to acknowledge now; ok is false if it has not grown. It is never

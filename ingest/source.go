@@ -109,10 +109,6 @@ type Backfill interface {
 	Close() error
 }
 
-// StreamTable is a table that a stream delivers.
-type StreamTable struct {
-	ID     change.TableID
-	Source SourceTable
 // Fetcher is a Backfill that reads rows by key, beside its Reads. It is found by a type
 // assertion.
 type Fetcher interface {
@@ -122,6 +118,10 @@ type Fetcher interface {
 	Fetch(ctx context.Context, t SourceTable, q *fill.Query, found fill.Found) error
 }
 
+// StreamTable is a table that a stream delivers.
+type StreamTable struct {
+	ID     change.TableID
+	Source SourceTable
 	Schema *schema.Table
 	// VoidVersion is the greatest schema version that the log has and the table has not.
 	VoidVersion uint32

@@ -29,9 +29,9 @@ type backfill struct {
 	limit    *limiter
 	// readers lends connections: nil stands for one not made yet.
 	readers chan *pgconn.PgConn
-
 	// fetcher lends the one that reads by key, likewise.
 	fetcher chan *pgconn.PgConn
+
 	// mu.holder answers Plan; it is taken out while it is in use.
 	holder chan *pgx.Conn
 	close  sync.Once
@@ -58,8 +58,8 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 		source: s, exact: e != nil,
 		limit:   &limiter{clock: s.clock, perSecond: s.cfg.rowsPerSecond},
 		readers: make(chan *pgconn.PgConn, s.cfg.parallel), // one per reader
-		holder:  make(chan *pgx.Conn, 1),                   // the one connection
 		fetcher: make(chan *pgconn.PgConn, 1),              // one
+		holder:  make(chan *pgx.Conn, 1),                   // the one connection
 	}
 	err = s.withControl(ctx, func(conn *pgx.Conn) error {
 		v, err := readSettings(ctx, conn)
@@ -92,8 +92,8 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 	for range s.cfg.parallel {
 		b.readers <- nil
 	}
-	s.log.Info("backfill opened", env.KeyLSN, b.horizon.String(), "exact", b.exact)
 	b.fetcher <- nil
+	s.log.Info("backfill opened", env.KeyLSN, b.horizon.String(), "exact", b.exact)
 	return b, nil
 }
 
@@ -144,11 +144,11 @@ func (b *backfill) Close() error {
 				if conn != nil {
 					closeNow(conn)
 				}
-			case conn := <-b.holder:
 			case conn := <-b.fetcher:
 				if conn != nil {
 					closeNow(conn)
 				}
+			case conn := <-b.holder:
 				closeNow(conn.PgConn())
 			default:
 				drained = true
