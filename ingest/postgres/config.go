@@ -172,11 +172,12 @@ func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
 const receiveBuffer = 128 << 10
 
 // sessionSettings make the server write values in the one form that package value
-// reads, and keep it from ending our long transactions.
+// reads, and keep it from ending our long transactions and from leaving rows out.
 var sessionSettings = map[string]string{
 	"client_encoding": "UTF8", "DateStyle": "ISO, MDY", "IntervalStyle": "postgres", "TimeZone": "UTC",
 	"extra_float_digits": "3", "bytea_output": "hex", "search_path": "pg_catalog",
 	"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0",
+	"row_security": "off", // rather an error than rows that are missing
 }
 
 // conninfo adds settings to an address, over which they win.

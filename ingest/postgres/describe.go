@@ -59,7 +59,9 @@ func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []s
 	case !r.readable:
 		role := quoteIdent(r.role)
 		return "the role may not read the table", fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s TO %s;",
-			quoteIdent(r.schema), role, full, role)
+			quoteIdent(r.schema), role, full, role) + " The same for its partitions, if it has any."
+	case r.hidden:
+		return "row security hides rows of the table from the role", fmt.Sprintf("ALTER ROLE %s BYPASSRLS;", quoteIdent(r.role))
 	case (r.identity == "n" || r.silent > 0) && len(keys.primary) > 0:
 		return "its replica identity is NOTHING, so updates and deletes are not in the source's log",
 			"ALTER TABLE " + full + " REPLICA IDENTITY DEFAULT; the same for its partitions."

@@ -23,8 +23,10 @@ type relation struct {
 	// silent and alien count leaves that send no old rows, and leaves that are never
 	// in the log (foreign, unlogged).
 	silent, alien int64
-	readable      bool
-	role          string // ours
+	// readable says that we may read it and its leaves; hidden, that row security keeps
+	// rows from us.
+	readable, hidden bool
+	role             string // ours
 }
 
 // Discover implements ingest.Source.
@@ -42,6 +44,11 @@ func (s *Source) Discover(ctx context.Context, sel catalog.TableSelection) ([]in
 }
 
 func discover(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
+	return discoverAs(ctx, conn, sel, func(r relation) relation { return r })
+}
+
+// discoverAs is discover, had the relations been as given by as.
+func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection, as func(relation) relation) ([]ingest.SourceTable, error) {
 	relations, err := readRelations(ctx, conn, sel)
 	if err != nil {
 		return nil, err
@@ -68,7 +75,7 @@ func discover(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection) (
 		if inSelection(r.ancestors, oids) {
 			continue // the partitioned table brings it
 		}
-		out = append(out, describe(r, columns[r.oid], keys[r.oid], domains))
+		out = append(out, describe(as(r), columns[r.oid], keys[r.oid], domains))
 	}
 	for i := range out {
 		selectColumns(&out[i], sel)
@@ -92,7 +99,7 @@ func readRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelecti
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
 		err = row.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
-			&r.rows, &r.bytes, &r.silent, &r.alien, &r.readable)
+			&r.rows, &r.bytes, &r.silent, &r.alien, &r.readable, &r.hidden)
 		r.role = conn.Config().User
 		return r, err
 	})

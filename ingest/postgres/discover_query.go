@@ -7,7 +7,8 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistenc
        ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a(relid) WHERE a.relid <> c.oid)::oid[],
        coalesce(l.rows, -1)::int8, coalesce(l.bytes, 0)::int8, coalesce(l.silent, 0)::int8, coalesce(l.alien, 0)::int8,
        (CASE WHEN c.relkind IN ('r', 'p') THEN pg_catalog.has_table_privilege(c.oid, 'SELECT')
-              AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') ELSE true END)
+              AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND coalesce(l.readable, true) ELSE true END),
+       coalesce(l.hidden, false)
   FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN LATERAL (
@@ -15,6 +16,8 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistenc
                    ELSE sum(greatest(lc.reltuples, 0)) END AS rows,
               sum(pg_catalog.pg_relation_size(lc.oid)) AS bytes,
               count(*) FILTER (WHERE lc.relreplident = 'n') AS silent,
+              bool_and(pg_catalog.has_table_privilege(lc.oid, 'SELECT')) AS readable,
+              bool_or(pg_catalog.row_security_active(lc.oid)) AS hidden,
               count(*) FILTER (WHERE lc.relkind <> 'r' OR lc.relpersistence <> 'p') AS alien
          FROM pg_catalog.pg_class lc
         WHERE (c.relkind = 'r' AND lc.oid = c.oid)

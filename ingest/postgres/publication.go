@@ -189,28 +189,31 @@ func (p publications) foreign(w wanted, version int) []Problem {
 		}
 		out = append(out, Problem{
 			What: fmt.Sprintf("publication %s was not made by us and has not all tables, or rows, or operations", c.have.name),
-			Fix:  p.complete(c.have, c.publish, c.tables, w, version) + "or choose another name with the option publication",
+			Fix:  p.complete(c.have, c.publish, c.tables, w, version),
 		})
 	}
 	return out
 }
 
-// complete is the SQL that makes a publication of somebody else's one that will do, ""
-// or with a trailing "or".
+// complete is the SQL that makes a publication of somebody else's one that will do.
 func (p publications) complete(have publication, publish string, tables []ingest.SourceTable, w wanted, version int) string {
 	quoted := quoteIdent(have.name)
-	sql := ""
-	switch lacking := have.lacks(tables); {
-	case version >= versionRoot && !have.root, publish == publishChanges && !have.updates:
-		sql = fmt.Sprintf("ALTER PUBLICATION %s SET (%s);", quoted, publicationOptions(publish, version))
-	case len(lacking) > 0:
-		sql = fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s;", quoted, list(lacking))
-	case publish == publishChanges && len(w.inserts) > 0 && !p.inserts.exists:
-		sql = withoutComment(makePublication(p.inserts.name, publishInserts, w.inserts, version))
-	default:
-		return ""
+	var sql []string
+	if version >= versionRoot && !have.root || publish == publishChanges && !have.updates {
+		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s SET (%s);", quoted, publicationOptions(publish, version)))
 	}
-	return sql + " "
+	lacking := have.lacks(tables)
+	partly := slices.DeleteFunc(slices.Clone(lacking), func(t ingest.SourceTable) bool { return !slices.Contains(have.filtered, t.OID) })
+	if len(partly) > 0 {
+		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s DROP TABLE %s;", quoted, list(partly)))
+	}
+	if len(lacking) > 0 {
+		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s;", quoted, list(lacking)))
+	}
+	if publish == publishChanges && len(w.inserts) > 0 && !p.inserts.exists {
+		sql = append(sql, withoutComment(makePublication(p.inserts.name, publishInserts, w.inserts, version)))
+	}
+	return strings.Join(append(sql, "-- or choose another name with the option publication"), " ")
 }
 
 // makePublication makes a publication anew, marked as ours.
@@ -296,18 +299,29 @@ const ownsQuery = `
 SELECT coalesce(bool_and(pg_catalog.pg_has_role(c.relowner, 'USAGE')), true)
   FROM pg_catalog.pg_class c WHERE c.oid = ANY($1::oid[])`
 
-// publicationFix is the SQL with which somebody else must make the publication, ""
-// when the role can, or when it is there.
-func publicationFix(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable,
+// validatePublication judges whether the publications are there, or can be made by the
+// role, and writes the SQL with which somebody else makes them.
+func validatePublication(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable,
 	v settings,
-) (string, error) {
-	if v.superuser {
-		return "", nil
-	}
+) ([]ingest.Finding, error) {
+	const check = "publication"
 	w := wantedTables(tables)
 	have, err := readPublications(ctx, conn, name, v.version)
-	if err != nil || have.given(w) != nil {
-		return "", err
+	if err != nil {
+		return nil, err
+	}
+	if have.given(w) != nil {
+		return []ingest.Finding{{Check: check, OK: true, Detail: fmt.Sprintf("publication %s is used as it is", name)}}, nil
+	}
+	var out []ingest.Finding
+	for _, p := range have.foreign(w, v.version) {
+		out = append(out, ingest.Finding{Check: check, Detail: p.What, Fix: p.Fix})
+	}
+	if len(out) > 0 || v.superuser {
+		if len(out) == 0 {
+			out = []ingest.Finding{{Check: check, OK: true}}
+		}
+		return out, nil
 	}
 	var oids []uint32
 	for _, t := range append(slices.Clone(w.changes), w.inserts...) {
@@ -315,14 +329,25 @@ func publicationFix(ctx context.Context, conn *pgx.Conn, name string, tables []i
 	}
 	var owner bool
 	if err := conn.QueryRow(ctx, ownsQuery, oids).Scan(&owner); err != nil {
-		return "", unavailable("read table owners", err)
+		return nil, unavailable("read table owners", err)
 	}
-	if owner || len(oids) == 0 {
-		return "", nil
+	if !owner {
+		fix := withoutComment(makePublication(name, publishChanges, w.changes, v.version))
+		if len(w.inserts) > 0 {
+			fix += " " + withoutComment(makePublication(name+appendSuffix, publishInserts, w.inserts, v.version))
+		}
+		return []ingest.Finding{{
+			Check:  check,
+			Detail: "the role owns not all tables and is no superuser, so it cannot publish them; with another name than the pipeline's, name it in WITH (publication = …)",
+			Fix:    fix,
+		}}, nil
 	}
-	fix := withoutComment(makePublication(name, publishChanges, w.changes, v.version))
-	if len(w.inserts) > 0 {
-		fix += " " + withoutComment(makePublication(name+appendSuffix, publishInserts, w.inserts, v.version))
+	if !v.create && !have.main.exists {
+		return []ingest.Finding{{
+			Check:  check,
+			Detail: fmt.Sprintf("role %s may not create a publication in database %s", quoteIdent(v.role), v.database),
+			Fix:    fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;", quoteIdent(v.database), quoteIdent(v.role)),
+		}}, nil
 	}
-	return fix, nil
+	return []ingest.Finding{{Check: check, OK: true}}, nil
 }
