@@ -226,6 +226,8 @@ type chunkWriter struct {
 	held   *change.Batch
 	rows   int64
 	bytes  int64
+	// counted are the rows that are in the log.
+	counted int64
 }
 
 func (w *chunkWriter) emit(ctx context.Context, b *change.Batch) error {
@@ -267,10 +269,10 @@ func (w *chunkWriter) append(ctx context.Context, state []byte) error {
 	if err != nil {
 		return err
 	}
+	s.live.copied(committed, w.chunk.table.ID, w.counted, state != nil)
 	for _, slice := range committed.Slices {
-		w.bytes += int64(slice.Length)
+		w.bytes, w.counted = w.bytes+int64(slice.Length), w.counted+int64(slice.Rows)
 	}
-	s.live.copied(committed, state != nil)
 	return nil
 }
 
@@ -293,12 +295,12 @@ func (c *copier) void(ctx context.Context, t *catalog.Table, why *TableError) er
 		if err := txn.PutTable(next); err != nil {
 			return err
 		}
-		return txn.AddEvent(catalog.Event{
-			At: txn.Now(), Level: "warning", Pipeline: c.session.pipeline.Name,
-			Table: next.Schema + "." + next.Name, Kind: "copy begins anew", Detail: why.Reason,
 		if of, err := txn.TableByID(next.CopyOf); err == nil {
 			next = of
 		}
+		return txn.AddEvent(catalog.Event{
+			At: txn.Now(), Level: "warning", Pipeline: c.session.pipeline.Name,
+			Table: next.Schema + "." + next.Name, Kind: "copy begins anew", Detail: why.Reason,
 		})
 	})
 }

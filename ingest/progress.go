@@ -21,6 +21,8 @@ type progress struct {
 		acked   change.Position
 		// stopped and behind are the own positions of tables that hold the rest back.
 		stopped, behind map[change.TableID]change.Position
+		// frozen are those of tables that stay where they are and hold nothing back.
+		frozen map[change.TableID]change.Position
 		// moved is closed at the next step forward, nil when nobody waits for one.
 		moved chan struct{}
 	}
@@ -33,8 +35,11 @@ func newProgress(compare func(a, b change.Position) int, durable change.Position
 	p.mu.durable, p.mu.passed = durable, durable
 	p.mu.stopped = map[change.TableID]change.Position{}
 	p.mu.behind = map[change.TableID]change.Position{}
+	p.mu.frozen = map[change.TableID]change.Position{}
 	for _, t := range tables {
 		switch {
+		case t.FrozenAt != "":
+			p.mu.frozen[t.ID] = t.FrozenAt
 		case t.StoppedAt == "":
 		case t.State == catalog.TableStopped:
 			p.mu.stopped[t.ID] = t.StoppedAt
@@ -206,7 +211,11 @@ func (p *progress) has(at change.Position, tables []change.TableID) (ok bool, st
 	defer p.mu.Unlock()
 	ok = p.compare(p.mu.passed, at) >= 0
 	for _, t := range tables {
-		if own, is := p.mu.stopped[t]; is && p.compare(own, at) < 0 {
+		own, is := p.mu.stopped[t]
+		if !is {
+			own, is = p.mu.frozen[t]
+		}
+		if is && p.compare(own, at) < 0 {
 			return false, t
 		}
 		if own, is := p.mu.behind[t]; is && p.compare(own, at) < 0 {
@@ -214,6 +223,15 @@ func (p *progress) has(at change.Position, tables []change.TableID) (ok bool, st
 		}
 	}
 	return ok, 0
+}
+
+// forget has a table hold nothing back any more.
+func (p *progress) forget(id change.TableID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.mu.stopped, id)
+	delete(p.mu.behind, id)
+	delete(p.mu.frozen, id)
 }
 
 // ack is the position to acknowledge now; ok is false if it has not grown. It is never
@@ -244,49 +262,6 @@ func (p *progress) ack() (at change.Position, ok bool) {
 }
 
 // acked is the position acknowledged last.
-// movedLocked wakes who waits for a step forward.
-func (p *progress) movedLocked() {
-	if p.mu.moved != nil {
-		close(p.mu.moved)
-		p.mu.moved = nil
-	}
-}
-
-// move is closed at the next step forward.
-func (p *progress) move() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.mu.moved == nil {
-		p.mu.moved = make(chan struct{})
-	}
-	return p.mu.moved
-}
-
-// has says whether readers of the tables see everything up to at. A table that stopped
-// before has not, and will not by itself.
-func (p *progress) has(at change.Position, tables []change.TableID) (ok bool, stopped change.TableID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ok = p.compare(p.mu.passed, at) >= 0
-	for _, t := range tables {
-		if own, is := p.mu.stopped[t]; is && p.compare(own, at) < 0 {
-			return false, t
-		}
-		if own, is := p.mu.behind[t]; is && p.compare(own, at) < 0 {
-			ok = false
-		}
-	}
-	return ok, 0
-}
-
-// forget has a table hold nothing back any more.
-func (p *progress) forget(id change.TableID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.mu.stopped, id)
-	delete(p.mu.behind, id)
-}
-
 func (p *progress) acked() change.Position {
 	p.mu.Lock()
 	defer p.mu.Unlock()
