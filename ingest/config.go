@@ -41,6 +41,9 @@ type Config struct {
 	// BackoffMin and BackoffMax bound the wait after an error of the source, which
 	// doubles each time, with jitter. Defaults 200 ms and 30 s.
 	BackoffMin, BackoffMax time.Duration
+	// RestInterval is how often the source of a pipeline that rests is asked what it keeps
+	// for it. Default 0: never.
+	RestInterval time.Duration
 	// SegmentBytes and QuotaBytes go to the log of each pipeline. Zero: its defaults.
 	SegmentBytes, QuotaBytes int64
 }
@@ -162,6 +165,9 @@ type SourceDeps struct {
 	// Scratch is room for files that are of no use after the source; without FS there is
 	// none. Only the source of a pipeline's session has it.
 	Scratch Scratch
+	// Waiting is told what the source waits for, a clause, and "" when it goes on. Nil:
+	// nobody wants to know.
+	Waiting func(reason string)
 }
 
 // Scratch is a place for files: those in Dir whose names begin with Prefix. Whoever

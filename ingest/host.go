@@ -47,6 +47,7 @@ type host struct {
 		// progress of the running or last session.
 		progress *progress
 		reason   string
+		waits    string // what the source waits for in the session that starts
 	}
 }
 
@@ -78,7 +79,8 @@ func (h *host) run(ctx context.Context) {
 		if !p.Enabled || p.Paused || h.isHeld() {
 			h.voidParts(ctx)
 			h.rest(ctx, p)
-			_ = h.deps.Tasks.Wait(ctx, 0, h.kick) // likewise
+			h.watch(ctx, p)
+			_ = h.deps.Tasks.Wait(ctx, h.cfg.RestInterval, h.kick) // likewise
 			continue
 		}
 		began := h.deps.Clock.Now()
@@ -117,6 +119,35 @@ func (h *host) rest(ctx context.Context, p *catalog.Pipeline) {
 	}
 	if err := h.putState(ctx, state, reason); err != nil {
 		h.out.Warn("pipeline state not recorded", env.KeyError, err)
+	}
+}
+
+// watchTimeout bounds a look at the source of a pipeline that rests.
+const watchTimeout = 10 * time.Second
+
+// watch keeps what the source of a pipeline that rests says of itself: it keeps its log
+// for us meanwhile. One that does not answer is left alone until the next time.
+func (h *host) watch(ctx context.Context, p *catalog.Pipeline) {
+	if h.cfg.RestInterval == 0 || len(p.SourceState) == 0 || h.isHeld() {
+		return
+	}
+	snap := h.deps.Catalog.Snapshot()
+	c, err := snap.Connection(p.Connection)
+	snap.Close()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	source, err := newSource(ctx, h.deps, c, p, "")
+	if err != nil {
+		return
+	}
+	defer func() { _ = source.Close() }() // only read
+	if w, ok := source.(Watcher); ok {
+		if status, err := w.Watch(ctx, p.SourceState); err == nil {
+			h.live.source(status)
+		}
 	}
 }
 
@@ -162,9 +193,14 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 		advanced: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
 	}
 	s.fetching <- struct{}{}
+	s.waiting = func(reason string) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.mu.waits = reason
+	}
 	s.ready = func() {
 		h.mu.Lock()
-		h.mu.source, h.mu.progress, h.mu.reason = s.source, s.progress, ""
+		h.mu.source, h.mu.progress, h.mu.reason, h.mu.waits = s.source, s.progress, "", ""
 		select { // what kicked so far has this session, or ends it
 		case <-h.kick:
 		default:
@@ -186,7 +222,7 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 func (h *host) ended() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.mu.cancel, h.mu.source = nil, nil
+	h.mu.cancel, h.mu.source, h.mu.waits = nil, nil, ""
 	close(h.mu.still)
 }
 

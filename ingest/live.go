@@ -19,13 +19,16 @@ type live struct {
 		metrics Metrics
 		tables  map[change.TableID]*tableLive
 		// inFlight is the commit time of the oldest transaction being appended.
-		inFlight     time.Time
-		lastCommit   time.Time
-		caughtUp     bool
-		full         bool
-		status       SourceStatus
-		rows, bytes  rate
-		pendingSince func() time.Time // of the session's batcher, nil without one
+		inFlight    time.Time
+		lastCommit  time.Time
+		caughtUp    bool
+		full        bool
+		status      SourceStatus
+		rows, bytes rate
+		// retained and written are how what the source keeps for us, and what it has
+		// written, have grown of late.
+		retained, written growth
+		pendingSince      func() time.Time // of the session's batcher, nil without one
 	}
 }
 
@@ -160,6 +163,9 @@ func (l *live) source(s SourceStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.status = s
+	now := l.clock.Now()
+	l.mu.retained.add(now, s.RetainedBytes)
+	l.mu.written.add(now, s.WrittenBytes)
 }
 
 // succeed adds up what a table and the copy that took its place have counted. Of the
@@ -230,4 +236,40 @@ func (r *rate) sample(now time.Time, value int64) {
 		}
 	}
 	r.at, r.value = now, value
+}
+
+// growth is how fast a value grows over the last minutes.
+type growth struct {
+	points [growthPoints]struct {
+		at    time.Time
+		value int64
+	}
+	n int // ever added
+}
+
+const (
+	growthPoints   = 64
+	growthInterval = 5 * time.Second // at least between two points: over five minutes in all
+)
+
+func (g *growth) add(now time.Time, value int64) {
+	if g.n > 1 && now.Sub(g.points[(g.n-2)%growthPoints].at) < growthInterval {
+		g.n-- // the newest stands for the interval
+	}
+	g.points[g.n%growthPoints].at, g.points[g.n%growthPoints].value = now, value
+	g.n++
+}
+
+// perSecond is the growth between the oldest and the newest value known, negative when
+// the value shrinks; 0 when too little is known.
+func (g *growth) perSecond() float64 {
+	if g.n < 2 {
+		return 0
+	}
+	first, last := g.points[max(0, g.n-growthPoints)%growthPoints], g.points[(g.n-1)%growthPoints]
+	seconds := last.at.Sub(first.at).Seconds()
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(last.value-first.value) / seconds
 }

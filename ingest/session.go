@@ -26,8 +26,10 @@ type session struct {
 	out      *slog.Logger
 	pipeline *catalog.Pipeline
 	writer   *writer
-	// ready is closed when the stream is about to begin.
-	ready func()
+	// ready is called when the stream is about to begin; waiting is told what the source
+	// waits for until then.
+	ready   func()
+	waiting func(reason string)
 
 	source   Source
 	progress *progress
@@ -75,6 +77,7 @@ func (s *session) connect(ctx context.Context) error {
 		return err
 	}
 	deps := s.deps
+	deps.session.Waiting = s.waiting
 	deps.session.Scratch = Scratch{
 		FS: deps.ScratchFS, Dir: s.cfg.scratchDir(), Prefix: fmt.Sprintf("%d-", s.pipeline.ID),
 	}
@@ -99,7 +102,7 @@ func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog
 		p = &catalog.Pipeline{}
 	}
 	source, err := factory(ctx, resolved, p, SourceDeps{
-		Clock: deps.Clock, IDs: deps.IDs, Log: deps.Log, Position: at, Scratch: deps.session.Scratch,
+		Clock: deps.Clock, IDs: deps.IDs, Log: deps.Log, Position: at, Scratch: deps.session.Scratch, Waiting: deps.session.Waiting,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connection %q: %w", c.Name, err)

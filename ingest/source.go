@@ -186,6 +186,12 @@ type Validator interface {
 	Validate(ctx context.Context) ([]Finding, error)
 }
 
+// Watcher is a Source that can say what its system keeps for a pipeline that does not
+// run. state is what Setup returned. It changes nothing there.
+type Watcher interface {
+	Watch(ctx context.Context, state []byte) (SourceStatus, error)
+}
+
 // Finding is one result of Validate.
 type Finding struct {
 	Check  string
@@ -201,6 +207,18 @@ type SourceStatus struct {
 	// LagBytes from Confirmed to Current; RetainedBytes the source keeps for us.
 	LagBytes, RetainedBytes int64
 	SlotState               string // wal_status of the slot
+	// WrittenBytes is how much the source has ever written to its log, 0 unknown: what it
+	// grows by is what the source keeps more of for us while we do not read.
+	WrittenBytes int64
+	// Limited says that the source keeps only so much: SafeBytes is what it may still
+	// write before it may lose our place.
+	Limited   bool
+	SafeBytes int64
+	// InactiveSince is when somebody last read for us, zero when somebody does or that is
+	// not known.
+	InactiveSince time.Time
+	// Warning is a clause on what endangers our place, "" for nothing.
+	Warning string
 	// Notes are of tables, by their number at the source, that go on but should be
 	// looked at.
 	Notes map[uint32]TableNote

@@ -15,7 +15,20 @@ type PipelineStatus struct {
 	// SourcePosition is the newest position at the source, as it said last;
 	// Durable what the log has, Acked what the source was told.
 	SourcePosition, Durable, Acked change.Position
-	LagBytes, RetainedBytes        int64
+	// Confirmed is what the source has as acknowledged.
+	Confirmed               change.Position
+	LagBytes, RetainedBytes int64
+	// RetainedBytesPerSecond is how fast what the source keeps for us has grown over the
+	// last minutes, negative when it shrank; WrittenBytesPerSecond how fast it writes: as
+	// fast will what it keeps grow when nothing is read.
+	RetainedBytesPerSecond, WrittenBytesPerSecond float64
+	// Limited says that the source may lose our place after SafeBytes more. SecondsToLoss
+	// is in how long that is, as things have gone of late; -1: never.
+	Limited       bool
+	SafeBytes     int64
+	SecondsToLoss float64
+	// InactiveSince is when the source was last read for us, zero while it is.
+	InactiveSince time.Time
 	// LagSeconds from the source to the log: 0 when nothing waits, never negative.
 	LagSeconds                    float64
 	SlotState                     string
@@ -71,6 +84,9 @@ func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStat
 	if st.Reason == "" {
 		st.Reason = h.mu.reason
 	}
+	if h.mu.waits != "" { // also after an error, which stays until the pipeline runs
+		st.Reason = h.mu.waits
+	}
 	running, log := h.mu.source != nil, h.mu.log
 	h.mu.Unlock()
 	if l, ok := log.(interface{ Stats() wal.Stats }); ok {
@@ -106,7 +122,15 @@ func (l *live) fill(st *PipelineStatus) {
 	defer l.mu.Unlock()
 	s := l.mu.status
 	st.SourcePosition, st.LagBytes, st.RetainedBytes = s.Current, max(0, s.LagBytes), max(0, s.RetainedBytes)
-	st.SlotState = s.SlotState
+	st.SlotState, st.Confirmed, st.InactiveSince = s.SlotState, s.Confirmed, s.InactiveSince
+	st.RetainedBytesPerSecond, st.WrittenBytesPerSecond = l.mu.retained.perSecond(), l.mu.written.perSecond()
+	st.Limited, st.SafeBytes, st.SecondsToLoss = s.Limited, s.SafeBytes, -1
+	if perSecond := st.RetainedBytesPerSecond; s.Limited && perSecond > 0 {
+		st.SecondsToLoss = float64(max(0, s.SafeBytes)) / perSecond
+	}
+	if st.Reason == "" {
+		st.Reason = s.Warning
+	}
 	st.RowsPerSecond, st.BytesPerSecond = l.mu.rows.perS, l.mu.bytes.perS
 	st.LastCommitAt, st.Throttled, st.Metrics = l.mu.lastCommit, l.mu.full, l.mu.metrics
 	if l.mu.full && st.Reason == "" {

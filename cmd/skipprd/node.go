@@ -257,11 +257,15 @@ func (n *node) logDir(p change.PipelineID) string {
 	return wal.PipelineDir(n.cfg.get("data-dir"), p)
 }
 
+// restInterval is how often the source of a pipeline that rests is asked how much it keeps
+// for it.
+const restInterval = 15 * time.Second
+
 func (n *node) openPipelines(failpoints env.Failpoints) error {
 	cfg := ingest.Config{
 		DataDir: n.cfg.get("data-dir"), GroupBytes: n.cfg.bytes("buffer-threshold-bytes"),
 		Freshness: n.cfg.duration("buffer-threshold-seconds"), SegmentBytes: n.cfg.bytes("wal-segment-bytes"),
-		QuotaBytes: n.cfg.bytes("wal-quota-bytes"),
+		QuotaBytes: n.cfg.bytes("wal-quota-bytes"), RestInterval: restInterval,
 	}
 	if err := cfg.Validate(); err != nil {
 		return err

@@ -33,6 +33,10 @@ var problems = []struct {
 			"ALTER PIPELINE … RESET; begins anew on this server.",
 	},
 	{
+		postgres.ErrDiverged, ddl.WrongState, "the source has another history than the pipeline",
+		"ALTER CONNECTION … SET (…); leads it back to the server it had; ALTER PIPELINE … RESET; begins anew on this one.",
+	},
+	{
 		postgres.ErrNotSetUp, ddl.WrongState, "source is not set up yet",
 		"ALTER PIPELINE … ENABLE; starts a pipeline, RESUME; a paused one.",
 	},

@@ -37,6 +37,7 @@ func TestProblemOf(t *testing.T) {
 		{wrap(postgres.ErrSlotLost), ddl.WrongState, "replication slot is lost", "Set up slot s", "RESET"},
 		{wrap(postgres.ErrSlotInUse), ddl.Busy, "replication slot is in use", "Set up slot s", "slot_name"},
 		{wrap(postgres.ErrOtherServer), ddl.WrongState, "another server", "Set up slot s", "ALTER CONNECTION"},
+		{wrap(postgres.ErrDiverged), ddl.WrongState, "another history", "Set up slot s", "RESET"},
 		{wrap(postgres.ErrNotSetUp), ddl.WrongState, "not set up", "Set up slot s", "ENABLE"},
 		{wrap(errors.New("refused")), ddl.Unreachable, "could not use the source", "refused", "VALIDATE"},
 		{fmt.Errorf("start: %w", &ingest.TransactionError{Bytes: 400 << 20}), ddl.WrongState, "larger than the log", "400 MiB", "quota"},

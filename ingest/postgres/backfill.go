@@ -70,14 +70,11 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 		if b.domains, err = readDomains(ctx, conn); err != nil {
 			return err
 		}
-		if e == nil {
-			s.logOpen(ctx, conn, st.Slot+temporarySuffix)
-		}
 		return nil
 	})
 	if err == nil && e == nil {
 		name := fmt.Sprintf("%s%s%016x", st.Slot, temporarySuffix, s.ids.Uint64())
-		e, err = s.createSlot(ctx, name, b.version, true)
+		e, err = s.temporarySlot(ctx, name)
 	}
 	if e != nil {
 		defer closeNow(e.conn) // the holder has the snapshot by then, or we fail

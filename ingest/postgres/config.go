@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -21,6 +22,8 @@ import (
 type config struct {
 	// conn reaches the database with ordinary settings, never logged.
 	conn *pgx.ConnConfig
+	// pipeline is its name, for hints.
+	pipeline string
 	// slot and publication name what we make. Options slot_name and publication,
 	// default skippr_<pipeline>.
 	slot, publication string
@@ -38,13 +41,22 @@ type config struct {
 	// streaming, default on, and spill_max_bytes, default 64 GiB.
 	streaming  bool
 	spillBytes int64
-	selection  catalog.TableSelection
+	// heartbeat is how often, at most, a message is written into the source's log while
+	// others write there and our tables rest; 0: never. Option heartbeat_interval, default
+	// 10 s.
+	heartbeat time.Duration
+	// failover has the slot carried over to standbys, from version 17 on. Option failover,
+	// default on.
+	failover  bool
+	selection catalog.TableSelection
 }
 
 const (
 	parallelDefault   = 2
 	parallelMax       = 64
 	chunkPagesDefault = 8192
+	heartbeatDefault  = 10 * time.Second
+	heartbeatMax      = time.Hour
 	// identifierMax is PostgreSQL's limit on names, in bytes.
 	identifierMax = 63
 )
@@ -71,7 +83,7 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 		return config{}, err
 	}
 	cfg := config{
-		conn: conn, selection: p.Selection,
+		conn: conn, selection: p.Selection, pipeline: p.Name,
 		slot: "skippr_" + slotName(p.Name), publication: "skippr_" + slotName(p.Name),
 		parallel: parallelDefault, chunkPages: chunkPagesDefault, streaming: p.Options["streaming"] != "false",
 	}
@@ -92,6 +104,14 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 	number("backfill_rows_per_second", 0, 1<<40, func(n int64) { cfg.rowsPerSecond = n })
 	number("spill_max_bytes", 1<<20, 1<<50, func(n int64) { cfg.spillBytes = n })
 	number("backfill_chunk_pages", 1, 1<<31, func(n int64) { cfg.chunkPages = n })
+	cfg.heartbeat, cfg.failover = heartbeatDefault, p.Options["failover"] != "false"
+	if text, ok := p.Options["heartbeat_interval"]; ok {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 || d > heartbeatMax {
+			errs = append(errs, fmt.Errorf("option heartbeat_interval: a duration from 0 to %v is required", heartbeatMax))
+		}
+		cfg.heartbeat = d
+	}
 	if name := p.Options["slot_name"]; name != "" {
 		cfg.slot = name
 		if name != slotName(name) {

@@ -32,6 +32,11 @@ func (s *Source) dial(ctx context.Context) (*pgx.Conn, error) {
 
 // dialReplication opens a connection that understands replication commands.
 func (s *Source) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
+	return s.dialReplicationAs(ctx, func(*pgconn.Config) {})
+}
+
+// dialReplicationAs is dialReplication with settings changed.
+func (s *Source) dialReplicationAs(ctx context.Context, change func(*pgconn.Config)) (*pgconn.PgConn, error) {
 	cfg := s.cfg.conn.Config.Copy()
 	cfg.RuntimeParams["replication"] = "database"
 	build := cfg.BuildFrontend
@@ -40,6 +45,7 @@ func (s *Source) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
 		paced = &pacedReader{from: r, clock: s.clock}
 		return build(paced, w)
 	}
+	change(cfg)
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, unavailable("connect for replication", err)
@@ -77,7 +83,7 @@ func (s *Source) withControl(ctx context.Context, f func(conn *pgx.Conn) error) 
 func keepsConnection(err error) bool {
 	var setup *SetupError
 	return errors.As(err, &setup) || errors.Is(err, ErrSlotLost) || errors.Is(err, ErrSlotInUse) ||
-		errors.Is(err, ErrOtherServer)
+		errors.Is(err, ErrOtherServer) || errors.Is(err, ErrDiverged)
 }
 
 func (s *Source) returnControl(conn *pgx.Conn) {
@@ -121,6 +127,14 @@ func oneRow(ctx context.Context, conn *pgconn.PgConn, sql string) ([]string, err
 
 // quoteIdent writes a name as SQL.
 func quoteIdent(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
+
+// quoteIdentWhereNeeded is quoteIdent, but leaves plain names as they are.
+func quoteIdentWhereNeeded(name string) string {
+	if name == slotName(name) && name != "" && (name[0] < '0' || name[0] > '9') {
+		return name
+	}
+	return quoteIdent(name)
+}
 
 // quoteLiteral writes a string as SQL, for sessions with standard strings.
 func quoteLiteral(text string) string {

@@ -19,6 +19,10 @@ var ErrSlotInUse = errors.New("replication slot is in use")
 // the one in which the pipeline began.
 var ErrOtherServer = errors.New("connection leads to another server")
 
+// ErrDiverged means that the server's history has left what is durable here: it was
+// promoted before it had all that we have, or restored from a copy.
+var ErrDiverged = errors.New("source has another history")
+
 // ErrNotSetUp means that Setup has not run on this source.
 var ErrNotSetUp = errors.New("source is not set up")
 

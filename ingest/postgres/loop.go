@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -72,6 +73,48 @@ func (f *feedback) reply() {
 // reading and read enclose a read of the stream.
 func (f *feedback) reading() { f.reads.Add(1) }
 func (f *feedback) read()    { f.reads.Add(1) }
+
+// How often, and how long, the server is asked what the making of a slot waits for.
+const (
+	slotWatchInterval = time.Second
+	slotWatchMost     = 5 * time.Second
+)
+
+// watchSlot tells, while a slot is made by a process of the server, what that waits
+// for. The result ends it.
+func (s *Source) watchSlot(ctx context.Context, pid uint32, ask asker) (stop func()) {
+	if s.waiting == nil {
+		return func() {}
+	}
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer s.waiting("")
+		for {
+			fired, cancel := s.clock.Timer(slotWatchInterval)
+			select {
+			case <-end:
+				cancel()
+				return
+			case <-fired:
+			}
+			// Not under ctx: a question that is broken off costs the connection.
+			ctx, cancelAsk := context.WithTimeout(context.WithoutCancel(ctx), slotWatchMost)
+			_ = ask(ctx, func(conn *pgx.Conn) error { // what cannot be told is left out
+				text, err := blocker(ctx, conn, pid)
+				if err == nil {
+					s.waiting(text)
+				}
+				return err
+			})
+			cancelAsk()
+		}
+	}()
+	return func() {
+		close(end)
+		<-done
+	}
+}
 
 func (f *feedback) loop(ctx context.Context) {
 	defer close(f.done)

@@ -2,11 +2,16 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/wal/env"
@@ -74,14 +79,70 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
-	if err := sl.usable(v.database); err != nil {
+	if err := sl.usable(v.database, s.copyAnew(namesOf(tables))); err != nil {
 		return ingest.SetupResult{}, err
+	}
+	if id.timeline != st.Timeline {
+		if err := s.followTimeline(ctx, st, id); err != nil {
+			return ingest.SetupResult{}, err
+		}
+		if prior, err = st.encode(); err != nil {
+			return ingest.SetupResult{}, err
+		}
 	}
 	if err := addTables(ctx, conn, st, tables, v); err != nil {
 		return ingest.SetupResult{}, err
 	}
 	s.settle(st, nil)
 	return result(st, prior, false)
+}
+
+func namesOf(tables []ingest.SourceTable) []string {
+	var out []string
+	for _, t := range tables {
+		if t.Unsupported == "" {
+			out = append(out, t.Schema+"."+t.Name)
+		}
+	}
+	return out
+}
+
+// followTimeline goes over to the timeline of a server that was promoted. All that is
+// durable here must be of before, or the new one has lost changes that we have.
+func (s *Source) followTimeline(ctx context.Context, st *state, id identity) error {
+	conn, err := s.dialReplication(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeNow(conn)
+	history, err := pglogrepl.TimelineHistory(ctx, conn, id.timeline)
+	if err != nil {
+		return unavailable("read history of timeline", err)
+	}
+	left, ok := forkOf(string(history.Content), st.Timeline)
+	if !ok {
+		return fmt.Errorf("%w: it is on timeline %d, which does not come from timeline %d, where the pipeline was", ErrDiverged, id.timeline, st.Timeline)
+	}
+	if s.durable > left {
+		return fmt.Errorf("%w: it was promoted at %s (timeline %d to %d), and changes up to %s are here, which it never had",
+			ErrDiverged, left, st.Timeline, id.timeline, s.durable)
+	}
+	s.log.Info("source was promoted", env.KeySlot, st.Slot, env.KeyLSN, left.String(), "timeline", id.timeline)
+	st.Timeline = id.timeline
+	return nil
+}
+
+// forkOf finds where a timeline was left in the history of a later one.
+func forkOf(history string, timeline int32) (LSN, bool) {
+	for line := range strings.Lines(history) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != strconv.Itoa(int(timeline)) {
+			continue
+		}
+		at, err := parseLSN(pos(words[1]))
+		return at, err == nil
+	}
+	return 0, false
 }
 
 // create makes publications and slot.
@@ -108,8 +169,9 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
-	s.logOpen(ctx, conn, s.cfg.slot)
-	e, err := s.createSlot(ctx, s.cfg.slot, v.version, false)
+	ask := func(_ context.Context, f func(*pgx.Conn) error) error { return f(conn) }
+	failover := s.cfg.failover && v.version >= versionFailover && !v.recovery
+	e, err := s.makeSlot(ctx, createSlotCommand(s.cfg.slot, false, failover), s.cfg.slot, ask)
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
@@ -161,26 +223,70 @@ func (s *Source) identify(ctx context.Context) (identity, error) {
 	return identity{system: id.SystemID, timeline: id.Timeline}, nil
 }
 
-// logOpen says that a slot about to be made must wait, if it must.
-func (s *Source) logOpen(ctx context.Context, control *pgx.Conn, name string) {
-	var open int
-	var oldest time.Duration
-	const openQuery = `SELECT count(*)::int4, coalesce(max(now() - xact_start), '0'::interval)
-	  FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_catalog.pg_backend_pid()`
-	if err := control.QueryRow(ctx, openQuery).Scan(&open, &oldest); err == nil && open > 0 {
-		s.log.Info("slot waits for open transactions", env.KeySlot, name, env.KeyCount, open, env.KeyElapsed, oldest)
+// asker lends the control connection.
+type asker func(ctx context.Context, f func(conn *pgx.Conn) error) error
+
+// Whom the process that makes a slot waits for: a session, or, as process 0, a
+// transaction that was prepared and not ended. Of a statement no value is shown.
+const blockersQuery = `
+SELECT b.pid, coalesce(a.xact_start, p.prepared), coalesce(a.usename::text, p.owner::text, ''), coalesce(p.gid, ''),
+       coalesce(left(regexp_replace(regexp_replace(a.query, $re$'[^']*('|$)|\d+$re$, '…', 'g'), '\s+', ' ', 'g'), 60), '')
+  FROM (SELECT DISTINCT pid FROM unnest(pg_catalog.pg_blocking_pids($1)) u(pid)) b
+  LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = b.pid
+  LEFT JOIN LATERAL (SELECT x.* FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_prepared_xacts x ON x.transaction = l.transactionid
+                      WHERE l.pid = $1 AND NOT l.granted LIMIT 1) p ON b.pid = 0
+ ORDER BY 2 LIMIT 1`
+
+// blocker is a clause on what the process that makes a slot waits for, "" for nothing.
+func blocker(ctx context.Context, conn *pgx.Conn, pid uint32) (string, error) {
+	var holder int32
+	var since *time.Time
+	var user, prepared, query string
+	err := conn.QueryRow(ctx, blockersQuery, int32(pid)).Scan(&holder, &since, &user, &prepared, &query)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
 	}
+	if err != nil {
+		return "", unavailable("read what the slot waits for", err)
+	}
+	what := fmt.Sprintf("the source waits, before it makes the slot, for a transaction of process %d", holder)
+	if prepared != "" {
+		what = fmt.Sprintf("the source waits, before it makes the slot, for the prepared transaction %s", quoteLiteral(prepared))
+	}
+	if user != "" {
+		what += " of " + user
+	}
+	if since != nil {
+		what += ", open since " + since.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	}
+	if query != "" {
+		what += ": " + query
+	}
+	return what, nil
 }
 
-// createSlot makes a slot and keeps its snapshot. The server waits until every
+// temporarySlot makes a slot for one session and keeps its snapshot.
+func (s *Source) temporarySlot(ctx context.Context, name string) (*exporter, error) {
+	return s.makeSlot(ctx, createSlotCommand(name, true, false), name, s.withControl)
+}
+
+// makeSlot makes a slot and keeps its snapshot. The server waits until every
 // transaction that is open now has ended, so that the slot misses none of their
-// changes.
-func (s *Source) createSlot(ctx context.Context, name string, version int, temporary bool) (*exporter, error) {
-	conn, err := s.dialReplication(ctx)
+// changes; meanwhile it is asked, through ask, which that are. At the end of ctx the
+// server is told to give up: it would not notice that we are gone, and make a slot that
+// nobody knows of.
+func (s *Source) makeSlot(ctx context.Context, command, name string, ask asker) (*exporter, error) {
+	conn, err := s.dialReplicationAs(ctx, func(cfg *pgconn.Config) {
+		cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelMost}
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	made, err := pglogrepl.ParseCreateReplicationSlot(conn.Exec(ctx, createSlotCommand(name, version, temporary)))
+	stop := s.watchSlot(ctx, conn.PID(), ask)
+	made, err := pglogrepl.ParseCreateReplicationSlot(conn.Exec(ctx, command))
+	stop()
 	if err != nil {
 		closeNow(conn)
 		return nil, slotError("make slot "+name, err)
@@ -193,12 +299,15 @@ func (s *Source) createSlot(ctx context.Context, name string, version int, tempo
 	return &exporter{conn: conn, snapshot: made.SnapshotName, point: point}, nil
 }
 
-func createSlotCommand(name string, version int, temporary bool) string {
+// cancelMost is how long a server may take to give up making a slot.
+const cancelMost = 5 * time.Second
+
+func createSlotCommand(name string, temporary, failover bool) string {
 	sql := "CREATE_REPLICATION_SLOT " + quoteIdent(name)
 	switch {
 	case temporary:
 		return sql + " TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT"
-	case version >= versionFailover:
+	case failover:
 		return sql + " LOGICAL pgoutput (SNAPSHOT 'export', FAILOVER true)"
 	}
 	return sql + " LOGICAL pgoutput EXPORT_SNAPSHOT"

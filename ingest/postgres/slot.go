@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,28 +28,33 @@ type slot struct {
 	confirmed LSN
 	retained  int64 // bytes from restart_lsn to now
 	current   LSN
+	newest    LSN    // current, or behind a page header that follows it
+	safe      *int64 // bytes that may be written before it may be lost; nil: no limit
+	inactive  *time.Time
+	cause     string // why it is invalid, where the server tells
+	limit     string // max_slot_wal_keep_size
+	failover  bool   // it is carried over to standbys
+	standby   bool
 }
 
 // The newest position is the insert position: with synchronous_commit = off, commits
 // that are visible already are not written yet.
 const slotQuery = `
-SELECT coalesce(s.plugin::text, ''), coalesce(s.database::text, ''), s.active, coalesce(s.active_pid, 0), %s,
+SELECT coalesce(s.plugin::text, ''), coalesce(s.database::text, ''), s.active, coalesce(s.active_pid, 0),
        coalesce(s.confirmed_flush_lsn::text, ''),
-       coalesce(pg_catalog.pg_wal_lsn_diff(w.lsn, s.restart_lsn), 0)::int8, w.lsn::text
+       coalesce(pg_catalog.pg_wal_lsn_diff(w.lsn, s.restart_lsn), 0)::int8, w.lsn::text,
+       coalesce(current_setting('max_slot_wal_keep_size', true), '-1'), pg_catalog.pg_is_in_recovery(), %s
   FROM pg_catalog.pg_replication_slots s,
        (SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn()
                     ELSE pg_catalog.pg_current_wal_insert_lsn() END) w(lsn)
  WHERE s.slot_name = $1`
 
 func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (slot, error) {
-	status := "''"
-	if version >= 130000 {
-		status = "coalesce(s.wal_status, 'lost')"
-	}
 	sl := slot{name: name, exists: true}
 	var confirmed, current string
-	err := conn.QueryRow(ctx, fmt.Sprintf(slotQuery, status), name).Scan(
-		&sl.plugin, &sl.database, &sl.active, &sl.pid, &sl.status, &confirmed, &sl.retained, &current)
+	err := conn.QueryRow(ctx, fmt.Sprintf(slotQuery, slotColumns(version)), name).Scan(
+		&sl.plugin, &sl.database, &sl.active, &sl.pid, &confirmed, &sl.retained, &current, &sl.limit, &sl.standby,
+		&sl.status, &sl.safe, &sl.cause, &sl.inactive, &sl.failover)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return slot{name: name}, nil
 	}
@@ -61,24 +67,78 @@ func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (sl
 	if sl.current, err = parseLSN(pos(current)); err != nil {
 		return sl, fmt.Errorf("read slot %s: %w", name, err)
 	}
-	sl.current = sl.current.recordEnd()
+	sl.newest, sl.current = sl.current, sl.current.recordEnd()
 	return sl, nil
 }
 
-// usable says why a pipeline cannot go on from the slot, if it cannot.
-func (sl slot) usable(database string) error {
-	const help = "its tables need a new copy: ALTER PIPELINE … RESET"
+// slotColumns are wal_status, safe_wal_size, the cause of an invalid slot, since when
+// nobody reads it, and whether it fails over, as far as the version tells.
+func slotColumns(version int) string {
+	status, safe, cause, inactive, failover := "''", "NULL::int8", "''", "NULL::timestamptz", "false"
+	if version >= 130000 {
+		status, safe = "coalesce(s.wal_status, 'lost')", "s.safe_wal_size"
+	}
+	if version >= 160000 {
+		cause = "CASE WHEN s.conflicting THEN 'conflict with the primary' ELSE '' END"
+	}
+	if version >= versionFailover {
+		cause, inactive, failover = "coalesce(s.invalidation_reason, '')", "s.inactive_since", "s.failover"
+	}
+	return strings.Join([]string{status, safe, cause, inactive, failover}, ", ")
+}
+
+// usable says why a pipeline cannot go on from the slot, if it cannot. lost is what has
+// to be copied anew then, in words.
+func (sl slot) usable(database, lost string) error {
 	switch {
 	case !sl.exists:
-		return fmt.Errorf("%w: slot %s does not exist; %s", ErrSlotLost, sl.name, help)
+		return fmt.Errorf("%w: slot %s does not exist, dropped there, or left behind by a fail-over; %s", ErrSlotLost, sl.name, lost)
+	case sl.cause != "":
+		return fmt.Errorf("%w: the server has made slot %s invalid (%s); %s", ErrSlotLost, sl.name, sl.cause, lost)
 	case sl.status == "lost":
-		return fmt.Errorf("%w: the server has removed log that slot %s still needed; %s", ErrSlotLost, sl.name, help)
+		return fmt.Errorf("%w: the server has removed log that slot %s still needed (max_slot_wal_keep_size is %s); %s",
+			ErrSlotLost, sl.name, sl.limit, lost)
 	case sl.plugin != "pgoutput":
 		return fmt.Errorf("%w: slot %s is of plugin %q", ErrSlotLost, sl.name, sl.plugin)
 	case sl.database != database:
 		return fmt.Errorf("%w: slot %s is of database %q", ErrOtherServer, sl.name, sl.database)
 	}
 	return nil
+}
+
+// behind is the error of a server whose log ends before what is durable here: to stream
+// from it would leave out what it writes until it is there.
+func (sl slot) behind(start LSN) error {
+	if sl.standby {
+		return unavailable("wait for the standby", fmt.Errorf("it has replayed its log up to %s, and what precedes %s is here", sl.newest, start))
+	}
+	return fmt.Errorf("%w: its log ends at %s, and changes up to %s are here: it was restored from a copy, or lost its end",
+		ErrDiverged, sl.newest, start)
+}
+
+// warning is what endangers the slot, a clause; "" for nothing.
+func (sl slot) warning() string {
+	switch sl.status {
+	case "unreserved":
+		return fmt.Sprintf("the source may drop log that slot %s needs at its next checkpoint: max_slot_wal_keep_size is %s", sl.name, sl.limit)
+	case "lost":
+		return fmt.Sprintf("the source has dropped log that slot %s needed", sl.name)
+	}
+	return ""
+}
+
+// copyAnew says which tables need a new copy, and the statement that makes it.
+func (s *Source) copyAnew(names []string) string {
+	const most = 5
+	what := "all its tables need a new copy"
+	if n := len(names); n > 0 {
+		shown := strings.Join(names[:min(n, most)], ", ")
+		if n > most {
+			shown += fmt.Sprintf(" and %d more", n-most)
+		}
+		what = fmt.Sprintf("a new copy is needed of %s", shown)
+	}
+	return fmt.Sprintf("%s: ALTER PIPELINE %s RESET;", what, quoteIdentWhereNeeded(s.cfg.pipeline))
 }
 
 // dropOrphan drops a slot of our name that no state of ours knows. It refuses when

@@ -28,6 +28,11 @@ type Source struct {
 	acked   atomic.Uint64
 	ackWake chan struct{}
 
+	// durable is what was durable here when the source was made; waiting, nil for nobody,
+	// is told what the source waits for.
+	durable LSN
+	waiting func(string)
+
 	// scratch is where transactions that have not ended are kept; version is the
 	// server's; whole says that there was no room, so that they come when they end.
 	scratch ingest.Scratch
@@ -45,6 +50,7 @@ type Source struct {
 		// has taken it over.
 		exporter *exporter
 		closed   bool
+		beat     heartbeat
 	}
 }
 
@@ -76,11 +82,12 @@ func newSource(cfg config, deps ingest.SourceDeps) *Source {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		cfg: cfg, clock: deps.Clock, ids: deps.IDs, log: log, scratch: deps.Scratch,
+		cfg: cfg, clock: deps.Clock, ids: deps.IDs, log: log, scratch: deps.Scratch, waiting: deps.Waiting,
 		ackWake: make(chan struct{}, 1),
 		control: make(chan *pgx.Conn, 1), // the one connection, or nil for none yet
 	}
 	s.control <- nil
+	s.durable, _ = parseLSN(deps.Position) // ours, and so an LSN
 	return s
 }
 

@@ -65,7 +65,7 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 		return err
 	}
 	a.ctx = ctx
-	if a.looked, err = s.checkSlot(ctx, st, start, streamOIDs(tables)); err != nil {
+	if a.looked, err = s.checkSlot(ctx, st, start, tables); err != nil {
 		return err
 	}
 	if a.spool, err = s.openSpool(); err != nil {
@@ -116,7 +116,11 @@ func (a *applier) closeSpool() error {
 
 // checkSlot makes sure that the slot still has everything after start, and looks at the
 // tables' files.
-func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []uint32) (map[uint32]tableFiles, error) {
+func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []ingest.StreamTable) (map[uint32]tableFiles, error) {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.Source.Schema + "." + t.Source.Name
+	}
 	var files map[uint32]tableFiles
 	err := s.withControl(ctx, func(conn *pgx.Conn) error {
 		v, err := readSettings(ctx, conn)
@@ -128,14 +132,17 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []u
 		if err != nil {
 			return err
 		}
-		if err := sl.usable(st.Database); err != nil {
+		if err := sl.usable(st.Database, s.copyAnew(names)); err != nil {
 			return err
 		}
 		if sl.confirmed > start {
-			return fmt.Errorf("%w: slot %s was acknowledged up to %s, and only what precedes %s is durable here",
-				ErrSlotLost, st.Slot, sl.confirmed, start)
+			return fmt.Errorf("%w: slot %s was acknowledged up to %s, and only what precedes %s is durable here; %s",
+				ErrSlotLost, st.Slot, sl.confirmed, start, s.copyAnew(names))
 		}
-		files, err = readFiles(ctx, conn, tables)
+		if start > sl.newest {
+			return sl.behind(start)
+		}
+		files, err = readFiles(ctx, conn, streamOIDs(tables))
 		return err
 	})
 	return files, err
