@@ -36,19 +36,19 @@ type config struct {
 	// chunkPages is the size of a backfill chunk in pages of 8 KiB: option
 	// backfill_chunk_pages, default 8192 (64 MiB).
 	chunkPages int64
-	// streaming has the server send large transactions before they end, from version 14
-	// on; they are kept on disk here until then, all together at most spillBytes. Options
-	// streaming, default on, and spill_max_bytes, default 64 GiB.
-	streaming  bool
-	spillBytes int64
 	// heartbeat is how often, at most, a message is written into the source's log while
 	// others write there and our tables rest; 0: never. Option heartbeat_interval, default
 	// 10 s.
 	heartbeat time.Duration
 	// failover has the slot carried over to standbys, from version 17 on. Option failover,
 	// default on.
-	failover  bool
-	selection catalog.TableSelection
+	failover bool
+	// streaming has the server send large transactions before they end, from version 14
+	// on; they are kept on disk here until then, all together at most spillBytes. Options
+	// streaming, default on, and spill_max_bytes, default 64 GiB.
+	streaming  bool
+	spillBytes int64
+	selection  catalog.TableSelection
 }
 
 const (
