@@ -99,3 +99,16 @@ func TestCopyGoes(t *testing.T) {
 		})
 	}
 }
+
+// TestExact has the names of a hint's statements stand where they can be run.
+func TestExact(t *testing.T) {
+	tbl := &catalog.Table{Schema: "shop", Name: "Orders", SourceSchema: "public", SourceName: "or\"ders"}
+	for hint, want := range map[string]string{
+		"Copy it: ALTER PIPELINE … RESYNC TABLE …;": `Copy it: ALTER PIPELINE "a b" RESYNC TABLE shop."Orders";`,
+		"ALTER TABLE … REPLICA IDENTITY FULL; then ALTER PIPELINE … RESUME TABLE …;": `ALTER TABLE public."or""ders" ` +
+			`REPLICA IDENTITY FULL; then ALTER PIPELINE "a b" RESUME TABLE shop."Orders";`,
+		"Wait.": "Wait.",
+	} {
+		equal(t, "hint", tbl.Exact(hint, "a b"), want)
+	}
+}

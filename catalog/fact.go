@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"strings"
 	"bytes"
 	"maps"
 	"slices"
@@ -148,6 +149,27 @@ type Table struct {
 // Answers says whether queries read the table: its rows are from one moment.
 func (t *Table) Answers() bool {
 	return t.State == TableReady || t.State == TableStopped && !t.Backfill.FinishedAt.IsZero()
+}
+
+// Exact puts names into a hint, so that its statements can be run as they stand: for
+// "PIPELINE …" that of the pipeline, for "ALTER TABLE …" that of the table at the source,
+// for other "TABLE …" the one it has here.
+func (t *Table) Exact(hint, pipeline string) string {
+	here := quoteName(t.Schema) + "." + quoteName(t.Name)
+	return strings.NewReplacer("PIPELINE …", "PIPELINE "+quoteName(pipeline),
+		"ALTER TABLE …", "ALTER TABLE "+quoteName(t.SourceSchema)+"."+quoteName(t.SourceName),
+		" TABLE …", " TABLE "+here).Replace(hint)
+}
+
+// quoteName writes a name as SQL.
+func quoteName(s string) string {
+	plain := func(i int, r rune) bool { return r == '_' || r >= 'a' && r <= 'z' || i > 0 && r >= '0' && r <= '9' }
+	for i, r := range s {
+		if !plain(i, r) {
+			return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+		}
+	}
+	return s
 }
 
 // Face is the id under which users know the table: it stays when a copy takes its place.

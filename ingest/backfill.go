@@ -203,13 +203,14 @@ func (c *copier) tableError(ctx context.Context, t *catalog.Table, err error) er
 		if err != nil {
 			return err
 		}
-		next.State, next.Reason, next.Hint, next.StoppedAt = catalog.TableStopped, problem.Reason, problem.Hint, ""
+		next.State, next.Reason, next.StoppedAt = catalog.TableStopped, problem.Reason, ""
+		next.Hint = exactHint(txn, problem.Hint, t.ID)
 		if err := txn.PutTable(next); err != nil || next.CopyOf != 0 {
 			return err // that a copy is given up is told
 		}
 		return txn.AddEvent(catalog.Event{
 			At: txn.Now(), Level: "error", Pipeline: c.session.pipeline.Name,
-			Table: t.Schema + "." + t.Name, Kind: "table stopped", Detail: problem.Reason,
+			Table: t.Schema + "." + t.Name, Kind: "table stopped", Detail: problem.Reason + hintAfter(next.Hint),
 		})
 	})
 	if stopErr != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // hintResync helps when old rows cannot be read under the new schema.
-const hintResync = "Copy the table anew with ALTER PIPELINE … RESYNC TABLE …."
+const hintResync = "Copy it anew: ALTER PIPELINE … RESYNC TABLE …;"
 
 // errNotOpen means that a source changed a table outside a transaction.
 var errNotOpen = errors.New("no transaction is open")

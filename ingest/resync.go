@@ -220,6 +220,22 @@ func giveUpCopy(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
 	})
 }
 
+// exactHint puts names into a hint on a table; see catalog.Table.Exact.
+func exactHint(txn *catalog.Txn, hint string, id change.TableID) string {
+	t, err := txn.TableByID(id)
+	if err == nil && t.CopyOf != 0 {
+		t, err = txn.TableByID(t.CopyOf)
+	}
+	if err != nil {
+		return hint
+	}
+	p, err := txn.PipelineByID(t.Pipeline)
+	if err != nil {
+		return hint
+	}
+	return t.Exact(hint, p.Name)
+}
+
 // hintAfter is a hint as the sentence after a reason.
 func hintAfter(hint string) string {
 	if hint == "" {

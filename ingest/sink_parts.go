@@ -11,7 +11,7 @@ import (
 // one group, 512 MiB.
 const rowBytesMax = 400 << 20
 
-const hintSmallerRow = "Make the row smaller at the source, then copy the table anew with ALTER PIPELINE … RESYNC TABLE …."
+const hintSmallerRow = "Make the row smaller at the source, then copy the table anew: ALTER PIPELINE … RESYNC TABLE …;"
 
 func rowReason(limit int64) string {
 	return fmt.Sprintf("a row has more than the %d MiB that can be made durable at once", limit>>20)

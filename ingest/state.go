@@ -148,6 +148,7 @@ func ApplyState(txn *catalog.Txn, pipeline change.PipelineID, state []byte) erro
 		}
 	}
 	for _, stop := range s.Stops {
+		stop.Hint = exactHint(txn, stop.Hint, stop.Table)
 		if err := apply(stop.Table, stop.apply); err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStat
 	}
 	for _, t := range tables {
 		if t.CopyOf == 0 {
-			st.Tables = append(st.Tables, h.live.table(t, copies[t.ID], now))
+			st.Tables = append(st.Tables, h.live.table(t, copies[t.ID], p.Name, now))
 		}
 	}
 	st.Backfill = wholeBackfill(st.Tables)
@@ -142,7 +142,7 @@ func (l *live) fill(st *PipelineStatus) {
 const StateResync = "resync"
 
 // table is one table's status; anew is the copy that is to take its place, nil for none.
-func (l *live) table(t, anew *catalog.Table, now time.Time) TableStatus {
+func (l *live) table(t, anew *catalog.Table, pipeline string, now time.Time) TableStatus {
 	st := TableStatus{
 		ID: t.Face(), Schema: t.Schema, Name: t.Name, State: string(t.State), Reason: t.Reason, Hint: t.Hint,
 	}
@@ -154,7 +154,7 @@ func (l *live) table(t, anew *catalog.Table, now time.Time) TableStatus {
 	var perSecond float64
 	l.mu.Lock()
 	if note, ok := l.mu.status.Notes[t.SourceOID]; ok && st.Reason == "" {
-		st.Reason, st.Hint = note.Reason, note.Hint
+		st.Reason, st.Hint = note.Reason, t.Exact(note.Hint, pipeline)
 	}
 	if tl := l.mu.tables[t.ID]; tl != nil {
 		st.Metrics, st.LastCommitAt = tl.metrics, tl.lastCommit

@@ -21,7 +21,7 @@ import (
 )
 
 // resync is the hint of a table whose copy must begin anew.
-const resync = "Begin its copy anew with ALTER PIPELINE … RESYNC TABLE …."
+const resync = "Copy it anew: ALTER PIPELINE … RESYNC TABLE …;"
 
 // Read implements ingest.Backfill. The Table of its batches is for the caller to set.
 func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Table, text string, token int64,

@@ -10,7 +10,7 @@ import (
 )
 
 // dropTable is the hint for a table that the source has no more.
-const dropTable = "Take it out with ALTER PIPELINE … DROP TABLE …."
+const dropTable = "Take it out, with what it has: ALTER PIPELINE … DROP TABLE …;"
 
 const presentQuery = `
 SELECT c.oid, n.nspname::text, c.relname::text

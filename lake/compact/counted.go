@@ -153,7 +153,7 @@ func (s *Service) stopTable(ctx context.Context, id change.TableID) error {
 		}
 		t.State, t.StoppedAt = catalog.TableStopped, ""
 		t.Reason = "a row was deleted at the source that is not here, so the table differs from the source's"
-		t.Hint = "ALTER PIPELINE … RESYNC TABLE …; copies it anew."
+		t.Hint = t.Exact("Copy it anew: ALTER PIPELINE … RESYNC TABLE …;", p.Name)
 		return errors.Join(txn.PutTable(t), txn.AddEvent(catalog.Event{
 			At: txn.Now(), Level: "error", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table stopped",
 			Detail: t.Reason + ". " + t.Hint,

@@ -150,7 +150,7 @@ func (r *rebuild) adopt(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table,
 		return 0, err
 	}
 	t.State, t.Reason, t.StoppedAt = catalog.TableStopped, found.Problem, ""
-	t.Hint = "ALTER PIPELINE … RESYNC TABLE …; copies it anew."
+	t.Hint = t.Exact("Copy it anew: ALTER PIPELINE … RESYNC TABLE …;", p.Name)
 	event := catalog.Event{
 		Level: "error", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table stopped",
 		Detail: t.Reason + ". " + t.Hint,
