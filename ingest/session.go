@@ -232,6 +232,7 @@ func (s *session) identify(ctx context.Context, tables []SourceTable, keyless []
 		for i := range tables {
 			if f.OID != 0 && tables[i].OID == f.OID {
 				tables[i].ReplicaIdentity = f.ReplicaIdentity
+				tables[i].WholeRow = tables[i].WholeRow || f.WholeRow
 			}
 		}
 	}

@@ -51,8 +51,12 @@ type SourceTable struct {
 	Schema, Name string
 	OID          uint32
 	Columns      []SourceColumn
-	// Key are names of the row key's columns, in key order; empty: append only.
-	Key             []string
+	// Key are names of the row key's columns, in key order; empty: append only, unless
+	// WholeRow.
+	Key []string
+	// WholeRow says of a table without a key that deletes carry whole rows; see
+	// schema.Table.WholeRow. An update of it travels as Delete and Insert.
+	WholeRow        bool
 	EstimatedRows   int64 // -1 unknown
 	EstimatedBytes  int64
 	ReplicaIdentity string // default, full, index, nothing

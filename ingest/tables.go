@@ -19,6 +19,7 @@ func newSchema(t SourceTable) (*schema.Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s.%s: %w", t.Schema, t.Name, err)
 	}
+	s.WholeRow = t.WholeRow
 	return s, nil
 }
 
@@ -26,6 +27,11 @@ func newSchema(t SourceTable) (*schema.Table, error) {
 // old rows stay: columns that cannot be widened get new fields.
 func nextSchema(old *schema.Table, t SourceTable) (*schema.Table, error) {
 	next, err := schema.Evolve(old, newFields(t), t.Key)
+	if err == nil && next.WholeRow != t.WholeRow {
+		other := *next
+		other.Version, other.WholeRow = old.Version+1, t.WholeRow
+		return &other, nil
+	}
 	if !errors.Is(err, schema.ErrIncompatible) {
 		return next, err
 	}
@@ -63,7 +69,7 @@ func newFields(t SourceTable) []schema.NewField {
 func sourceTable(t *catalog.Table) SourceTable {
 	s := SourceTable{
 		Schema: t.SourceSchema, Name: t.SourceName, OID: t.SourceOID,
-		EstimatedRows: t.Backfill.RowsEstimate, EstimatedBytes: -1,
+		EstimatedRows: t.Backfill.RowsEstimate, EstimatedBytes: -1, WholeRow: t.Current.WholeRow,
 	}
 	for _, f := range t.Current.Fields {
 		s.Columns = append(s.Columns, SourceColumn{

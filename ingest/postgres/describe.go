@@ -34,11 +34,21 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 		t.Key = keys.identity
 	}
 	t.Unsupported, t.Hint = unsupported(r, t, keys, generated)
-	if t.Unsupported == "" && len(t.Key) == 0 {
+	t.WholeRow = len(t.Key) == 0 && r.identity == "f" && r.partial == 0
+	if t.Unsupported == "" && len(t.Key) == 0 && !t.WholeRow {
 		t.Notes = append(t.Notes, fmt.Sprintf(
-			"table %s.%s has no key: inserts are taken in, updates and deletes cannot be followed", r.schema, r.name))
+			"table %s.%s has no key: inserts are taken in, updates and deletes cannot be followed unless ALTER TABLE %s"+
+				" REPLICA IDENTITY FULL;%s", r.schema, r.name, quoteIdent(r.schema, r.name), leavesToo(r)))
 	}
 	return t
+}
+
+// leavesToo reminds of partitions, whose replica identity is their own.
+func leavesToo(r relation) string {
+	if r.kind != "p" {
+		return ""
+	}
+	return " the same for each of its partitions"
 }
 
 // unsupported says why a relation cannot be taken in and what helps, or nothing.
@@ -65,6 +75,9 @@ func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []s
 	case (r.identity == "n" || r.silent > 0) && len(keys.primary) > 0:
 		return "its replica identity is NOTHING, so updates and deletes are not in the source's log",
 			"ALTER TABLE " + full + " REPLICA IDENTITY DEFAULT; the same for its partitions."
+	case r.mixed > 0 && len(t.Key) > 0:
+		return "a partition has another replica identity than the table, so changes of its rows do not carry the table's key",
+			"ALTER TABLE … REPLICA IDENTITY FULL for each of its partitions."
 	case len(t.Columns) == 0:
 		return "it has no columns that can be taken in", ""
 	case len(t.Columns) > schema.ColumnsMax:

@@ -23,6 +23,9 @@ type relation struct {
 	// silent and alien count leaves that send no old rows, and leaves that are never
 	// in the log (foreign, unlogged).
 	silent, alien int64
+	// partial and mixed count leaves that do not send whole old rows, and leaves that send
+	// others columns of them than the table says.
+	partial, mixed int64
 	// readable says that we may read it and its leaves; hidden, that row security keeps
 	// rows from us.
 	readable, hidden bool
@@ -99,7 +102,7 @@ func readRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelecti
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
 		err = row.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
-			&r.rows, &r.bytes, &r.silent, &r.alien, &r.readable, &r.hidden)
+			&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.readable, &r.hidden)
 		r.role = conn.Config().User
 		return r, err
 	})

@@ -6,6 +6,7 @@ const relationsQuery = `
 SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text, c.relreplident::text,
        ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a(relid) WHERE a.relid <> c.oid)::oid[],
        coalesce(l.rows, -1)::int8, coalesce(l.bytes, 0)::int8, coalesce(l.silent, 0)::int8, coalesce(l.alien, 0)::int8,
+       coalesce(l.partial, 0)::int8, coalesce(l.mixed, 0)::int8,
        (CASE WHEN c.relkind IN ('r', 'p') THEN pg_catalog.has_table_privilege(c.oid, 'SELECT')
               AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND coalesce(l.readable, true) ELSE true END),
        coalesce(l.hidden, false)
@@ -18,6 +19,8 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistenc
               count(*) FILTER (WHERE lc.relreplident = 'n') AS silent,
               bool_and(pg_catalog.has_table_privilege(lc.oid, 'SELECT')) AS readable,
               bool_or(pg_catalog.row_security_active(lc.oid)) AS hidden,
+              count(*) FILTER (WHERE lc.relreplident <> 'f') AS partial,
+              count(*) FILTER (WHERE lc.relreplident <> 'f' AND (lc.relreplident = 'i') <> (c.relreplident = 'i')) AS mixed,
               count(*) FILTER (WHERE lc.relkind <> 'r' OR lc.relpersistence <> 'p') AS alien
          FROM pg_catalog.pg_class lc
         WHERE (c.relkind = 'r' AND lc.oid = c.oid)

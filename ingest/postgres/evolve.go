@@ -92,8 +92,10 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 		}
 		c.Columns = append(c.Columns, col)
 	}
-	c.Key, problem = d.key()
-	return c, problem, nil
+	if c.Key, problem = d.key(); problem == nil && d.Schema.WholeRow {
+		problem, err = d.wholeRow(ctx, conn)
+	}
+	return c, problem, err
 }
 
 func (d *description) fieldOf(number int16) (schema.Field, bool) {
@@ -252,6 +254,38 @@ func (d *description) key() ([]string, *ingest.TableError) {
 		}
 	}
 	return names, nil
+}
+
+// silentLeafQuery names a partition of table $1 that sends less than whole old rows: only
+// those of a key. One without any key sends none, for PostgreSQL refuses to change its rows.
+const silentLeafQuery = `
+SELECT coalesce(min(t.relid::pg_catalog.regclass::text), '')
+  FROM pg_catalog.pg_partition_tree($1) t JOIN pg_catalog.pg_class c ON c.oid = t.relid
+ WHERE c.relkind = 'r' AND (c.relreplident = 'i' OR c.relreplident = 'd' AND EXISTS (
+       SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate AND i.indisvalid))`
+
+// wholeRow says why changes of a table whose rows are told apart by all their columns do
+// not carry them all any more. With identity NOTHING, or DEFAULT and no key, PostgreSQL
+// refuses updates and deletes of a table that publishes them, so nothing is missed.
+func (d *description) wholeRow(ctx context.Context, conn *pgx.Conn) (*ingest.TableError, error) {
+	r := d.relation
+	if r.Identity != 'f' && slices.ContainsFunc(r.Columns, func(c pgoutput.Column) bool { return c.Identity }) {
+		return &ingest.TableError{
+			Reason: "its replica identity is no longer FULL at the source, so its changes do not carry whole rows",
+			Hint:   "Take its rows by their key now, or make it FULL again. " + resync,
+		}, nil
+	}
+	var leaf string
+	if err := conn.QueryRow(ctx, silentLeafQuery, d.Source.OID).Scan(&leaf); err != nil {
+		return nil, unavailable("read replica identity of partitions", err)
+	}
+	if leaf == "" {
+		return nil, nil
+	}
+	return &ingest.TableError{
+		Reason: fmt.Sprintf("the replica identity of partition %s is not FULL, so its changes do not carry whole rows", leaf),
+		Hint:   fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL at the source. ", leaf) + resync,
+	}, nil
 }
 
 // keepsValues says that a change of type leaves the values that rows have as they are, as

@@ -73,7 +73,7 @@ func wantedTables(tables []ingest.SourceTable) wanted {
 	for _, t := range tables {
 		switch {
 		case t.Unsupported != "" || t.OID == 0:
-		case len(t.Key) > 0 || t.ReplicaIdentity == "full":
+		case len(t.Key) > 0 || t.WholeRow:
 			w.changes = append(w.changes, t)
 		default:
 			w.inserts = append(w.inserts, t)

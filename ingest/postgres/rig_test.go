@@ -125,6 +125,7 @@ func newSchema(t testing.TB, st ingest.SourceTable) *schema.Table {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.WholeRow = st.WholeRow
 	return s
 }
 

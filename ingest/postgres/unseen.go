@@ -28,7 +28,7 @@ func (u *unseen) watch(tables []ingest.StreamTable) {
 	defer u.mu.Unlock()
 	next := map[uint32]int64{}
 	for _, t := range tables {
-		if len(t.Source.Key) > 0 {
+		if len(t.Source.Key) > 0 || t.Source.WholeRow {
 			continue
 		}
 		next[t.Source.OID] = -1
@@ -92,8 +92,8 @@ func (u *unseen) notes(ctx context.Context, conn *pgx.Conn) (map[uint32]ingest.T
 		}
 		if n = u.count(oid, n); n > 0 {
 			out[oid] = ingest.TableNote{
-				Reason: fmt.Sprintf("updates or deletes at the source (%d so far) are not followed without a primary key", n),
-				Hint:   "Add a primary key at the source, or copy the table anew with ALTER PIPELINE … RESYNC TABLE …; when it matters.",
+				Reason: fmt.Sprintf("updates or deletes at the source (%d so far) are not followed without a key", n),
+				Hint: "ALTER TABLE … REPLICA IDENTITY FULL at the source, or give it a primary key; then " + resync,
 			}
 		}
 	}
