@@ -13,8 +13,9 @@ import (
 type Controller interface {
 	// Discover connects and lists the tables that sel names.
 	Discover(ctx context.Context, c *catalog.Connection, sel catalog.TableSelection) ([]Discovered, error)
-	// Validate connects and returns everything that is missing for replication.
-	Validate(ctx context.Context, c *catalog.Connection) ([]Finding, error)
+	// Validate connects and returns everything that is missing for replication by p, which
+	// need not exist; nil: by the connection's pipelines, or one of its name for all tables.
+	Validate(ctx context.Context, c *catalog.Connection, p *catalog.Pipeline) ([]Finding, error)
 	// Start begins or resumes the pipeline's work, which its catalog row describes; it
 	// returns once the work is under way, not when it is done.
 	Start(ctx context.Context, pipeline string) error
@@ -52,10 +53,12 @@ type Discovered struct {
 	NotNull       bool
 	Key           bool
 	EstimatedRows int64 // -1 unknown
-	Policy        string
-	Unsupported   string // reason, "" when the table is taken in
-	Hint          string // what helps, for an unsupported table
-	Missing       bool   // named, but not there
+	// EstimatedBytes is the table's size at the source.
+	EstimatedBytes int64
+	Policy         string
+	Unsupported    string // reason, "" when the table is taken in
+	Hint           string // what helps, for an unsupported table
+	Missing        bool   // named, but not there
 	// Notes are sentences on what will be left out of the table.
 	Notes       []string
 	TargetTable string

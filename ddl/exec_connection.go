@@ -171,7 +171,7 @@ func (x *Executor) validateConnection(ctx context.Context, s *ValidateConnection
 	if err != nil {
 		return nil, notFound("connection", s.Name)
 	}
-	findings, err := x.Controller.Validate(ctx, c)
+	findings, err := x.Controller.Validate(ctx, c, nil)
 	if err != nil {
 		return nil, err
 	}

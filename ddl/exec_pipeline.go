@@ -114,8 +114,11 @@ func (x *Executor) buildPipeline(snap *catalog.Snapshot, s *CreatePipeline, sess
 		if err != nil {
 			return nil, nil, err
 		}
-		if o.Name == "start" {
+		switch o.Name {
+		case "start":
 			p.Enabled = v == "true"
+			continue
+		case "dry_run":
 			continue
 		}
 		p.Options[o.Name] = v
@@ -376,6 +379,7 @@ func (x *Executor) addTables(ctx context.Context, s *AlterPipeline, session Sess
 // fixedOptions cannot be changed once a pipeline exists.
 var fixedOptions = map[string]bool{
 	"slot_name": true, "publication": true, "copy_data": true, "wal_storage": true, "format_version": true, "start": true,
+	"dry_run": true,
 }
 
 func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *AlterPipeline) error {

@@ -62,6 +62,10 @@ func Describe(s Statement) []Column {
 		return syncColumns
 	case *ValidateConnection:
 		return validateColumns
+	case *CreatePipeline:
+		if dryRun(s) {
+			return planColumns
+		}
 	case *Show:
 		return showColumns[s.What]
 	}
@@ -82,7 +86,11 @@ func (x *Executor) Execute(ctx context.Context, s Statement, session Session) (*
 	case *ValidateConnection:
 		r, err = x.validateConnection(ctx, s)
 	case *CreatePipeline:
-		err = x.createPipeline(ctx, s, session)
+		if dryRun(s) {
+			r, err = x.planPipeline(ctx, s, session)
+		} else {
+			err = x.createPipeline(ctx, s, session)
+		}
 	case *AlterPipeline:
 		err = x.alterPipeline(ctx, s, session)
 	case *Drop:

@@ -33,7 +33,7 @@ func (f *fakeController) Discover(_ context.Context, c *catalog.Connection, _ ca
 	return f.found, f.call("discover %s", c.Name)
 }
 
-func (f *fakeController) Validate(_ context.Context, c *catalog.Connection) ([]Finding, error) {
+func (f *fakeController) Validate(_ context.Context, c *catalog.Connection, _ *catalog.Pipeline) ([]Finding, error) {
 	return []Finding{{Check: "wal_level", Detail: "is replica", Fix: "ALTER SYSTEM SET wal_level = logical;"}}, f.call("validate %s", c.Name)
 }
 func (f *fakeController) Start(_ context.Context, p string) error { return f.call("start %s", p) }

@@ -24,6 +24,7 @@ type OptionDoc struct {
 var pipelineOptions = []OptionDoc{
 	{"copy_data", "boolean", "true", "copy the rows that exist, not only the changes from now on", checkBool},
 	{"start", "boolean", "true", "enable the pipeline at once", checkBool},
+	{"dry_run", "boolean", "false", "change nothing, and return what would be made and what is in the way", checkBool},
 	{"slot_name", "name", "skippr_<pipeline>", "replication slot at the source", checkSlotName},
 	{"publication", "name", "skippr_<pipeline>", "publication at the source", checkName},
 	{"backfill_parallel", "integer", "2", "connections that copy existing rows, 1 to 16", checkInt(1, 16)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
@@ -25,10 +26,36 @@ func (s *Supervisor) Discover(ctx context.Context, c *catalog.Connection, sel ca
 	return tables, nil
 }
 
-// Validate connects and returns everything that is missing for replication; nothing
-// for a source that needs nothing.
-func (s *Supervisor) Validate(ctx context.Context, c *catalog.Connection) ([]Finding, error) {
-	source, err := newSource(ctx, s.deps, c, nil, "")
+// Validate connects and returns everything that is missing for replication by a pipeline,
+// which need not exist; nothing for a source that needs nothing. Without one it is about
+// those that read the connection, or, when none does, one of its name for all tables.
+func (s *Supervisor) Validate(ctx context.Context, c *catalog.Connection, p *catalog.Pipeline) ([]Finding, error) {
+	if p != nil {
+		return s.validate(ctx, c, p)
+	}
+	snap := s.deps.Catalog.Snapshot()
+	readers := slices.DeleteFunc(snap.Pipelines(), func(p *catalog.Pipeline) bool { return p.Connection != c.Name })
+	snap.Close()
+	if len(readers) == 0 {
+		readers = []*catalog.Pipeline{{Name: c.Name, Selection: catalog.TableSelection{AllTables: true}}}
+	}
+	var out []Finding
+	for _, p := range readers {
+		findings, err := s.validate(ctx, c, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range findings {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (s *Supervisor) validate(ctx context.Context, c *catalog.Connection, p *catalog.Pipeline) ([]Finding, error) {
+	source, err := newSource(ctx, s.deps, c, p, "")
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (c *controller) Discover(ctx context.Context, conn *catalog.Connection, sel
 	var out []ddl.Discovered
 	for _, t := range tables {
 		d := ddl.Discovered{
-			Schema: t.Schema, Table: t.Name, EstimatedRows: t.EstimatedRows,
+			Schema: t.Schema, Table: t.Name, EstimatedRows: t.EstimatedRows, EstimatedBytes: t.EstimatedBytes,
 			Unsupported: t.Unsupported, Hint: t.Hint, Missing: t.OID == 0 && t.Unsupported != "", Notes: t.Notes,
 		}
 		if len(t.Columns) == 0 {
@@ -52,8 +52,8 @@ func (c *controller) Discover(ctx context.Context, conn *catalog.Connection, sel
 }
 
 // Validate returns everything that the source lacks.
-func (c *controller) Validate(ctx context.Context, conn *catalog.Connection) ([]ddl.Finding, error) {
-	findings, err := c.Supervisor.Validate(ctx, conn)
+func (c *controller) Validate(ctx context.Context, conn *catalog.Connection, p *catalog.Pipeline) ([]ddl.Finding, error) {
+	findings, err := c.Supervisor.Validate(ctx, conn, p)
 	var out []ddl.Finding
 	for _, f := range findings {
 		out = append(out, ddl.Finding{Check: f.Check, OK: f.OK, Detail: f.Detail, Fix: f.Fix})

@@ -189,14 +189,14 @@ func (p publications) foreign(w wanted, version int) []Problem {
 		}
 		out = append(out, Problem{
 			What: fmt.Sprintf("publication %s was not made by us and has not all tables, or rows, or operations", c.have.name),
-			Fix:  p.complete(c.have, c.publish, c.tables, w, version),
+			Fix:  p.completing(c.have, c.publish, c.tables, w, version),
 		})
 	}
 	return out
 }
 
-// complete is the SQL that makes a publication of somebody else's one that will do.
-func (p publications) complete(have publication, publish string, tables []ingest.SourceTable, w wanted, version int) string {
+// completing is the SQL that makes a publication of somebody else's one that will do.
+func (p publications) completing(have publication, publish string, tables []ingest.SourceTable, w wanted, version int) string {
 	quoted := quoteIdent(have.name)
 	var sql []string
 	if version >= versionRoot && !have.root || publish == publishChanges && !have.updates {
@@ -313,15 +313,20 @@ func validatePublication(ctx context.Context, conn *pgx.Conn, name string, table
 	if have.given(w) != nil {
 		return []ingest.Finding{{Check: check, OK: true, Detail: fmt.Sprintf("publication %s is used as it is", name)}}, nil
 	}
+	well := []ingest.Finding{{Check: check, OK: true, Detail: publicationPlan(name, w)}}
+	if have.complete(w) {
+		well[0].Detail = fmt.Sprintf("publication %s has all tables", name)
+		return well, nil
+	}
 	var out []ingest.Finding
 	for _, p := range have.foreign(w, v.version) {
 		out = append(out, ingest.Finding{Check: check, Detail: p.What, Fix: p.Fix})
 	}
-	if len(out) > 0 || v.superuser {
-		if len(out) == 0 {
-			out = []ingest.Finding{{Check: check, OK: true}}
-		}
+	switch {
+	case len(out) > 0:
 		return out, nil
+	case v.superuser:
+		return well, nil
 	}
 	var oids []uint32
 	for _, t := range append(slices.Clone(w.changes), w.inserts...) {
@@ -349,5 +354,20 @@ func validatePublication(ctx context.Context, conn *pgx.Conn, name string, table
 			Fix:    fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;", quoteIdent(v.database), quoteIdent(v.role)),
 		}}, nil
 	}
-	return []ingest.Finding{{Check: check, OK: true}}, nil
+	return well, nil
+}
+
+// publicationPlan says what will be made.
+func publicationPlan(name string, w wanted) string {
+	out := fmt.Sprintf("publication %s will be made or completed, of %d tables", name, len(w.changes))
+	if len(w.inserts) > 0 {
+		out += fmt.Sprintf(", and %s%s, of the inserts of %d without a key", name, appendSuffix, len(w.inserts))
+	}
+	return out
+}
+
+// complete says whether publications of our own have all that is wanted.
+func (p publications) complete(w wanted) bool {
+	return p.main.exists && p.main.ours() && len(p.main.lacks(w.changes)) == 0 &&
+		(len(w.inserts) == 0 || p.inserts.exists && len(p.inserts.lacks(w.inserts)) == 0)
 }

@@ -82,7 +82,7 @@ func (s *Source) Validate(ctx context.Context) ([]ingest.Finding, error) {
 		if err != nil {
 			return err
 		}
-		out = append(out, v.findings(sl.exists)...)
+		out = append(append(out, v.findings(sl.exists)...), sl.finding(v.database))
 		tables, found, err := s.validateTables(ctx, conn, v)
 		if err != nil {
 			return err
@@ -99,6 +99,17 @@ func (s *Source) Validate(ctx context.Context) ([]ingest.Finding, error) {
 		out = append(out, s.unreached(err))
 	}
 	return out, nil
+}
+
+// finding says what becomes of a slot.
+func (sl slot) finding(database string) ingest.Finding {
+	if !sl.exists {
+		return ingest.Finding{Check: "slot", OK: true, Detail: fmt.Sprintf("replication slot %s will be made", sl.name)}
+	}
+	if err := sl.usable(database, "its tables need a new copy: ALTER PIPELINE … RESET"); err != nil {
+		return ingest.Finding{Check: "slot", Detail: err.Error()}
+	}
+	return ingest.Finding{Check: "slot", OK: true, Detail: fmt.Sprintf("replication slot %s exists", sl.name)}
 }
 
 // unreached is the finding of a server that did not let us in.
