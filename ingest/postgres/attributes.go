@@ -18,7 +18,8 @@ type liveAttribute struct {
 	// changed is the transaction that changed it last, 0 long ago.
 	changed uint32
 	// missing are the texts of what rows older than the column have in it, one for all
-	// partitions unless they differ. hasDefault says that it has a default now.
+	// partitions unless they differ. hasDefault says that it has a default now, which may
+	// be its domain's.
 	missing    []string
 	hasDefault bool
 }
@@ -32,7 +33,10 @@ const attributesQuery = `
 SELECT a.attnum, a.attname::text, a.attisdropped, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
        a.attndims::int4, pg_catalog.format_type(a.atttypid, a.atttypmod),
        (CASE WHEN abs(pg_catalog.age(a.xmin)) < $2 THEN a.xmin::text::int8 ELSE 0 END)::int8,
-       a.atthasdef OR a.attidentity <> '',
+       a.atthasdef OR a.attidentity <> '' OR EXISTS (
+         WITH RECURSIVE d(oid) AS (SELECT a.atttypid UNION
+              SELECT t.typbasetype FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd')
+         SELECT FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd' AND t.typdefault IS NOT NULL),
        ARRAY(SELECT DISTINCT (m.attmissingval::text::text[])[1]
                FROM pg_catalog.pg_attribute m
               WHERE m.atthasmissing AND m.attname = a.attname

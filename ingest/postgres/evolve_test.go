@@ -146,6 +146,7 @@ func TestStreamStopsOnChange(t *testing.T) {
 		"rewritten text":   {"id int PRIMARY KEY, v text", []string{"ALTER TABLE a ALTER v TYPE jsonb USING v::jsonb", "INSERT INTO a VALUES (1)"}, `type of column "v" was changed`},
 		"volatile default": {"id int PRIMARY KEY", []string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v float8 DEFAULT random()", "INSERT INTO a VALUES (2)"}, `column "v" was added with a default`},
 		"serial":           {"id int PRIMARY KEY", []string{"INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v serial", "INSERT INTO a VALUES (2)"}, `column "v" was added with a default`},
+		"domain's default": {"id int PRIMARY KEY", []string{"CREATE DOMAIN one AS int DEFAULT 1", "CREATE DOMAIN uno AS one CHECK (VALUE > 0)", "INSERT INTO a VALUES (1)", "ALTER TABLE a ADD v uno", "INSERT INTO a VALUES (2)"}, `column "v" was added with a default`},
 		"the key dropped":  {"id int PRIMARY KEY, v int", []string{"ALTER TABLE a REPLICA IDENTITY FULL", "ALTER TABLE a DROP CONSTRAINT a_pkey", "INSERT INTO a VALUES (1)"}, "no index keeps rows apart"},
 		"the key's column": {"id int PRIMARY KEY, v int", []string{"ALTER TABLE a DROP id", "ALTER TABLE a ADD PRIMARY KEY (v)", "INSERT INTO a VALUES (1)"}, "the key, or the replica identity"},
 	} {
