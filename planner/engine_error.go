@@ -53,8 +53,24 @@ func EngineError(err error) *pgerr.Error {
 	return nil
 }
 
-// ownCode is how macros of planner/pgsql name their SQLSTATE: "22P02: message".
-var ownCode = regexp.MustCompile(`^([0-9A-Z]{5}): (.*)$`)
+// ownCode is how macros of planner/pgsql name their SQLSTATE: "22P02: message". An error of
+// the encoder may have a hint too.
+var ownCode = regexp.MustCompile(`(?s)^([0-9A-Z]{5}): (.*?)(?:\nHINT: (.*))?$`)
+
+// FromWorker gives an error for clients that arose in the engine's worker the form in which
+// it survives the way to the server, where EngineError makes it whole. Others it returns
+// as they are.
+func FromWorker(err error) error {
+	e, ok := pgerr.As(err)
+	if !ok {
+		return err
+	}
+	message := string(e.Code) + ": " + e.Message
+	if e.Hint != "" {
+		message += "\nHINT: " + e.Hint
+	}
+	return &duckdb.EngineError{Kind: duckdb.KindOther, Message: message}
+}
 
 // textTypes name the engine's types as PostgreSQL does.
 var textTypes = map[string]string{
@@ -75,7 +91,7 @@ var (
 func engineError(e *duckdb.EngineError) *pgerr.Error {
 	msg := e.Message
 	if m := ownCode.FindStringSubmatch(msg); m != nil {
-		return pgerr.New(codes.Code(m[1]), "%s", m[2])
+		return pgerr.New(codes.Code(m[1]), "%s", m[2]).WithHint("%s", m[3])
 	}
 	switch {
 	case e.Kind == duckdb.KindDivisionByZero || strings.HasPrefix(msg, "division by zero"):

@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/lake/vector"
 	"github.com/skipprd/skipprd/pgwire/encode"
+	"github.com/skipprd/skipprd/planner"
 )
 
 // runEngineWorker is the query engine's process, started by the server.
@@ -35,5 +36,18 @@ func rowEncoder(o duckdb.Output, types []vector.Type) (duckdb.RowEncoder, error)
 	for _, c := range o.Columns {
 		spec.Columns = append(spec.Columns, encode.Column{Name: c.Name, TypeOID: c.TypeOID, TypMod: c.TypMod, Format: c.Format})
 	}
-	return encode.New(spec, types)
+	encoder, err := encode.New(spec, types)
+	if err != nil {
+		return nil, planner.FromWorker(err)
+	}
+	return workerEncoder{encoder}, nil
+}
+
+// workerEncoder is an encoder whose errors reach the server whole.
+type workerEncoder struct{ *encode.Encoder }
+
+// Chunk implements duckdb.RowEncoder.
+func (w workerEncoder) Chunk(dst []byte, c *vector.Chunk) ([]byte, error) {
+	dst, err := w.Encoder.Chunk(dst, c)
+	return dst, planner.FromWorker(err)
 }
