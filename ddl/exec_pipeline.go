@@ -123,6 +123,7 @@ func (x *Executor) buildPipeline(snap *catalog.Snapshot, s *CreatePipeline, sess
 		}
 		p.Options[o.Name] = v
 	}
+	p.Selection.OutOfRangeText = p.Options["out_of_range"] == "text"
 	c, err := x.pipelineConnection(snap, s)
 	if err != nil {
 		return nil, nil, err
@@ -406,6 +407,7 @@ func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *Alter
 			delete(p.Options, o.Name)
 		}
 		maps.Copy(p.Options, values)
+		p.Selection.OutOfRangeText = p.Options["out_of_range"] == "text"
 		return nil
 	})
 	if err != nil || !p.Enabled || p.Paused {

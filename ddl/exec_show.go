@@ -356,15 +356,37 @@ func selectionDDL(sel catalog.TableSelection) string {
 	var tables []string
 	for _, t := range sel.Tables {
 		one := quoteIdent(t.Schema) + "." + quoteIdent(t.Name)
-		if len(t.Columns) > 0 {
-			one += " (" + identList(t.Columns) + ")"
-		}
+		one += columnsDDL(t)
 		tables = append(tables, one)
 	}
 	if len(tables) > 0 {
 		out += " FOR TABLE " + strings.Join(tables, ", ")
 	}
 	return out
+}
+
+// columnsDDL is the column list of a table, "" for none.
+func columnsDDL(t catalog.SelectedTable) string {
+	var out []string
+	if len(t.Columns) == 0 && len(t.AsText) > 0 {
+		out = append(out, "*")
+	}
+	for _, c := range t.Columns {
+		if !slices.Contains(t.AsText, c) {
+			out = append(out, quoteIdent(c))
+		} else {
+			out = append(out, quoteIdent(c)+" AS text")
+		}
+	}
+	for _, c := range t.AsText {
+		if len(t.Columns) == 0 {
+			out = append(out, quoteIdent(c)+" AS text")
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
 }
 
 func identList(names []string) string {

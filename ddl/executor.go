@@ -62,6 +62,8 @@ func Describe(s Statement) []Column {
 		return syncColumns
 	case *ValidateConnection:
 		return validateColumns
+	case *RetryLetters:
+		return retryColumns
 	case *CreatePipeline:
 		if dryRun(s) {
 			return planColumns
@@ -99,6 +101,8 @@ func (x *Executor) Execute(ctx context.Context, s Statement, session Session) (*
 		r, err = x.discover(ctx, s)
 	case *Sync:
 		r, err = x.sync(ctx, s, session)
+	case *RetryLetters:
+		r, err = x.retryLetters(ctx, s, session)
 	case *Show:
 		r, err = x.show(s)
 	default:

@@ -36,7 +36,15 @@ var pipelineOptions = []OptionDoc{
 	{"commit_interval", "interval", "1 min", "how often changes go from the log to the lake", checkDuration(100*time.Millisecond, 24*time.Hour)},
 	{"commit_bytes", "integer", "67108864", "log bytes of a table that start a lake commit before commit_interval", checkInt(1, 1<<40)},
 	{"wal_storage", "enum", "disk", "where the log is kept", checkEnum("disk")},
-	{"on_error", "enum", "stop", "what a row that cannot be taken in does to its table", checkEnum("stop")},
+	{"on_error", "enum", "dead_letter", "what a row that cannot be taken in becomes: a dead letter, or its table stops", checkEnum("dead_letter", "stop")},
+	{
+		"out_of_range", "enum", "dead_letter", "what a value becomes that the type here does not hold; text keeps such columns as exact text",
+		checkEnum("dead_letter", "text", "null", "clamp"),
+	},
+	{"max_dead_letters", "integer", "10000", "open dead letters of a table; with more it stops", checkInt(0, 1_000_000)},
+	{"auto_refresh", "boolean", "true", "take tables in that come at the source and that FOR means", checkBool},
+	{"on_recreate", "enum", "resync", "what becomes of a table that is dropped and made anew at the source: a copy of the new one, or it stops", checkEnum("resync", "stop")},
+	{"on_partition", "enum", "resync", "what becomes of a table when partitions are attached with rows or detached: a new copy, or it keeps its rows", checkEnum("resync", "keep")},
 	{"on_truncate", "enum", "apply", "what TRUNCATE at the source does", checkEnum("apply")},
 	{"format_version", "integer", "2", "Iceberg format version", checkEnum("2")},
 }

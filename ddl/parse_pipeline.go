@@ -205,7 +205,7 @@ func (p *parser) tableList() ([]catalog.SelectedTable, error) {
 		}
 		t := catalog.SelectedTable{Schema: schema, Name: name}
 		if p.punct("(") {
-			if t.Columns, err = p.columnList(); err != nil {
+			if err = p.tableColumns(&t); err != nil {
 				return nil, err
 			}
 		}
@@ -217,6 +217,32 @@ func (p *parser) tableList() ([]catalog.SelectedTable, error) {
 			return out, nil
 		}
 	}
+}
+
+// tableColumns parses the columns of a table, of which some are kept as exact text:
+// a, b AS text), or * for all, with those that are: *, b AS text).
+func (p *parser) tableColumns(t *catalog.SelectedTable) error {
+	all := p.punct("*")
+	for more := !all || p.punct(","); more; more = p.punct(",") {
+		c, err := p.name()
+		if err != nil {
+			return err
+		}
+		asText := p.word("as")
+		if asText {
+			if err := p.expectWord("text"); err != nil {
+				return err
+			}
+			t.AsText = append(t.AsText, c)
+		}
+		if all && !asText {
+			return p.unexpected(p.peek()).WithHint("After *, only columns AS text are named.")
+		}
+		if !all {
+			t.Columns = append(t.Columns, c)
+		}
+	}
+	return p.expectPunct(")")
 }
 
 func (p *parser) columnList() ([]string, error) {

@@ -58,7 +58,7 @@ func Parse(sql string) (Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{tokens: tokens}
+	p := &parser{tokens: tokens, src: sql}
 	s, err := p.statement()
 	if err != nil {
 		return nil, err
@@ -71,6 +71,7 @@ func Parse(sql string) (Statement, error) {
 }
 
 type parser struct {
+	src    string
 	tokens []token
 	at     int
 }
@@ -199,7 +200,10 @@ func (p *parser) statement() (Statement, error) {
 	case "show":
 		p.next()
 		return p.show()
-	case "verify", "retry":
+	case "retry":
+		p.next()
+		return p.retry()
+	case "verify":
 		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported by this version", strings.ToUpper(t.text)).
 			WithPosition(t.pos)
 	default:

@@ -279,7 +279,7 @@ func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGrou
 		if !errors.Is(err, wal.ErrFull) {
 			w.live.throttled(false)
 			if errors.Is(err, segment.ErrTooLarge) { // nothing was written
-				return committed, &TableError{Reason: rowReason(rowBytesMax), Hint: hintSmallerRow}
+				return committed, &TableError{Reason: rowReason(RowBytesMax), Hint: hintSmallerRow}
 			}
 			if err != nil {
 				w.failed.Store(true)

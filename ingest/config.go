@@ -48,7 +48,7 @@ type Config struct {
 	SegmentBytes, QuotaBytes int64
 }
 
-// groupBytesMax is the most that a group may have before the last row: with rowBytesMax it
+// groupBytesMax is the most that a group may have before the last row: with RowBytesMax it
 // stays, encoded, below what segment.Encoder takes, 512 MiB.
 const groupBytesMax = 64 << 20
 

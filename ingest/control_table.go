@@ -16,7 +16,7 @@ func (s *Supervisor) AddTables(ctx context.Context, name string, tables []catalo
 	err = s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
 		sel := p.Selection
 		if tables != nil {
-			sel = catalog.TableSelection{Tables: tables}
+			sel = catalog.TableSelection{Tables: tables, OutOfRangeText: sel.OutOfRangeText}
 		}
 		snap := s.deps.Catalog.Snapshot()
 		c, err := snap.Connection(p.Connection)

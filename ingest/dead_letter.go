@@ -1,13 +1,19 @@
 package ingest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -19,9 +25,10 @@ type Refuser interface {
 	// While it has Any, Passed must be told of every change.
 	OpenLetters(t change.TableID) *deadletter.Table
 	// Refuse takes the row that was begun last out of the table's builder, which must have
-	// a value in each column, and makes it a dead letter; a delete is only passed, for
-	// nothing here can have its key. With on_error = stop, or when the table has too many,
-	// the table stops, as StopTable does.
+	// a value in each column, and makes it a dead letter. A delete takes the letters of its
+	// key away, for nothing else here can have that key; without a key it has the whole row,
+	// and takes away one letter of an equal row, or stops the table. With on_error = stop, or when the table has too many,
+	// the table stops, as StopTable does, and the error is ErrTableStopped.
 	Refuse(t change.TableID, r deadletter.Refused) error
 	// Passed says that a change was added which leaves nothing of what the key had before.
 	Passed(t change.TableID, key string) error
@@ -65,18 +72,26 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 		return errTable(ErrUnknownTable, id)
 	}
 	if t.stopped {
-		return nil
+		return errTable(ErrTableStopped, id)
 	}
 	open := b.letters.Table(id)
 	if b.onErrorStop || open == nil {
-		return b.StopTable(id, r.Reason, r.Hint)
+		return b.stopFor(id, r.Reason, r.Hint)
 	}
 	t.drop()
+	if r.Op == change.Delete && r.Key == "" {
+		closes, undo := open.PassRow(r.Row)
+		if len(closes) == 0 {
+			return b.stopFor(id, "a row was deleted that cannot be found, since it cannot be taken in: "+r.Reason, hintResync)
+		}
+		b.closeLetters(id, closes, undo)
+		return nil
+	}
 	if r.Op == change.Delete {
 		return b.Passed(id, r.Key)
 	}
 	if full := open.Full(); full != "" {
-		return b.StopTable(id, full+"; the last: "+r.Reason, hintLetters)
+		return b.stopFor(id, full+"; the last: "+r.Reason, hintLetters)
 	}
 	l := open.Letter(&r, t.schema.Version, false, 0)
 	l.Position = b.mu.last // open: ours
@@ -86,7 +101,7 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 		return errTable(err, id)
 	}
 	if b.letterBytes += size; b.letterBytes > deadletter.GroupBytesMax {
-		return b.StopTable(id, fmt.Sprintf("one transaction has more than %d MiB of rows that cannot be taken in; the last: %s",
+		return b.stopFor(id, fmt.Sprintf("one transaction has more than %d MiB of rows that cannot be taken in; the last: %s",
 			deadletter.GroupBytesMax>>20, r.Reason), hintLetters)
 	}
 	closes, undo := open.Add(l)
@@ -94,6 +109,14 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 		table: id, txn: b.txn, added: l, closed: closes, undo: undo,
 	})
 	return nil
+}
+
+// stopFor stops a table and says so.
+func (b *batcher) stopFor(id change.TableID, reason, hint string) error {
+	if err := b.StopTable(id, reason, hint); err != nil {
+		return err
+	}
+	return errTable(ErrTableStopped, id)
 }
 
 const hintLetters = "See skippr.dead_letters; with out_of_range = 'text', or AS text for a column, RESYNC TABLE takes all values in."
@@ -173,6 +196,69 @@ func (t *sinkTable) drop() {
 		return
 	}
 	t.done = append(t.done, head(b, rows))
+}
+
+// Redecoder is a Source that reads rows which were kept as text.
+type Redecoder interface {
+	// Redecode appends the values of a row, in the source's text and by their names, each
+	// to its column. It wraps *deadletter.RefusedError when one cannot be taken in, and
+	// may be called before the source has connected.
+	Redecode(s *schema.Table, row map[string]*string, columns []array.Builder) error
+}
+
+// RetryDeadLetters applies open dead letters of a pipeline again; only are their ids, nil
+// for all. The pipeline stands still meanwhile, so that nothing overtakes them.
+func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map[uint64]bool, tell func(string),
+) (res deadletter.Result, err error) {
+	err = s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
+		if err := h.openLog(ctx); err != nil {
+			return err
+		}
+		snap := s.deps.Catalog.Snapshot()
+		c, err := snap.Connection(p.Connection)
+		snap.Close()
+		if err != nil {
+			return err
+		}
+		source, err := newSource(ctx, s.deps, c, p, "")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = source.Close() }() // it has not connected
+		decoder, ok := source.(Redecoder)
+		if !ok {
+			return nil // it never refuses a row
+		}
+		r := &deadletter.Retry{
+			Catalog: s.deps.Catalog, Pipeline: p.ID, Decode: decoder.Redecode, Only: only, Tell: tell, Append: h.appendLetters,
+		}
+		res, err = r.Run(ctx)
+		return err
+	})
+	return res, err
+}
+
+// appendLetters makes retried letters durable. Nothing else appends.
+func (h *host) appendLetters(ctx context.Context, batches []*change.Batch, letters *deadletter.Records) error {
+	state := &groupState{Letters: letters}
+	encoded, err := state.encode()
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	log := h.mu.log
+	h.mu.Unlock()
+	if log == nil {
+		return wal.ErrClosed
+	}
+	_, err = log.Append(context.WithoutCancel(ctx), &change.Group{Batches: batches, State: encoded})
+	if err != nil && !errors.Is(err, wal.ErrFull) {
+		h.closeLog() // opening it reads what is durable
+	}
+	if err != nil {
+		return fmt.Errorf("append retried dead letters: %w", err)
+	}
+	return nil
 }
 
 // loadLetters reads the open letters, which the session then keeps.

@@ -60,10 +60,12 @@ func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catal
 	want := catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
 	for _, w := range p.Selection.Tables {
 		if w.Name == want.Name && (w.Schema == "" || w.Schema == want.Schema) {
-			want.Columns = w.Columns
+			want.Columns, want.AsText = w.Columns, w.AsText
 		}
 	}
-	found, err := s.Discover(ctx, c, catalog.TableSelection{Tables: []catalog.SelectedTable{want}})
+	found, err := s.Discover(ctx, c, catalog.TableSelection{
+		Tables: []catalog.SelectedTable{want}, OutOfRangeText: p.Selection.OutOfRangeText,
+	})
 	if err != nil {
 		return SourceTable{}, err
 	}

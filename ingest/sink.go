@@ -124,7 +124,7 @@ type batcherConfig struct {
 	tasks     env.Tasks
 	limit     int64
 	part      int64  // 0: transactions stay whole
-	rowMax    int64  // 0: rowBytesMax
+	rowMax    int64  // 0: RowBytesMax
 	session   string // unique
 	freshness time.Duration
 	interval  time.Duration
@@ -138,7 +138,7 @@ type batcherConfig struct {
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	b := &batcher{
-		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, part: cfg.part, rowMax: cmp.Or(cfg.rowMax, rowBytesMax), session: cfg.session,
+		ctx: ctx, clock: cfg.clock, tasks: cfg.tasks, limit: cfg.limit, part: cfg.part, rowMax: cmp.Or(cfg.rowMax, RowBytesMax), session: cfg.session,
 		freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)), sizes: &fill.Sizes{},

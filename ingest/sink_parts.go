@@ -7,9 +7,9 @@ import (
 	"github.com/skipprd/skipprd/wal/change"
 )
 
-// rowBytesMax bounds a row: with a part beside it, it stays below what the log takes in
+// RowBytesMax bounds a row: with a part beside it, it stays below what the log takes in
 // one group, 512 MiB.
-const rowBytesMax = 400 << 20
+const RowBytesMax = 400 << 20
 
 const hintSmallerRow = "Make the row smaller at the source, then copy the table anew: ALTER PIPELINE … RESYNC TABLE …;"
 

@@ -130,7 +130,7 @@ func (s *session) prepareDDL(sql string) (pgwire.Statement, error) {
 		if s.tx.open && !st.Transactional() {
 			return nil, pgerr.New(codes.ActiveSQLTransaction, "%s cannot run inside a transaction block", st.Tag())
 		}
-		r, err := s.engine.deps.DDL.Execute(ctx, st, ddlSession{sink: sink, user: s.user()})
+		r, err := s.engine.deps.DDL.Execute(ctx, st, ddlSession{session: s, sink: sink})
 		if err != nil {
 			return nil, err
 		}
@@ -141,12 +141,12 @@ func (s *session) prepareDDL(sql string) (pgwire.Statement, error) {
 
 // ddlSession is a session as ddl sees it.
 type ddlSession struct {
-	sink pgwire.Sink
-	user string
+	session *session
+	sink    pgwire.Sink
 }
 
 func (d ddlSession) Notice(e *pgerr.Error) error { return d.sink.Notice(e) }
-func (d ddlSession) User() string                { return d.user }
+func (d ddlSession) User() string                { return d.session.user() }
 
 // column describes a result column of the server's own.
 func column(name string, oid uint32) pgwire.Column {

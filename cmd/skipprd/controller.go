@@ -20,7 +20,10 @@ type controller struct {
 	leader    *leader // nil: logs are on disk
 }
 
-var _ ddl.Controller = (*controller)(nil)
+var (
+	_ ddl.Controller = (*controller)(nil)
+	_ ddl.Retrier    = (*controller)(nil)
+)
 
 // Discover lists the columns of the tables that sel names.
 func (c *controller) Discover(ctx context.Context, conn *catalog.Connection, sel catalog.TableSelection) ([]ddl.Discovered, error) {
@@ -101,6 +104,12 @@ func (c *controller) ResumeTable(ctx context.Context, name string, t catalog.Sel
 // ResyncTable copies a table anew.
 func (c *controller) ResyncTable(ctx context.Context, name string, t catalog.SelectedTable) error {
 	return problemOf(c.Supervisor.ResyncTable(ctx, name, t))
+}
+
+// RetryLetters applies dead letters again.
+func (c *controller) RetryLetters(ctx context.Context, name string, only map[uint64]bool, tell func(string)) (ddl.RetriedLetters, error) {
+	res, err := c.Supervisor.RetryDeadLetters(ctx, name, only, tell)
+	return ddl.RetriedLetters(res), problemOf(err)
 }
 
 // Compact moves all live changes of the pipeline into the lake.

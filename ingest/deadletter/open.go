@@ -29,8 +29,8 @@ type Table struct {
 }
 
 type entry struct {
-	ref   catalog.DeadLetterRef
-	bytes int64
+	ref catalog.DeadLetterRef
+	row string
 }
 
 // Load reads the open letters of a pipeline. most is the limit per table.
@@ -43,7 +43,7 @@ func Load(snap *catalog.Snapshot, pipeline change.PipelineID, most int) (*Open, 
 		}
 		into := &Table{id: t.ID, generation: t.Generation, most: most, keys: map[string][]entry{}}
 		for _, l := range letters {
-			into.put(l.Key, entry{l.DeadLetterRef, int64(len(l.Row))})
+			into.put(l.Key, entry{l.DeadLetterRef, l.Row})
 		}
 		o.tables[t.ID] = into
 	}
@@ -80,7 +80,7 @@ func (t *Table) Full() string {
 func (t *Table) Add(l *catalog.DeadLetter) (closes []catalog.DeadLetterRef, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := entry{l.DeadLetterRef, int64(len(l.Row))}
+	e := entry{l.DeadLetterRef, l.Row}
 	if l.Key == "" {
 		t.put("", e)
 		return nil, func() { t.remove("", e.ref) }
@@ -111,6 +111,31 @@ func (t *Table) Pass(key string) (closes []catalog.DeadLetterRef, undo func()) {
 	return t.take(key)
 }
 
+// PassRow notes that one row of a table without a key was deleted, by its whole content:
+// closes is the newest letter that has it, if one does. undo takes it back.
+func (t *Table) PassRow(row string) (closes []catalog.DeadLetterRef, undo func()) {
+	if !t.Any() || row == "" {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.keys[""]
+	for i, e := range slices.Backward(all) {
+		if e.row != row {
+			continue
+		}
+		t.keys[""] = slices.Delete(all, i, i+1)
+		t.bytes -= int64(len(row))
+		t.count.Add(-1)
+		return []catalog.DeadLetterRef{e.ref}, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.put("", e)
+		}
+	}
+	return nil, nil
+}
+
 // PassAll is Pass for every key: a TRUNCATE.
 func (t *Table) PassAll() (closes []catalog.DeadLetterRef, undo func()) {
 	if !t.Any() {
@@ -135,15 +160,26 @@ func (t *Table) PassAll() (closes []catalog.DeadLetterRef, undo func()) {
 	}
 }
 
-// Forget drops a letter that will not become durable.
-func (t *Table) Forget(key string, ref catalog.DeadLetterRef) { t.remove(key, ref) }
+// Row is the row of a key's open letter, "" when it is not kept.
+func (t *Table) Row(key string) (row string, open bool) {
+	if !t.Any() || key == "" {
+		return "", false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.keys[key]
+	if len(all) == 0 {
+		return "", false
+	}
+	return slices.MaxFunc(all, func(a, b entry) int { return a.ref.Compare(b.ref) }).row, true
+}
 
 // take removes the letters of a key; mu is locked, but not when restore is called.
 func (t *Table) take(key string) (closes []catalog.DeadLetterRef, restore func()) {
 	taken := t.keys[key]
 	for _, e := range taken {
 		closes = append(closes, e.ref)
-		t.bytes -= e.bytes
+		t.bytes -= int64(len(e.row))
 	}
 	delete(t.keys, key)
 	t.count.Add(int64(-len(taken)))
@@ -159,7 +195,7 @@ func (t *Table) take(key string) (closes []catalog.DeadLetterRef, restore func()
 // put adds a letter; mu is locked.
 func (t *Table) put(key string, e entry) {
 	t.keys[key] = append(t.keys[key], e)
-	t.bytes += e.bytes
+	t.bytes += int64(len(e.row))
 	t.count.Add(1)
 }
 
@@ -170,7 +206,7 @@ func (t *Table) remove(key string, ref catalog.DeadLetterRef) {
 	if i < 0 {
 		return
 	}
-	t.bytes -= t.keys[key][i].bytes
+	t.bytes -= int64(len(t.keys[key][i].row))
 	t.keys[key] = slices.Delete(t.keys[key], i, i+1)
 	if len(t.keys[key]) == 0 {
 		delete(t.keys, key)

@@ -34,10 +34,17 @@ type applier struct {
 	spool *spill.Store
 	block bool
 
+	// refuser is sink, when it sets changes aside; prior is about the row being applied.
+	refuser ingest.Refuser
+	prior   prior
+	// gone says that the delete of the row's old key was refused: nothing here has it.
+	gone bool
+
 	// reached is the newest position that the sink was told.
 	reached LSN
 	// row and truncate are reused by every message.
 	row      pgoutput.Row
+	rowBytes int // of its message
 	truncate pgoutput.Truncate
 }
 
@@ -51,8 +58,15 @@ func newApplier(s *Source, tables []ingest.StreamTable, start LSN, sink ingest.S
 		if err != nil {
 			return nil, err
 		}
+		st.rule = s.cfg.rule
 		st.also = a.tables[t.Source.OID]
 		a.tables[t.Source.OID] = st
+	}
+	a.refuser, _ = sink.(ingest.Refuser)
+	for _, t := range a.tables {
+		for ; t != nil && a.refuser != nil; t = t.also {
+			t.letters = a.refuser.OpenLetters(t.ID)
+		}
 	}
 	return a, nil
 }
@@ -70,6 +84,7 @@ func (a *applier) change(b []byte) error {
 		if err := pgoutput.ParseRow(b, &a.row); err != nil {
 			return err
 		}
+		a.rowBytes = len(b)
 		for t := a.tables[a.row.Relation]; t != nil; t = t.also {
 			if wants, err := a.wants(t); err != nil {
 				return err
@@ -80,7 +95,7 @@ func (a *applier) change(b []byte) error {
 				return err
 			}
 		}
-		return a.applyRow(b[0], t)
+		return nil
 	case pgoutput.KindBegin:
 		return a.begin(b)
 	case pgoutput.KindCommit:
@@ -148,7 +163,7 @@ func (a *applier) wants(t *streamTable) (bool, error) {
 	}
 	if t.described != nil {
 		if err := a.describe(t); err != nil || t.stopped {
-			return nil, err
+			return false, err
 		}
 	}
 	if t.columns == nil {
@@ -164,7 +179,7 @@ func (a *applier) follows(oid uint32) bool {
 			return true
 		}
 	}
-	return t, nil
+	return false
 }
 
 // stop stops one table at the open transaction.
@@ -181,7 +196,6 @@ func (a *applier) relation(b []byte) error {
 	for t := a.tables[m.ID]; t != nil; t = t.also {
 		t.described = m
 	}
-	t.described = m
 	return nil
 }
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"github.com/skipprd/skipprd/ingest"
@@ -13,47 +12,70 @@ import (
 
 // applyRow applies the parsed row message of a kind.
 func (a *applier) applyRow(kind byte, t *streamTable) error {
+	a.prior, a.gone = prior{}, false
 	switch {
 	case kind == pgoutput.KindInsert:
-		return a.put(t, change.Insert)
+		return a.put(t, change.Insert, false)
+	case t.Schema.WholeRow:
+		return a.applyWhole(kind, t)
 	case len(t.keyed) == 0:
 		return a.stop(t, &ingest.TableError{
-			Reason: "a row was updated or deleted, and the table has no key to find it by",
-			Hint:   "Add a primary key, or a unique index as REPLICA IDENTITY, at the source, then RESYNC the table.",
+			Reason: "a row was updated or deleted, and the table was taken in without a key to find it by",
+			Hint:   "With a primary key, or REPLICA IDENTITY FULL, at the source, " + resync,
 		})
 	case kind == pgoutput.KindDelete:
 		return a.remove(t)
+	}
+	if err := a.findPrior(t); err != nil {
+		return err
 	}
 	moved, why := t.keyChanged(&a.row)
 	if why != nil {
 		return a.stop(t, why)
 	}
 	if !moved {
-		return a.put(t, change.Update)
+		return a.put(t, change.Update, false)
 	}
 	if err := a.remove(t); err != nil || t.stopped {
 		return err
 	}
-	return a.put(t, change.Insert)
+	return a.put(t, change.Insert, true)
 }
 
-// put appends the new tuple.
-func (a *applier) put(t *streamTable, op change.Op) error {
-	b, err := a.builder(t)
-	if b == nil {
-		return err
+// put appends the new tuple. moved says that the row before it in the builder is the
+// delete of its old key: the two must not be parted.
+func (a *applier) put(t *streamTable, op change.Op, moved bool) error {
+	var err error
+	b := t.builder
+	if !moved {
+		if b, err = a.builder(t); b == nil {
+			return err
+		}
 	}
 	tuple := &a.row.New
 	if len(tuple.Kinds) < t.width {
 		return fmt.Errorf("%w: row has %d columns, its table %d", pgoutput.ErrMalformed, len(tuple.Kinds), t.width)
 	}
 	b.Add(op, int64(a.final), a.next())
+	if a.rowBytes > ingest.RowBytesMax {
+		return a.tooLarge(t, b, op)
+	}
 	for i := range t.columns {
 		c := &t.columns[i]
 		kind, src := tuple.Kinds[c.source], tuple.Values[c.source]
 		if kind == pgoutput.Unchanged {
-			if kind, src = a.row.OldValue(c.source); kind == pgoutput.Unchanged {
-				return a.refuse(t, b, unchangedValue(c.name))
+			if kind, src, err = a.oldValue(c); err != nil {
+				return a.setAside(t, b, refusal{op, tuple, c.name, err})
+			}
+			if kind == pgoutput.Unchanged && a.gone {
+				return a.setAside(t, b, refusal{op, tuple, c.name, errPriorUnknown})
+			}
+			if kind == pgoutput.Unchanged {
+				if c.key || len(t.keyed) == 0 {
+					return a.refuse(t, b, unchangedValue(c.name))
+				}
+				b.LeaveOut(i, moved)
+				continue
 			}
 		}
 		if kind == pgoutput.Null {
@@ -61,13 +83,25 @@ func (a *applier) put(t *streamTable, op change.Op) error {
 			continue
 		}
 		if err := c.decode(t.fields[i], src); err != nil {
-			return a.refuseValue(t, b, c.name, err)
+			return a.setAside(t, b, refusal{op, tuple, c.name, err})
 		}
 	}
-	return nil
+	return a.passed(t, tuple)
 }
 
-// remove appends a delete of the old tuple's key.
+// applyWhole applies an update or a delete of a table whose rows are told apart by all
+// their columns: what the row was goes, and what it is now comes.
+func (a *applier) applyWhole(kind byte, t *streamTable) error {
+	if a.row.OldForm != pgoutput.OldFull {
+		return a.stop(t, lacksOldRow())
+	}
+	if err := a.remove(t); err != nil || t.stopped || kind == pgoutput.KindDelete {
+		return err
+	}
+	return a.put(t, change.Insert, true)
+}
+
+// remove appends a delete of the old tuple: of its key, or whole.
 func (a *applier) remove(t *streamTable) error {
 	b, err := a.builder(t)
 	if b == nil {
@@ -80,7 +114,7 @@ func (a *applier) remove(t *streamTable) error {
 	b.Add(change.Delete, int64(a.final), a.next())
 	for i := range t.columns {
 		c := &t.columns[i]
-		if !c.key {
+		if !c.key && (!t.Schema.WholeRow || tuple.Kinds[c.source] == pgoutput.Null) {
 			t.fields[i].AppendNull()
 			continue
 		}
@@ -88,25 +122,16 @@ func (a *applier) remove(t *streamTable) error {
 			return a.refuse(t, b, missingKey(c.name))
 		}
 		if err := c.decode(t.fields[i], tuple.Values[c.source]); err != nil {
-			return a.refuseValue(t, b, c.name, err)
+			return a.setAside(t, b, refusal{change.Delete, tuple, c.name, err})
 		}
 	}
-	return nil
+	return a.passed(t, tuple)
 }
 
 // refuse evens out a row begun in vain and stops the table, which discards it.
 func (a *applier) refuse(t *streamTable, b *change.Builder, why *ingest.TableError) error {
 	value.Even(t.fields, b.Rows())
 	return a.stop(t, why)
-}
-
-func (a *applier) refuseValue(t *streamTable, b *change.Builder, column string, err error) error {
-	err = columnError(column, err)
-	var why *ingest.TableError
-	if !errors.As(err, &why) {
-		return err
-	}
-	return a.refuse(t, b, why)
 }
 
 // keyChanged says whether an update moves its row to another key.
@@ -133,13 +158,21 @@ func (t *streamTable) keyChanged(row *pgoutput.Row) (bool, *ingest.TableError) {
 func unchangedValue(column string) *ingest.TableError {
 	return &ingest.TableError{
 		Reason: fmt.Sprintf("an update did not carry the large value of column %q, which it left unchanged", column),
-		Hint:   "ALTER TABLE … REPLICA IDENTITY FULL at the source makes it carry them; then RESYNC the table.",
+		Hint:   "ALTER TABLE … REPLICA IDENTITY FULL at the source makes it carry them; then ALTER PIPELINE … RESYNC TABLE …;",
+	}
+}
+
+func lacksOldRow() *ingest.TableError {
+	return &ingest.TableError{
+		Reason: "a change did not carry the whole row that it was of, and the table has no key to find it by",
+		Hint: "ALTER TABLE … REPLICA IDENTITY FULL at the source, for its partitions too, or give it a primary key; then " +
+			resync,
 	}
 }
 
 func missingKey(column string) *ingest.TableError {
 	return &ingest.TableError{
 		Reason: fmt.Sprintf("a change did not carry the old value of key column %q", column),
-		Hint:   "Give the table and its partitions the same primary key as replica identity; then RESYNC the table.",
+		Hint:   "Give the table and its partitions the same primary key as replica identity; then ALTER PIPELINE … RESYNC TABLE …;",
 	}
 }

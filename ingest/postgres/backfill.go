@@ -27,6 +27,7 @@ type backfill struct {
 	// snapshot is the holder's own export, good while holder is.
 	snapshot string
 	limit    *limiter
+	refusals ingest.CopyRefusals // nil: a row that cannot be taken in ends the copy
 	// readers lends connections: nil stands for one not made yet.
 	readers chan *pgconn.PgConn
 	// fetcher lends the one that reads by key, likewise.

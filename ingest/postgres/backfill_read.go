@@ -45,7 +45,12 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	out, err := newRowWriter(s, token, emit)
 	if err == nil {
 		out.limit = func(rows int) error { return b.limit.wait(ctx, rows) }
-		err = b.readChunk(ctx, conn, c, s, out)
+		out.lenient = b.refusals != nil
+		var leaf string
+		leaf, err = b.readChunk(ctx, conn, c, s, out)
+		if err == nil && out.skipped > 0 {
+			err = b.readRefused(ctx, conn, refusedChunk{c, t, s, text, leaf}, out)
+		}
 		out.release()
 	}
 	// After an error of the server's own the transaction is gone, else the connection.
@@ -56,23 +61,22 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	return nil
 }
 
-// readChunk copies a chunk's rows into out.
-func (b *backfill) readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, out *rowWriter) error {
-	leaf, err := lockLeaf(ctx, conn, c)
-	if err != nil {
-		return err
+// readChunk copies a chunk's rows into out, from a table that it names.
+func (b *backfill) readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, out *rowWriter) (leaf string, err error) {
+	if leaf, err = lockLeaf(ctx, conn, c); err != nil {
+		return "", err
 	}
 	if err := checkColumns(ctx, conn, c, s, b.domains); err != nil {
-		return err
+		return "", err
 	}
 	sql := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s%s) TO STDOUT (FORMAT binary)", selectList(s), leaf, c.where())
 	if _, err := conn.CopyTo(ctx, out, sql); err != nil {
 		if out.err != nil {
-			return out.err
+			return "", out.err
 		}
-		return err
+		return "", err
 	}
-	return out.finish()
+	return leaf, out.finish()
 }
 
 // lockLeaf keeps the leaf from being rewritten or dropped until the session ends, and
@@ -170,17 +174,23 @@ var castable = map[uint32]bool{
 func selectList(s *schema.Table) string {
 	columns := make([]string, len(s.Fields))
 	for i, f := range s.Fields {
-		name := quoteIdent(f.Name)
 		switch _, native := value.BinaryDecoder(f.OID, f.Type); {
 		case native:
-			columns[i] = name
-		case castable[f.OID]:
-			columns[i] = name + "::pg_catalog.text"
+			columns[i] = quoteIdent(f.Name)
 		default:
-			columns[i] = fmt.Sprintf("CASE WHEN %s IS DISTINCT FROM NULL THEN pg_catalog.format('%%s', %s) END", name, name)
+			columns[i] = asText(f)
 		}
 	}
 	return strings.Join(columns, ", ")
+}
+
+// asText asks for a column as its output function writes it.
+func asText(f schema.Field) string {
+	name := quoteIdent(f.Name)
+	if castable[f.OID] {
+		return name + "::pg_catalog.text"
+	}
+	return fmt.Sprintf("CASE WHEN %s IS DISTINCT FROM NULL THEN pg_catalog.format('%%s', %s) END", name, name)
 }
 
 // columnDecoder reads what selectList asked for.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 )
 
 // config is what a source is told: where to connect, and a pipeline's options.
@@ -49,6 +50,8 @@ type config struct {
 	streaming  bool
 	spillBytes int64
 	selection  catalog.TableSelection
+	// rule is what becomes of values out of range: option out_of_range.
+	rule outofrange.Rule
 }
 
 const (
@@ -87,6 +90,7 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 		slot: "skippr_" + slotName(p.Name), publication: "skippr_" + slotName(p.Name),
 		parallel: parallelDefault, chunkPages: chunkPagesDefault, streaming: p.Options["streaming"] != "false",
 	}
+	cfg.rule = outofrange.RuleOf(p.Options)
 	var errs []error
 	number := func(name string, least, most int64, set func(int64)) {
 		text, ok := p.Options[name]

@@ -45,6 +45,13 @@ type rowWriter struct {
 	ended bool
 	bytes int
 	err   error
+	// width is how many fields a row has, take what is done with one.
+	width int
+	take  func([]byte) error
+	// lenient skips rows that cannot be taken in; dropped are those in the builder.
+	lenient bool
+	skipped int
+	dropped []int
 }
 
 func newRowWriter(s *schema.Table, token int64, emit func(*change.Batch) error) (*rowWriter, error) {
@@ -61,6 +68,7 @@ func newRowWriter(s *schema.Table, token int64, emit func(*change.Batch) error) 
 	for i := range s.Fields {
 		w.columns = append(w.columns, w.builder.Column(i))
 	}
+	w.width, w.take = len(w.columns), w.row
 	return w, nil
 }
 
@@ -100,14 +108,14 @@ func (w *rowWriter) rows(b []byte) ([]byte, error) {
 			w.ended = true
 			return b[2:], nil
 		}
-		if int(count) != len(w.columns) {
+		if int(count) != w.width {
 			return nil, fmt.Errorf("%w: row of %d columns", errCopyFormat, count)
 		}
 		size, whole, err := rowSize(b, int(count))
 		if err != nil || !whole {
 			return b, err
 		}
-		if err := w.row(b[2:size]); err != nil {
+		if err := w.take(b[2:size]); err != nil {
 			return nil, err
 		}
 		b = b[size:]
@@ -164,10 +172,25 @@ func (w *rowWriter) row(b []byte) error {
 			continue
 		}
 		if err := decode(w.columns[i], b[:n]); err != nil {
-			return columnError(w.table.Fields[i].Name, err)
+			return w.refuse(w.table.Fields[i].Name, err)
 		}
 		b = b[n:]
 	}
+	return w.full()
+}
+
+// refuse is about a row whose column cannot be taken in.
+func (w *rowWriter) refuse(column string, err error) error {
+	var refused *value.Error
+	if !w.lenient || !errors.As(err, &refused) {
+		return columnError(column, err)
+	}
+	w.skipped++
+	return w.drop()
+}
+
+// full emits the batch when it is large enough.
+func (w *rowWriter) full() error {
 	if w.builder.Rows() >= batchRows || w.bytes >= batchBytes {
 		return w.flush()
 	}
@@ -177,8 +200,11 @@ func (w *rowWriter) row(b []byte) error {
 // flush emits what was collected.
 func (w *rowWriter) flush() error {
 	rows := w.builder.Rows()
-	batch := w.builder.Batch()
+	batch := w.batch()
 	w.bytes = 0
+	if batch == nil {
+		return nil
+	}
 	if err := w.emit(batch); err != nil {
 		return err
 	}
@@ -200,7 +226,11 @@ func (w *rowWriter) finish() error {
 		return nil
 	}
 	rows := w.builder.Rows()
-	if err := w.emit(w.builder.Batch()); err != nil {
+	batch := w.batch()
+	if batch == nil {
+		return nil
+	}
+	if err := w.emit(batch); err != nil {
 		return err
 	}
 	return w.limit(rows)
@@ -212,8 +242,12 @@ func columnError(column string, err error) error {
 	if !errors.As(err, &refused) {
 		return fmt.Errorf("column %q: %w", column, err)
 	}
+	what := "a row"
+	if column != "" {
+		what = fmt.Sprintf("column %q", column)
+	}
 	return &ingest.TableError{
-		Reason: fmt.Sprintf("column %q %s", column, refused.Class),
+		Reason: what + " " + refused.Class,
 		Hint:   valueHint(refused),
 	}
 }
@@ -222,11 +256,11 @@ func columnError(column string, err error) error {
 func valueHint(e *value.Error) string {
 	switch e {
 	case value.ErrInfinity, value.ErrNaN, value.ErrRange:
-		return "Correct the value at the source, or leave the column out of the table's list, then RESYNC the table."
+		return "Correct the value at the source, or leave the column out of the table's list, then ALTER PIPELINE … RESYNC TABLE …;"
 	case value.ErrDimensions, value.ErrLowerBound:
-		return "Declare the column with several dimensions at the source, or leave it out, then RESYNC the table."
+		return "Declare the column with several dimensions at the source, or leave it out, then ALTER PIPELINE … RESYNC TABLE …;"
 	case value.ErrEncoding:
-		return "Convert the database to UTF8, or leave the column out, then RESYNC the table."
+		return "Convert the database to UTF8, or leave the column out, then ALTER PIPELINE … RESYNC TABLE …;"
 	}
 	return resync
 }

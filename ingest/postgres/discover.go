@@ -78,7 +78,12 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 		if inSelection(r.ancestors, oids) {
 			continue // the partitioned table brings it
 		}
-		out = append(out, describe(as(r), columns[r.oid], keys[r.oid], domains))
+		t := describe(as(r), columns[r.oid], keys[r.oid], domains)
+		exact := exactTextOf(sel, r.schema, r.name)
+		for i := range t.Columns {
+			exact.keep(&t.Columns[i])
+		}
+		out = append(out, t)
 	}
 	for i := range out {
 		selectColumns(&out[i], sel)

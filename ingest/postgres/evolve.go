@@ -178,7 +178,10 @@ func (d *description) column(ctx context.Context, conn *pgx.Conn, rc pgoutput.Co
 			return ingest.SourceColumn{}, err
 		}
 	}
-	return column(a, d.live.domains), nil
+	c := column(a, d.live.domains)
+	old, known := d.fieldOf(number)
+	d.exact.follow(&c, old, known)
+	return c, nil
 }
 
 // firstUserOID is the first OID of types that are a database's own.

@@ -9,6 +9,8 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/wal/change"
@@ -21,6 +23,10 @@ type streamTable struct {
 	// partial says that the user selected columns, so that others may come and go.
 	partial bool
 	stopped bool
+	// letters are its open dead letters, rule what becomes of values out of range.
+	letters *deadletter.Table
+	rule    outofrange.Rule
+	exact   exactText
 	// also is another table that gets the same changes: one of the two is to take the
 	// place of the other.
 	also *streamTable
@@ -52,7 +58,7 @@ func newStreamTable(t ingest.StreamTable, sel catalog.TableSelection) (*streamTa
 		return nil, fmt.Errorf("table %s.%s: %w", t.Source.Schema, t.Source.Name, err)
 	}
 	return &streamTable{
-		StreamTable: t, after: after,
+		StreamTable: t, after: after, exact: exactTextOf(sel, t.Source.Schema, t.Source.Name),
 		partial: len(selectedColumns(sel, t.Source.Schema, t.Source.Name)) > 0,
 	}, nil
 }
@@ -71,6 +77,9 @@ func (t *streamTable) bind(r *pgoutput.Relation) error {
 			return fmt.Errorf("column %q: %w", f.Name, err)
 		}
 		c := streamColumn{name: f.Name, source: at, decode: decode, key: slices.Contains(t.Schema.Key, f.ID)}
+		if !c.key {
+			c.decode = outofrange.Decoder(decode, f, t.rule)
+		}
 		if c.key {
 			t.keyed = append(t.keyed, len(t.columns))
 		}

@@ -60,13 +60,14 @@ func ownRelations() []ownRelation {
 		{"pg_catalog", "pg_stat_pipeline", 13121, cols("pipeline", text, "state", text, "reason", text, "source_position", text,
 			"acked_position", text, "durable_position", text, "lag_bytes", i8, "lag_seconds", f8, "lake_lag_rows", i8, "lake_lag_seconds", f8,
 			"retained_bytes", i8, "slot_state", text, "rows_per_second", f8, "bytes_per_second", f8, "rows", i8, "bytes", i8, "transactions", i8,
-			"last_commit_at", ts, "pending_rows", i8, "log_commits", i8, "log_epoch", i8, "log_host", text,
+			"last_commit_at", ts, "pending_rows", i8, "log_commits", i8, "log_epoch", i8, "log_host", text, "dead_letters", i8,
 			"backfill_percent", f8, "backfill_rows", i8, "backfill_rows_estimated", i8, "backfill_bytes", i8,
 			"backfill_rows_per_second", f8, "backfill_seconds_left", f8, "backfill_started_at", ts), fillStatPipeline},
 		{"pg_catalog", "pg_stat_pipeline_table", 13122, cols("pipeline", text, "table_schema", text, "table_name", text, "state", text,
 			"reason", text, "hint", text, "backfill_percent", f8, "backfill_rows", i8, "backfill_rows_estimated", i8,
 			"backfill_bytes", i8, "backfill_rows_per_second", f8, "backfill_seconds_left", f8, "backfill_started_at", ts, "inserts", i8, "updates", i8, "deletes", i8, "live_rows", i8, "lake_rows", i8,
-			"dead_letters", i8, "last_commit_at", ts), fillStatPipelineTable},
+			"dead_letters", i8, "last_commit_at", ts, "last_dead_letter", text), fillStatPipelineTable},
+		lettersRelation(),
 	}
 }
 

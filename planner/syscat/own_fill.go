@@ -270,13 +270,18 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 		if o, err := env.Snapshot.Offset(p.ID); err == nil {
 			r["durable_position"] = orNull(string(o.Position))
 		}
-		var waiting int64
+		var waiting, letters int64
 		oldest := env.Now
 		for _, t := range env.Snapshot.Tables(p.ID) {
 			live, err := env.Snapshot.LiveSlices(t.ID)
 			if err != nil {
 				return nil, err
 			}
+			open, _, err := openLetters(env, t)
+			if err != nil {
+				return nil, err
+			}
+			letters += open
 			for _, s := range live {
 				waiting += int64(s.Rows)
 				if s.PublishedAt.Before(oldest) {
@@ -284,6 +289,7 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 				}
 			}
 		}
+		r["dead_letters"] = letters
 		pending, _ := env.Snapshot.Pending(p.ID)
 		r["pending_rows"] = pending.Rows
 		r["lake_lag_rows"], r["lake_lag_seconds"] = waiting, max(0, env.Now.Sub(oldest).Seconds())
@@ -330,8 +336,13 @@ func fillStatPipelineTable(_ context.Context, c *Catalog, env *planner.SystemEnv
 			}
 			r := row{
 				"pipeline": p.Name, "table_schema": t.Schema, "table_name": t.Name, "state": string(t.State), "reason": orNull(t.Reason),
-				"hint": orNull(t.Hint), "live_rows": live, "lake_rows": env.Snapshot.LakeState(t.ID).Rows, "dead_letters": 0,
+				"hint": orNull(t.Hint), "live_rows": live, "lake_rows": env.Snapshot.LakeState(t.ID).Rows,
 			}
+			letters, last, err := openLetters(env, t)
+			if err != nil {
+				return nil, err
+			}
+			r["dead_letters"], r["last_dead_letter"] = letters, orNull(last)
 			for _, s := range status.Tables {
 				if s.Schema != t.Schema || s.Name != t.Name {
 					continue

@@ -1,0 +1,194 @@
+package postgres
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
+	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// refusal is a change that was begun in a builder and cannot be taken in.
+type refusal struct {
+	op     change.Op
+	tuple  *pgoutput.Tuple
+	column string // that is the trouble, "" for the whole row
+	err    error
+}
+
+// setAside evens out the row begun last and makes it a dead letter; with a sink that has
+// none, the table stops.
+func (a *applier) setAside(t *streamTable, b *change.Builder, r refusal) error {
+	var why *ingest.TableError
+	if err := columnError(r.column, r.err); !errors.As(err, &why) {
+		return err
+	}
+	value.Even(t.fields, b.Rows())
+	if a.refuser == nil {
+		return a.stop(t, why)
+	}
+	out := deadletter.Refused{
+		Op: r.op, Token: int64(a.final), Ordinal: a.ordinal - 1,
+		Column: r.column, Reason: why.Reason, Hint: why.Hint, Code: refusedCode(t.Schema, r.column, r.err),
+	}
+	out.Key, _ = t.keyText(&a.row, r.tuple)
+	if r.op != change.Delete || t.Schema.WholeRow {
+		values, valid := t.texts(a, r.tuple)
+		if out.Row = deadletter.Row(values); !valid {
+			out.Code = deadletter.CodeEncoding // what is kept is not what was sent
+		}
+	}
+	a.gone = r.op == change.Delete
+	if err := a.refuser.Refuse(t.ID, out); err != nil && !t.stoppedBy(err) {
+		return err
+	}
+	return nil
+}
+
+// tooLarge refuses a row that cannot be made durable at once.
+func (a *applier) tooLarge(t *streamTable, b *change.Builder, op change.Op) error {
+	return a.setAside(t, b, refusal{op: op, tuple: &a.row.New, err: errRowTooLarge})
+}
+
+// passed tells of a change that was added, if the table has letters that it may supersede.
+func (a *applier) passed(t *streamTable, tuple *pgoutput.Tuple) error {
+	if !t.letters.Any() {
+		return nil
+	}
+	key, ok := t.keyText(&a.row, tuple)
+	if !ok {
+		return nil
+	}
+	return a.refuser.Passed(t.ID, key)
+}
+
+// keyText is the key of a tuple of row as letters have it; ok is false when it has none.
+func (t *streamTable) keyText(row *pgoutput.Row, tuple *pgoutput.Tuple) (key string, ok bool) {
+	if len(t.keyed) == 0 {
+		return "", false
+	}
+	texts := make([]string, len(t.keyed))
+	for i, k := range t.keyed {
+		at := t.columns[k].source
+		from := tuple
+		if at >= len(from.Kinds) {
+			return "", false
+		}
+		if from.Kinds[at] == pgoutput.Unchanged && row.OldForm != pgoutput.OldNone && at < len(row.Old.Kinds) {
+			from = &row.Old
+		}
+		if from.Kinds[at] != pgoutput.Text {
+			return "", false
+		}
+		texts[i] = string(from.Values[at])
+	}
+	return deadletter.Text(texts...), true
+}
+
+// texts are a row's values. One that was not sent is that of the letter before it, or is
+// left out. valid says that all are UTF-8.
+func (t *streamTable) texts(a *applier, tuple *pgoutput.Tuple) (out []deadletter.Value, valid bool) {
+	valid = true
+	for _, c := range t.columns {
+		kind, src := tuple.Kinds[c.source], tuple.Values[c.source]
+		if kind == pgoutput.Unchanged {
+			kind, src, _ = a.oldValue(&c)
+		}
+		v := deadletter.Value{Name: c.name}
+		switch kind {
+		case pgoutput.Unchanged:
+			continue
+		case pgoutput.Text:
+			text := string(src)
+			v.Text, valid = &text, valid && utf8.ValidString(text)
+		}
+		out = append(out, v)
+	}
+	return out, valid
+}
+
+// prior is the open letter of the key that the row had before.
+type prior struct {
+	open bool
+	row  map[string]*string // nil: its values were too many to be kept
+}
+
+// findPrior looks for the letter that an update makes obsolete: what the update did not
+// send is what that one had, not what the table has.
+func (a *applier) findPrior(t *streamTable) error {
+	if !t.letters.Any() {
+		return nil
+	}
+	tuple := &a.row.New
+	if a.row.OldForm != pgoutput.OldNone {
+		tuple = &a.row.Old
+	}
+	key, ok := t.keyText(&a.row, tuple)
+	if !ok {
+		return nil
+	}
+	row, open := t.letters.Row(key)
+	if a.prior.open = open; !open || row == "" {
+		return nil
+	}
+	var err error
+	a.prior.row, err = deadletter.ParseRow(row)
+	return err
+}
+
+// oldValue is what a column had before, where the change left it out; Unchanged when only
+// the table knows. It fails when nobody does.
+func (a *applier) oldValue(c *streamColumn) (kind byte, src []byte, err error) {
+	if kind, src = a.row.OldValue(c.source); kind != pgoutput.Unchanged || !a.prior.open {
+		return kind, src, nil
+	}
+	if a.prior.row == nil {
+		return pgoutput.Unchanged, nil, errPriorUnknown
+	}
+	switch text, sent := a.prior.row[c.name]; {
+	case !sent:
+		return pgoutput.Unchanged, nil, nil
+	case text == nil:
+		return pgoutput.Null, nil, nil
+	default:
+		return pgoutput.Text, []byte(*text), nil
+	}
+}
+
+// Refusals of whole rows.
+var (
+	errRowTooLarge  = &value.Error{Class: "has more bytes than can be made durable at once"}
+	errPriorUnknown = &value.Error{Class: "was not sent, since it did not change, and the row before is a dead letter that was too large to keep"}
+)
+
+// refusedCode is the SQLSTATE of a refusal.
+func refusedCode(s *schema.Table, column string, err error) string {
+	switch {
+	case errors.Is(err, errRowTooLarge), errors.Is(err, errPriorUnknown):
+		return deadletter.CodeRowTooLarge
+	case errors.Is(err, value.ErrEncoding):
+		return deadletter.CodeEncoding
+	case errors.Is(err, value.ErrDimensions), errors.Is(err, value.ErrLowerBound):
+		return deadletter.CodeArray
+	case errors.Is(err, value.ErrMalformed):
+		return deadletter.CodeMalformed
+	}
+	for _, f := range s.Fields {
+		if f.Name != column {
+			continue
+		}
+		t := f.Type
+		if t.Kind == schema.List && t.Elem != nil {
+			t = *t.Elem
+		}
+		switch t.Kind {
+		case schema.Date, schema.Time, schema.Timestamp, schema.TimestampTZ:
+			return deadletter.CodeDateTime
+		}
+	}
+	return deadletter.CodeOutOfRange
+}

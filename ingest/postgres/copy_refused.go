@@ -1,0 +1,325 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
+	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+var _ ingest.CopyRefuser = (*backfill)(nil)
+
+// OnRefused implements ingest.CopyRefuser.
+func (b *backfill) OnRefused(to ingest.CopyRefusals) { b.refusals = to }
+
+// refusedChunk is a chunk of which the binary form left rows out.
+type refusedChunk struct {
+	chunk
+	table  ingest.SourceTable
+	schema *schema.Table
+	text   string
+	leaf   string
+}
+
+// readRefused reads a chunk again, at the same snapshot, as text: the rows that the
+// first reading skipped become what the option out_of_range makes of them, or dead
+// letters with the text that the server writes. The others are passed over.
+func (b *backfill) readRefused(ctx context.Context, conn *pgconn.PgConn, c refusedChunk, first *rowWriter) error {
+	w, err := newRefusedWriter(b, c, first)
+	if err != nil {
+		return err
+	}
+	defer w.release()
+	sql := fmt.Sprintf("COPY (SELECT %s, ctid::text, xmin::text FROM ONLY %s%s) TO STDOUT (FORMAT binary)",
+		textList(c.schema), c.leaf, c.where())
+	if _, err := conn.CopyTo(ctx, w, sql); err != nil {
+		if w.err != nil {
+			return w.err
+		}
+		return err
+	}
+	if err := w.finish(); err != nil {
+		return err
+	}
+	if w.found != first.skipped {
+		return fmt.Errorf("%d rows are refused as text, %d in binary form", w.found, first.skipped)
+	}
+	return b.checkUnchanged(ctx, c, w.places)
+}
+
+// textList asks for each column as its output function writes it.
+func textList(s *schema.Table) string {
+	columns := make([]string, len(s.Fields))
+	for i, f := range s.Fields {
+		columns[i] = asText(f)
+	}
+	return strings.Join(columns, ", ")
+}
+
+// place is where a dead letter's row was in its table.
+type place struct{ ctid, xmin, key string }
+
+// refusedWriter is a rowWriter that looks only for rows that cannot be taken in.
+type refusedWriter struct {
+	*rowWriter
+	backfill *backfill
+	chunk    refusedChunk
+	ruled    []value.Decoder // of the text form, with the rule; decode is without
+	keyed    []int           // places of the key's columns, in key order
+	found    int             // rows that were refused
+	places   []place         // of dead letters, of tables with a key
+}
+
+func newRefusedWriter(b *backfill, c refusedChunk, first *rowWriter) (*refusedWriter, error) {
+	plain, err := newRowWriter(c.schema, first.token, first.emit)
+	if err != nil {
+		return nil, err
+	}
+	w := &refusedWriter{rowWriter: plain, backfill: b, chunk: c}
+	plain.limit, plain.width, plain.take = first.limit, len(plain.columns)+2, w.look
+	for i, f := range c.schema.Fields {
+		d, err := value.TextDecoder(f.Type)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+		}
+		plain.decode[i] = d
+		if !slices.Contains(c.schema.Key, f.ID) {
+			d = outofrange.Decoder(d, f, b.source.cfg.rule)
+		}
+		w.ruled = append(w.ruled, d)
+	}
+	for _, k := range c.schema.KeyFields() {
+		w.keyed = append(w.keyed, slices.IndexFunc(c.schema.Fields, func(f schema.Field) bool { return f.ID == k.ID }))
+	}
+	return w, nil
+}
+
+// look is what is done with a row, whose lengths were checked.
+func (w *refusedWriter) look(b []byte) error {
+	fields := make([][]byte, w.width)
+	for i := range fields {
+		n := int32(binary.BigEndian.Uint32(b))
+		b = b[4:]
+		if n >= 0 {
+			fields[i] = b[:n:n]
+			b = b[n:]
+		}
+	}
+	column, err := w.add(fields, w.decode)
+	if err == nil {
+		return w.drop() // the first reading had it
+	}
+	var refused *value.Error
+	if !errors.As(err, &refused) {
+		return columnError(column, err)
+	}
+	w.found++
+	if err := w.drop(); err != nil {
+		return err
+	}
+	if column, err = w.add(fields, w.ruled); err == nil {
+		return w.full()
+	}
+	if err := w.drop(); err != nil {
+		return err
+	}
+	return w.setAside(fields, column, err)
+}
+
+// add decodes a row; column is the one that is refused.
+func (w *refusedWriter) add(fields [][]byte, decode []value.Decoder) (column string, err error) {
+	w.builder.Add(change.Insert, w.token, 0)
+	for i, d := range decode {
+		if fields[i] == nil {
+			w.columns[i].AppendNull()
+			continue
+		}
+		w.bytes += len(fields[i])
+		if err := d(w.columns[i], fields[i]); err != nil {
+			return w.table.Fields[i].Name, err
+		}
+	}
+	return "", nil
+}
+
+func (w *refusedWriter) setAside(fields [][]byte, column string, err error) error {
+	var why *ingest.TableError
+	if err := columnError(column, err); !errors.As(err, &why) {
+		return err
+	}
+	r := deadletter.Refused{
+		Op: change.Insert, Token: w.token, Column: column, Reason: why.Reason, Hint: why.Hint,
+		Code: refusedCode(w.table, column, err),
+	}
+	values := make([]deadletter.Value, len(w.table.Fields))
+	for i, f := range w.table.Fields {
+		values[i].Name = f.Name
+		if fields[i] != nil {
+			text := string(fields[i])
+			values[i].Text = &text
+			if !utf8.ValidString(text) {
+				r.Code = deadletter.CodeEncoding
+			}
+		}
+	}
+	r.Row = deadletter.Row(values)
+	if len(w.keyed) > 0 {
+		texts := make([]string, len(w.keyed))
+		for i, k := range w.keyed {
+			texts[i] = string(fields[k])
+		}
+		r.Key = deadletter.Text(texts...)
+		n := len(w.table.Fields)
+		w.places = append(w.places, place{ctid: string(fields[n]), xmin: string(fields[n+1]), key: r.Key})
+	}
+	return w.backfill.refusals.Refused(w.chunk.table, w.chunk.text, w.table.Version, r)
+}
+
+const (
+	// placesAtOnce is how many rows are asked for at once.
+	placesAtOnce = 1000
+	// commitGap is longer than a transaction takes, after the stream may have it, to become
+	// visible to others.
+	commitGap = 200 * time.Millisecond
+)
+
+// checkUnchanged finds dead letters whose rows have changed since the session's moment:
+// the stream may have delivered the change before the letter was known, and so it did not
+// supersede it. It asks a second time, for a commit is in the log shortly before others
+// see it.
+func (b *backfill) checkUnchanged(ctx context.Context, c refusedChunk, places []place) error {
+	for range 2 {
+		if len(places) == 0 {
+			return nil
+		}
+		if err := b.source.clock.Sleep(ctx, commitGap); err != nil {
+			return err
+		}
+		var same []place
+		err := b.source.withControl(ctx, func(conn *pgx.Conn) error {
+			for part := range slices.Chunk(places, placesAtOnce) {
+				here, err := unchanged(ctx, conn, c.leaf, part)
+				if err != nil {
+					return err
+				}
+				same = append(same, here...)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range places {
+			if !slices.Contains(same, p) {
+				b.refusals.Changed(c.table, c.text, p.key)
+			}
+		}
+		places = same
+	}
+	return nil
+}
+
+// unchanged are those of places whose row is still the one that was read.
+func unchanged(ctx context.Context, conn *pgx.Conn, leaf string, places []place) ([]place, error) {
+	ctids := make([]string, len(places))
+	for i, p := range places {
+		ctids[i] = p.ctid
+	}
+	sql := fmt.Sprintf("SELECT ctid::text, xmin::text FROM ONLY %s WHERE ctid = ANY($1::text[]::tid[])", leaf)
+	rows, err := conn.Query(ctx, sql, ctids)
+	if err != nil {
+		return nil, unavailable("look for refused rows", err)
+	}
+	versions := map[string]string{}
+	var ctid, xmin string
+	if _, err := pgx.ForEachRow(rows, []any{&ctid, &xmin}, func() error { versions[ctid] = xmin; return nil }); err != nil {
+		return nil, unavailable("look for refused rows", err)
+	}
+	var same []place
+	for _, p := range places {
+		if versions[p.ctid] == p.xmin {
+			same = append(same, p)
+		}
+	}
+	return same, nil
+}
+
+// skip takes the row that was begun last out of the batch being built.
+func (w *rowWriter) skip() {
+	value.Even(w.columns, w.builder.Rows())
+	w.dropped = append(w.dropped, w.builder.Rows()-1)
+}
+
+// drop is skip for a writer that keeps few rows.
+func (w *rowWriter) drop() error {
+	w.skip()
+	return w.full()
+}
+
+// batch is what was collected without the rows that were taken out, nil for nothing.
+func (w *rowWriter) batch() *change.Batch {
+	b := w.builder.Batch()
+	dropped := w.dropped
+	w.dropped = w.dropped[:0]
+	if len(dropped) == 0 {
+		return b
+	}
+	kept := without(b.Record, dropped)
+	b.Release()
+	if kept == nil {
+		return nil
+	}
+	b.Record = kept
+	b.Counts.Inserts = uint32(kept.NumRows())
+	return b
+}
+
+// without is a record without some of its rows, by their places in order; nil when none
+// is left.
+func without(rec arrow.RecordBatch, dropped []int) arrow.RecordBatch {
+	rows := int(rec.NumRows())
+	if len(dropped) >= rows {
+		return nil
+	}
+	columns := make([]arrow.Array, rec.NumCols())
+	for i := range columns {
+		var pieces []arrow.Array
+		from := 0
+		for _, at := range append(dropped, rows) {
+			if at > from {
+				pieces = append(pieces, array.NewSlice(rec.Column(i), int64(from), int64(at)))
+			}
+			from = at + 1
+		}
+		joined, err := array.Concatenate(pieces, memory.DefaultAllocator)
+		if err != nil {
+			panic(fmt.Sprintf("copy: columns of one type do not join: %v", err)) // a broken invariant
+		}
+		for _, p := range pieces {
+			p.Release()
+		}
+		columns[i] = joined
+	}
+	out := array.NewRecordBatch(rec.Schema(), columns, int64(rows-len(dropped)))
+	for _, c := range columns {
+		c.Release()
+	}
+	return out
+}
