@@ -58,19 +58,28 @@ func (f *fakeController) Drop(ctx context.Context, p string, keep bool) ([]strin
 }
 
 func (f *fakeController) AddTables(_ context.Context, p string, ts []catalog.SelectedTable) ([]string, error) {
-	return nil, f.call("add %s %v", p, ts)
+	return nil, f.call("add %s %s", p, names(ts...))
+}
+
+// names are tables as "schema.name", separated by commas.
+func names(tables ...catalog.SelectedTable) string {
+	var out []string
+	for _, t := range tables {
+		out = append(out, t.Schema+"."+t.Name)
+	}
+	return strings.Join(out, ",")
 }
 
 func (f *fakeController) DropTable(_ context.Context, p string, t catalog.SelectedTable) error {
-	return f.call("droptable %s %v", p, t)
+	return f.call("droptable %s %s", p, names(t))
 }
 
 func (f *fakeController) ResumeTable(_ context.Context, p string, t catalog.SelectedTable) error {
-	return f.call("resumetable %s %v", p, t)
+	return f.call("resumetable %s %s", p, names(t))
 }
 
 func (f *fakeController) ResyncTable(_ context.Context, p string, t catalog.SelectedTable) error {
-	return f.call("resynctable %s %v", p, t)
+	return f.call("resynctable %s %s", p, names(t))
 }
 
 func (f *fakeController) Compact(_ context.Context, p string) error { return f.call("compact %s", p) }
@@ -165,8 +174,8 @@ func TestExecute(t *testing.T) {
 		{"ALTER PIPELINE p RESUME", "ALTER PIPELINE | start p"},
 		{"ALTER PIPELINE p SET (slot_name = x)", `ERROR 55000 option "slot_name" cannot be changed after CREATE PIPELINE`},
 		{"ALTER PIPELINE p SET (commit_interval = '5s')", "ALTER PIPELINE | stop p | start p"},
-		{"ALTER PIPELINE p DROP TABLE a, b", "ALTER PIPELINE | droptable p {public a []} | droptable p {public b []}"},
-		{"ALTER PIPELINE p ADD TABLE z", `NOTICE pipeline "p" has all these tables already | ALTER PIPELINE | add p [{public z []}]`},
+		{"ALTER PIPELINE p DROP TABLE a, b", "ALTER PIPELINE | droptable p public.a | droptable p public.b"},
+		{"ALTER PIPELINE p ADD TABLE z", `NOTICE pipeline "p" has all these tables already | ALTER PIPELINE | add p public.z`},
 		{"ALTER PIPELINE p RENAME TO q", "ALTER PIPELINE | stop p | start q"},
 		{"ALTER PIPELINE p RESET", `ERROR 42704 pipeline "p" does not exist`},
 		{"RESET PIPELINE q", "RESET PIPELINE | reset q"},
