@@ -87,6 +87,17 @@ type PipelineStatus struct {
 	LagBytes, RetainedBytes       int64
 	LagSeconds                    float64
 	SlotState                     string
+	// ConfirmedPosition is what the source has as acknowledged. RetainedBytesPerSecond is
+	// how fast what it keeps for the pipeline grows, WrittenBytesPerSecond how fast it
+	// writes, over the last minutes.
+	ConfirmedPosition                             string
+	RetainedBytesPerSecond, WrittenBytesPerSecond float64
+	// Limited says that the source keeps only so much: it may lose the pipeline's place
+	// after SafeBytes more. SecondsToLoss is in how long, -1 for never.
+	Limited       bool
+	SafeBytes     int64
+	SecondsToLoss float64
+	InactiveSince time.Time // when the source was last read; zero: it is
 	RowsPerSecond, BytesPerSecond float64
 	Rows, Bytes, Transactions     int64
 	LastCommitAt                  time.Time
@@ -117,6 +128,15 @@ type TableStatus struct {
 	Inserts, Updates, Deletes int64
 	LastCommitAt              time.Time
 }
+
+// Waiting is the error of a Start that will be done without anybody's help, when what
+// the source waits for has ended.
+type Waiting struct {
+	Reason string // a clause
+}
+
+// Error renders the reason.
+func (w *Waiting) Error() string { return "pipeline starts later: " + w.Reason }
 
 // Problem is an error that a user can act on.
 type Problem struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
@@ -52,7 +53,7 @@ func (x *Executor) createPipeline(ctx context.Context, s *CreatePipeline, sessio
 	}
 	startCtx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if err := x.Controller.Start(startCtx, p.Name); err != nil {
+	if err := x.begin(startCtx, p.Name, session); err != nil {
 		return x.undoCreate(ctx, p, err)
 	}
 	return nil
@@ -256,7 +257,7 @@ func (x *Executor) alterPipeline(ctx context.Context, s *AlterPipeline, session 
 	}
 	switch s.Action {
 	case Enable, Resume:
-		return x.start(ctx, p, s.Action)
+		return x.start(ctx, p, s.Action, session)
 	case Disable, Pause:
 		return x.stop(ctx, p, s.Action, session)
 	case Reset:
@@ -266,9 +267,9 @@ func (x *Executor) alterPipeline(ctx context.Context, s *AlterPipeline, session 
 	case Refresh, AddTable:
 		return x.addTables(ctx, s, session)
 	case SetOptions, ResetOptions:
-		return x.setOptions(ctx, p, s)
+		return x.setOptions(ctx, p, s, session)
 	case Rename:
-		return x.rename(ctx, p, s.NewName)
+		return x.rename(ctx, p, s.NewName, session)
 	}
 	for _, t := range s.Tables {
 		var err error
@@ -305,7 +306,16 @@ func (x *Executor) mutate(ctx context.Context, name string, f func(*catalog.Pipe
 	})
 }
 
-func (x *Executor) start(ctx context.Context, p *catalog.Pipeline, a Action) error {
+// begin starts a pipeline. One that starts later by itself is no error: session is told.
+func (x *Executor) begin(ctx context.Context, name string, session Session) error {
+	err := x.Controller.Start(ctx, name)
+	if waits := (*Waiting)(nil); errors.As(err, &waits) {
+		return session.Notice(pgerr.Notice("pipeline \"%s\" starts later by itself: %s", name, waits.Reason))
+	}
+	return err
+}
+
+func (x *Executor) start(ctx context.Context, p *catalog.Pipeline, a Action, session Session) error {
 	if a == Resume && !p.Enabled {
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name).
 			WithHint("ALTER PIPELINE %s ENABLE; starts it.", p.Name)
@@ -317,7 +327,7 @@ func (x *Executor) start(ctx context.Context, p *catalog.Pipeline, a Action) err
 	if err != nil {
 		return err
 	}
-	return x.Controller.Start(ctx, p.Name)
+	return x.begin(ctx, p.Name, session)
 }
 
 func (x *Executor) stop(ctx context.Context, p *catalog.Pipeline, a Action, session Session) error {
@@ -325,18 +335,33 @@ func (x *Executor) stop(ctx context.Context, p *catalog.Pipeline, a Action, sess
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name)
 	}
 	status, running := x.Controller.Status(p.Name)
-	if err := x.rest(ctx, p.Name, a); err != nil {
+	if err := x.rest(ctx, p.Name, a, session); err != nil {
 		return err
 	}
 	if running && status.SlotState != "" {
-		return session.Notice(pgerr.Notice("the source keeps its log for pipeline \"%s\" until it goes on; %d MB are kept now",
-			p.Name, status.RetainedBytes>>20))
+		return session.Notice(pgerr.Notice("the source keeps its log for pipeline \"%s\" until it goes on; %d MB are kept now%s",
+			p.Name, status.RetainedBytes>>20, pace(status)))
 	}
 	return nil
 }
 
+// pace is how fast what the source keeps will grow while nothing is read, and when it
+// will lose the pipeline's place then, as far as that is known.
+func pace(s PipelineStatus) string {
+	perSecond := s.WrittenBytesPerSecond
+	if perSecond < 1 {
+		return ""
+	}
+	text := fmt.Sprintf(", and it writes %.1f MB a minute", perSecond*60/(1<<20))
+	if s.Limited {
+		left := time.Duration(min(float64(max(0, s.SafeBytes))/perSecond, 1e9) * float64(time.Second))
+		text += fmt.Sprintf(": in about %s it may drop what the pipeline needs (max_slot_wal_keep_size)", left.Round(time.Second))
+	}
+	return text
+}
+
 // rest ends the work of a pipeline: a is Pause or Disable.
-func (x *Executor) rest(ctx context.Context, name string, a Action) error {
+func (x *Executor) rest(ctx context.Context, name string, a Action, session Session) error {
 	err := x.mutate(ctx, name, func(p *catalog.Pipeline) error {
 		p.Enabled, p.Paused = a == Pause, a == Pause
 		p.State, p.Reason = catalog.PipelinePaused, "paused by the user"
@@ -351,19 +376,19 @@ func (x *Executor) rest(ctx context.Context, name string, a Action) error {
 	if err := x.Controller.Stop(ctx, name); err != nil {
 		return err
 	}
-	return x.goOn(ctx, name)
+	return x.goOn(ctx, name, session)
 }
 
 // goOn starts a pipeline again that another statement has resumed while this one stopped it:
 // the catalog has the last word, and nobody else would start it.
-func (x *Executor) goOn(ctx context.Context, name string) error {
+func (x *Executor) goOn(ctx context.Context, name string, session Session) error {
 	snap := x.Catalog.Snapshot()
 	p, err := snap.Pipeline(name)
 	snap.Close()
 	if err != nil || !p.Enabled || p.Paused {
 		return nil // at rest, or gone
 	}
-	return x.Controller.Start(ctx, name)
+	return x.begin(ctx, name, session)
 }
 
 func (x *Executor) addTables(ctx context.Context, s *AlterPipeline, session Session) error {
@@ -383,7 +408,7 @@ var fixedOptions = map[string]bool{
 	"dry_run": true,
 }
 
-func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *AlterPipeline) error {
+func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *AlterPipeline, session Session) error {
 	values := map[string]string{}
 	for _, o := range s.Options {
 		if fixedOptions[o.Name] {
@@ -416,10 +441,10 @@ func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *Alter
 	if err := x.Controller.Stop(ctx, p.Name); err != nil {
 		return err
 	}
-	return x.Controller.Start(ctx, p.Name)
+	return x.begin(ctx, p.Name, session)
 }
 
-func (x *Executor) rename(ctx context.Context, p *catalog.Pipeline, to string) error {
+func (x *Executor) rename(ctx context.Context, p *catalog.Pipeline, to string, session Session) error {
 	if err := x.Controller.Stop(ctx, p.Name); err != nil {
 		return err
 	}
@@ -440,7 +465,7 @@ func (x *Executor) rename(ctx context.Context, p *catalog.Pipeline, to string) e
 		name = p.Name
 	}
 	if p.Enabled && !p.Paused {
-		err = errors.Join(err, x.Controller.Start(ctx, name))
+		err = errors.Join(err, x.begin(ctx, name, session))
 	}
 	return err
 }

@@ -73,10 +73,10 @@ func (x *Executor) sync(ctx context.Context, s *Sync, session Session) (r *Resul
 		return nil, notFound("pipeline", s.Name)
 	}
 	if !p.Enabled || p.Paused {
-		if err := x.start(ctx, p, Enable); err != nil {
+		if err := x.start(ctx, p, Enable, session); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, x.stopAgain(context.WithoutCancel(ctx), p)) }()
+		defer func() { err = errors.Join(err, x.stopAgain(context.WithoutCancel(ctx), p, session)) }()
 	}
 	told := ""
 	synced, err := x.Controller.Sync(ctx, s.Name, s.For, func(line string) {
@@ -96,12 +96,12 @@ func (x *Executor) sync(ctx context.Context, s *Sync, session Session) (r *Resul
 }
 
 // stopAgain puts a pipeline back to the rest it was in before a SYNC.
-func (x *Executor) stopAgain(ctx context.Context, p *catalog.Pipeline) error {
+func (x *Executor) stopAgain(ctx context.Context, p *catalog.Pipeline, session Session) error {
 	action := Disable
 	if p.Paused {
 		action = Pause
 	}
-	return x.rest(ctx, p.Name, action)
+	return x.rest(ctx, p.Name, action, session)
 }
 
 var showColumns = map[string][]Column{

@@ -30,6 +30,8 @@ var pipelineOptions = []OptionDoc{
 	{"backfill_parallel", "integer", "2", "connections that copy existing rows, 1 to 16", checkInt(1, 16)},
 	{"backfill_rows_per_second", "integer", "0", "most rows that are copied in a second; 0 is unlimited", checkInt(0, 1<<40)},
 	{"backfill_chunk_pages", "integer", "", "pages of a table that are copied at a time, the unit of a resumed copy", checkInt(1, 1<<31)},
+	{"heartbeat_interval", "interval", "10 s", "how often, at most, a message is written into the source's log while only others write there; 0 is never", checkDuration(0, time.Hour)},
+	{"failover", "boolean", "true", "have the source (17 or newer) carry the slot over to its standbys", checkBool},
 	{"streaming", "boolean", "true", "have the source (14 or newer) send large transactions before they end; they wait on our disk for their commit", checkBool},
 	{"spill_max_bytes", "integer", "68719476736", "most disk that such transactions may take together; beyond, the source keeps them until they end", checkInt(1<<20, 1<<50)},
 	{"freshness", "interval", "0", "longest time changes are collected before they are made durable and visible; 0 is as soon as possible", checkDuration(0, time.Hour)},

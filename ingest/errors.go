@@ -55,6 +55,15 @@ func (e *TransactionError) Error() string {
 		size)
 }
 
+// WaitingError says that a pipeline does not stream yet because its source waits for
+// something. It goes on by itself.
+type WaitingError struct {
+	Reason string // a clause
+}
+
+// Error renders the reason.
+func (e *WaitingError) Error() string { return "pipeline starts later: " + e.Reason }
+
 // sourceError marks err as coming from the external system.
 func sourceError(verb string, err error) error {
 	return fmt.Errorf("%s: %w: %w", verb, ErrSourceUnavailable, err)

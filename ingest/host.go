@@ -122,6 +122,10 @@ func (h *host) rest(ctx context.Context, p *catalog.Pipeline) {
 	}
 }
 
+// waitTold is how long a start may wait for something at the source before who waits for
+// the start is told that it will take time.
+const waitTold = 3 * time.Second
+
 // watchTimeout bounds a look at the source of a pipeline that rests.
 const watchTimeout = 10 * time.Second
 
@@ -193,10 +197,14 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 		advanced: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
 	}
 	s.fetching <- struct{}{}
+	began := h.deps.Clock.Now()
 	s.waiting = func(reason string) {
 		h.mu.Lock()
-		defer h.mu.Unlock()
 		h.mu.waits = reason
+		h.mu.Unlock()
+		if reason != "" && h.deps.Clock.Since(began) >= waitTold {
+			h.tell(&WaitingError{Reason: reason}) // whoever waits for the start waits no longer
+		}
 	}
 	s.ready = func() {
 		h.mu.Lock()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,7 +67,11 @@ func (c *controller) Validate(ctx context.Context, conn *catalog.Connection, p *
 
 // Start begins the pipeline's work.
 func (c *controller) Start(ctx context.Context, name string) error {
-	return problemOf(c.Supervisor.Start(ctx, name))
+	err := c.Supervisor.Start(ctx, name)
+	if waits := (*ingest.WaitingError)(nil); errors.As(err, &waits) {
+		return &ddl.Waiting{Reason: waits.Reason}
+	}
+	return problemOf(err)
 }
 
 // Stop ends the pipeline's work.
@@ -181,6 +186,9 @@ func (c *controller) Status(name string) (ddl.PipelineStatus, bool) {
 	out := ddl.PipelineStatus{
 		State: s.State, Reason: s.Reason, SourcePosition: string(s.SourcePosition), AckedPosition: string(s.Acked),
 		LagBytes: s.LagBytes, RetainedBytes: s.RetainedBytes, LagSeconds: s.LagSeconds, SlotState: s.SlotState,
+		ConfirmedPosition: string(s.Confirmed), RetainedBytesPerSecond: s.RetainedBytesPerSecond,
+		WrittenBytesPerSecond: s.WrittenBytesPerSecond, Limited: s.Limited, SafeBytes: s.SafeBytes,
+		SecondsToLoss: s.SecondsToLoss, InactiveSince: s.InactiveSince,
 		RowsPerSecond: s.RowsPerSecond, BytesPerSecond: s.BytesPerSecond,
 		Rows: s.Metrics.StreamRows + s.Metrics.CopiedRows, Bytes: s.Metrics.LogBytes, Transactions: s.Metrics.Transactions,
 		LastCommitAt: s.LastCommitAt, LogCommits: int64(s.LogCommits), // counts fit

@@ -59,6 +59,7 @@ func ownRelations() []ownRelation {
 		{"skippr", "ddl", 13114, cols("ordinal", i8, "kind", text, "name", text, "ddl", text), fillDDL},
 		{"pg_catalog", "pg_stat_pipeline", 13121, cols("pipeline", text, "state", text, "reason", text, "source_position", text,
 			"acked_position", text, "durable_position", text, "lag_bytes", i8, "lag_seconds", f8, "lake_lag_rows", i8, "lake_lag_seconds", f8,
+			"confirmed_position", text, "source_bytes_per_second", f8, "safe_bytes", i8, "seconds_until_lost", f8, "inactive_since", ts, "retained_bytes_per_second", f8,
 			"retained_bytes", i8, "slot_state", text, "rows_per_second", f8, "bytes_per_second", f8, "rows", i8, "bytes", i8, "transactions", i8,
 			"last_commit_at", ts, "pending_rows", i8, "log_commits", i8, "log_epoch", i8, "log_host", text, "dead_letters", i8,
 			"backfill_percent", f8, "backfill_rows", i8, "backfill_rows_estimated", i8, "backfill_bytes", i8,

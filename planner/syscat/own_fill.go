@@ -297,6 +297,14 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 			r["state"], r["reason"], r["source_position"] = s.State, orNull(s.Reason), orNull(s.SourcePosition)
 			r["acked_position"], r["lag_bytes"], r["lag_seconds"] = orNull(s.AckedPosition), s.LagBytes, s.LagSeconds
 			r["retained_bytes"], r["slot_state"] = s.RetainedBytes, orNull(s.SlotState)
+			r["retained_bytes_per_second"], r["source_bytes_per_second"] = s.RetainedBytesPerSecond, s.WrittenBytesPerSecond
+			r["confirmed_position"], r["inactive_since"] = orNull(s.ConfirmedPosition), s.InactiveSince
+			if s.Limited {
+				r["safe_bytes"] = s.SafeBytes
+			}
+			if s.SecondsToLoss >= 0 {
+				r["seconds_until_lost"] = s.SecondsToLoss
+			}
 			r["rows_per_second"], r["bytes_per_second"] = s.RowsPerSecond, s.BytesPerSecond
 			r["rows"], r["bytes"], r["transactions"], r["last_commit_at"] = s.Rows, s.Bytes, s.Transactions, s.LastCommitAt
 			backfillOf(r, s.Backfill)
