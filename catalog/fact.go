@@ -1,10 +1,10 @@
 package catalog
 
 import (
-	"strings"
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -136,6 +136,14 @@ type Table struct {
 	Backfill BackfillProgress
 	// Generation counts RESET/RESYNC: slices of an older generation are ignored.
 	Generation uint32
+	// Parts are the partitions that it had at the source when it was copied, ascending;
+	// PartsKnown is false when it is not partitioned, or nobody has looked.
+	Parts      []uint32 `json:",omitempty"`
+	PartsKnown bool     `json:",omitempty"`
+	// Away says why the source does not have the table any more, "" when it does.
+	Away string `json:",omitempty"`
+	// Filter is the condition of the rows that are taken in, in the source's SQL.
+	Filter string `json:",omitempty"`
 	CreatedAt  time.Time
 	// OID is its stable object id in pg_catalog (pg_class.oid).
 	OID uint32
@@ -333,6 +341,7 @@ func (t *Table) Clone() *Table {
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c
 }
+	c.Parts = slices.Clone(t.Parts)
 
 // Clone is a copy that shares nothing changeable.
 func (c *Connection) Clone() *Connection {

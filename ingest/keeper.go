@@ -2,9 +2,13 @@ package ingest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest/watch"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 const (
@@ -27,6 +31,13 @@ type keeper struct {
 	// anew, when nothing is being copied, with end.
 	placed bool
 	end    context.CancelCauseFunc
+	// mark is that of the last look at the source's tables, "" to look whatever it is;
+	// deferred says that a table could not be dealt with while it was being copied.
+	mark     string
+	deferred bool
+	// renewed says that tables were added or are to be copied anew: the session is to begin
+	// anew for them.
+	renewed bool
 }
 
 func (k *keeper) step(ctx context.Context) (more bool, err error) {
@@ -39,15 +50,30 @@ func (k *keeper) step(ctx context.Context) (more bool, err error) {
 	if now.Sub(k.asked) >= statusEvery {
 		k.asked = now
 		k.askSource(ctx)
+		if err := k.look(ctx); err != nil {
+			return false, err
+		}
 	}
 	k.clean(ctx)
 	if err := k.promote(ctx); err != nil {
 		return false, err
 	}
-	if k.placed && !s.copying.Load() {
+	if (k.placed || k.renewed) && k.mayEnd() {
 		k.end(errRestart)
 	}
 	return false, nil
+}
+
+// mayEnd says whether the end of the session loses little of the copies under way: of a
+// table without a key it would lose all, of another one only the chunks being read. The end
+// for a copy in its place is in no hurry.
+func (k *keeper) mayEnd() bool {
+	if !k.session.copying.Load() {
+		return true
+	}
+	return k.renewed && !slices.ContainsFunc(k.session.uncopied(), func(t *catalog.Table) bool {
+		return skipsToHorizon(t) && !t.Backfill.StartedAt.IsZero()
+	})
 }
 
 // askSource keeps the last answer when there is none now: the stream tells of a lost
@@ -121,3 +147,159 @@ func (s *session) recordStates(txn *catalog.Txn, state catalog.PipelineState) er
 	}
 	return putState(txn, s.pipeline.ID, state, "")
 }
+
+// look acts on what has become of the source's tables beside the stream. What the source
+// does not answer is asked again.
+func (k *keeper) look(ctx context.Context) error {
+	s := k.session
+	w, ok := s.source.(TableWatcher)
+	if !ok {
+		return nil
+	}
+	if k.deferred && !s.copying.Load() {
+		k.mark, k.deferred = "", false
+	}
+	snap := s.deps.Catalog.Snapshot()
+	p, err := snap.PipelineByID(s.pipeline.ID)
+	tables := snap.Tables(s.pipeline.ID)
+	here := make([]watch.Here, len(tables))
+	for i, t := range tables {
+		here[i] = hereOf(t, snap.CopyFor(t.ID))
+	}
+	snap.Close()
+	if err != nil {
+		return err
+	}
+	asked, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	seen, err := w.Look(asked, p.Selection, here, k.mark)
+	if err != nil || seen.Mark == k.mark {
+		return nil // the stream tells of a lost source
+	}
+	found := make([]watch.There, len(seen.Found))
+	for i, f := range seen.Found {
+		found[i] = watch.There{OID: f.OID, Schema: f.Schema, Name: f.Name}
+	}
+	for _, a := range watch.Decide(here, found, seen.Known) {
+		if err := k.act(ctx, p, a, seen.Found); err != nil {
+			return fmt.Errorf("act on a table that has changed: %w", err)
+		}
+	}
+	for _, h := range here {
+		k.deferred = k.deferred || h.Copy != 0
+	}
+	k.mark = seen.Mark
+	return nil
+}
+
+func hereOf(t, anew *catalog.Table) watch.Here {
+	h := watch.Here{ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away}
+	if t.PartsKnown {
+		h.Parts = append([]uint32{}, t.Parts...)
+	}
+	if anew != nil {
+		h.Copy = anew.SourceOID
+	}
+	return h
+}
+
+// act does what is to be done about a table.
+func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, found []SourceTable) error {
+	return k.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		if a.Kind == watch.Made {
+			return k.take(txn, p, found[a.Found])
+		}
+		t, err := txn.TableByID(a.Table)
+		if err != nil {
+			return err
+		}
+		switch a.Kind {
+		case watch.Noted:
+			t.Parts, t.PartsKnown = a.Parts, true
+			return txn.PutTable(t)
+		case watch.Left:
+			return leave(txn, p, t, a.Reason)
+		case watch.Remade:
+			return k.remade(txn, p, t, found[a.Found])
+		}
+		return k.repartitioned(txn, p, t, a)
+	})
+}
+
+// take takes a new table of the selection in.
+func (k *keeper) take(txn *catalog.Txn, p *catalog.Pipeline, f SourceTable) error {
+	if f.OID == 0 || !enabled(p, "auto_refresh") {
+		return nil
+	}
+	created, err := createTables(txn, p, []SourceTable{f}, lowestToken(txn.Tables(p.ID)))
+	if err != nil || len(created) == 0 {
+		return err
+	}
+	k.renewed = true
+	return k.tell(txn, p, created[0], "table taken in", "it is new at the source")
+}
+
+// leave notes that the source does not have a table any more.
+func leave(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, reason string) error {
+	t.Away = reason
+	if err := txn.PutTable(t); err != nil {
+		return err
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "warning", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table gone at the source",
+		Detail: reason + ". " + t.Exact(hintGone, p.Name),
+	})
+}
+
+const hintGone = "It keeps what it has. Take it out, with what it has: ALTER PIPELINE … DROP TABLE …;"
+
+// remade copies a table anew from the one that has its name now.
+func (k *keeper) remade(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, f SourceTable) error {
+	switch {
+	case f.Unsupported != "":
+		return leave(txn, p, t, watch.Replaced+", which cannot be taken in: "+f.Unsupported)
+	case p.Options["on_recreate"] == "stop" || !t.Answers():
+		if t.Away == watch.Replaced {
+			return nil
+		}
+		return leave(txn, p, t, watch.Replaced)
+	}
+	k.renewed = true
+	if err := beginCopy(txn, t, f); err != nil {
+		return err
+	}
+	return k.tell(txn, p, t, "table copied anew", "it was dropped and made anew at the source")
+}
+
+// repartitioned copies a table anew whose partitions came with rows, or left with rows.
+func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, a watch.Action) error {
+	detail := fmt.Sprintf("%d partitions were attached at the source, %d detached or dropped", a.Attached, a.Detached)
+	if p.Options["on_partition"] == "keep" {
+		t.Parts, t.PartsKnown = a.Parts, true
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+		return k.tell(txn, p, t, "partitions changed", detail+"; rows stay as they are: on_partition = keep")
+	}
+	if !t.Answers() {
+		k.deferred = true
+		return nil
+	}
+	k.renewed = true
+	fresh := sourceTable(t)
+	fresh.Parts, fresh.EstimatedRows = a.Parts, t.Backfill.RowsEstimate
+	if err := beginCopy(txn, t, fresh); err != nil {
+		return err
+	}
+	return k.tell(txn, p, t, "table copied anew", detail)
+}
+
+func (k *keeper) tell(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, kind, detail string) error {
+	k.session.out.Info(kind, env.KeyTable, t.Schema+"."+t.Name, env.KeyReason, detail)
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "info", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: kind, Detail: detail,
+	})
+}
+
+// enabled is an option that is on unless it is turned off.
+func enabled(p *catalog.Pipeline, option string) bool { return !isOff(p.Options[option]) }

@@ -267,11 +267,41 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 	if err := trimLetters(txn, p.ID); err != nil {
 		return err
 	}
+	if err := refuse(txn, p, result.Refused); err != nil {
+		return err
+	}
 	created, err := createTables(txn, p, tables, result.Token)
 	if err != nil || !result.Created {
 		return err
 	}
 	return s.renew(txn, result.Token, len(created) == 0, fresh)
+}
+
+// refuse stops tables whose changes the source will not send. Nothing of them has been
+// streamed.
+func refuse(txn *catalog.Txn, p *catalog.Pipeline, refused map[uint32]*TableError) error {
+	for _, t := range txn.EveryTableOf(p.ID) {
+		why := refused[t.SourceOID]
+		if why == nil || t.CopyOf == 0 && t.Answers() || t.State == catalog.TableStopped {
+			continue
+		}
+		t.State, t.Reason, t.StoppedAt = catalog.TableStopped, why.Reason, ""
+		t.Hint = exactHint(txn, why.Hint, t.ID)
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+		if t.CopyOf != 0 {
+			continue // that it is given up is told
+		}
+		err := txn.AddEvent(catalog.Event{
+			At: txn.Now(), Level: "error", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table stopped",
+			Detail: t.Reason + hintAfter(t.Hint),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // renew gives tables that are to be copied by a stream just created the columns that they

@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest/fill"
+	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -66,6 +67,9 @@ type SourceTable struct {
 	// Notes are sentences on what will be missing though the table is taken in: a
 	// generated column that the source does not send, a key that there is none.
 	Notes []string
+	// Parts are the partitions of a partitioned table, at any depth, ascending; nil for
+	// any other.
+	Parts []uint32
 }
 
 // SourceColumn is a column as the source describes it.
@@ -95,6 +99,8 @@ type SetupResult struct {
 }
 
 // Backfill reads initial copies at one moment of the source.
+	// Refused are tables, by OID, whose changes the source will not send, and what helps.
+	Refused map[uint32]*TableError
 type Backfill interface {
 	// Horizon is the position that the stream must pass before what this session
 	// reads is consistent with it.
@@ -188,6 +194,22 @@ type SchemaChange struct {
 // Validator is a Source that can say what is missing for replication, all at once.
 type Validator interface {
 	Validate(ctx context.Context) ([]Finding, error)
+// TableWatcher is a Source that tells what has become of tables beside the stream.
+type TableWatcher interface {
+	// Look says which tables of a selection the source has, and which of those that are
+	// here. last is the Mark of the look before: when nothing can have
+	// changed since, the look has that mark and nothing else. It is cheap then. Calls as
+	// those of Status, one at a time.
+	Look(ctx context.Context, sel catalog.TableSelection, here []watch.Here, last string) (Look, error)
+}
+
+// Look is what a TableWatcher saw.
+type Look struct {
+	Mark  string
+	Found []SourceTable
+	Known map[uint32]watch.There
+}
+
 }
 
 // Watcher is a Source that can say what its system keeps for a pipeline that does not

@@ -138,6 +138,9 @@ func (l *live) fill(st *PipelineStatus) {
 	}
 }
 
+// StateGone is what a table is that answers and does not exist at the source.
+const StateGone = "gone"
+
 // StateResync is what a table is that answers while it is copied anew.
 const StateResync = "resync"
 
@@ -147,6 +150,12 @@ func (l *live) table(t, anew *catalog.Table, pipeline string, now time.Time) Tab
 		ID: t.Face(), Schema: t.Schema, Name: t.Name, State: string(t.State), Reason: t.Reason, Hint: t.Hint,
 	}
 	copied := t
+	if t.Away != "" && t.Answers() && st.Reason == "" {
+		st.Reason, st.Hint = t.Away, t.Exact(hintGone, pipeline)
+		if t.State == catalog.TableReady {
+			st.State = StateGone
+		}
+	}
 	if anew != nil {
 		copied, st.State = anew, StateResync
 	}

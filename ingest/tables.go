@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -120,6 +121,12 @@ func createTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, to
 			event.Detail += ". " + problem.Hint
 		}
 		if err := txn.AddEvent(event); err != nil {
+		if told, err := isTold(txn, event); err != nil || told {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
 			return nil, err
 		}
 	}
@@ -127,6 +134,17 @@ func createTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, to
 }
 
 func createTable(txn *catalog.Txn, p *catalog.Pipeline, st SourceTable, token int64,
+// toldAmong is among how many events one is looked for that need not be told twice.
+const toldAmong = 200
+
+// isTold says whether an event is among the latest.
+func isTold(txn *catalog.Txn, event catalog.Event) (bool, error) {
+	latest, err := txn.Events(toldAmong)
+	return slices.ContainsFunc(latest, func(e catalog.Event) bool {
+		return e.Kind == event.Kind && e.Pipeline == event.Pipeline && e.Table == event.Table && e.Detail == event.Detail
+	}), err
+}
+
 ) (*catalog.Table, *TableError, error) {
 	if st.Unsupported != "" {
 		return nil, &TableError{Reason: st.Unsupported, Hint: st.Hint}, nil
@@ -142,22 +160,40 @@ func createTable(txn *catalog.Txn, p *catalog.Pipeline, st SourceTable, token in
 		Current: s, Versions: []*schema.Table{s}, State: catalog.TablePending,
 		Backfill: catalog.BackfillProgress{Token: token, RowsEstimate: st.EstimatedRows},
 	}
+		Parts:    st.Parts, PartsKnown: st.Parts != nil,
 	if !copies(p) {
 		t.State = catalog.TableReady
 	}
 	err = txn.CreateTable(t)
 	if errors.Is(err, catalog.ErrExists) {
-		return nil, &TableError{
-			Reason: fmt.Sprintf("table %s.%s exists already", schemaName, name),
-			Hint:   "Name another schema with SCHEMA '…_%s', which makes one for each schema of the source.",
-		}, nil
+		return nil, taken(txn, p, t), nil
 	}
 	return t, nil, err
 }
 
 // copies says whether the pipeline makes initial copies.
+// taken explains that another table has a table's name here.
+func taken(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table) *TableError {
+	e := &TableError{
+		Reason: fmt.Sprintf("table %s.%s exists already", t.Schema, t.Name),
+		Hint:   "Name another schema with SCHEMA '…_%s', which makes one for each schema of the source.",
+	}
+	other, err := txn.TableByName(t.Schema, t.Name)
+	if err != nil || other.Pipeline != p.ID || other.SourceSchema == t.SourceSchema && other.SourceName == t.SourceName {
+		return e
+	}
+	e.Reason += fmt.Sprintf(", of %s.%s at the source", other.SourceSchema, other.SourceName)
+	e.Hint = other.Exact("Take that one out, with what it has: ALTER PIPELINE … DROP TABLE …;", p.Name)
+	return e
+}
+
 func copies(p *catalog.Pipeline) bool {
-	switch strings.ToLower(p.Options["copy_data"]) {
+	return !isOff(p.Options["copy_data"])
+}
+
+// isOff says whether an option's value turns it off.
+func isOff(value string) bool {
+	switch strings.ToLower(value) {
 	case "false", "off", "no", "0":
 		return false
 	}

@@ -85,6 +85,9 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 		}
 		out = append(out, t)
 	}
+	if err := bringParts(ctx, conn, relations, out); err != nil {
+		return nil, err
+	}
 	for i := range out {
 		selectColumns(&out[i], sel)
 	}

@@ -262,16 +262,18 @@ func withoutComment(sql string) string {
 // addTables adds the tables that the publications of an existing slot lack. Nothing
 // is ever taken out while the slot lives: changes of a table that is not published at
 // their place in the log are skipped for good, and a stopped table still needs its.
-func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.SourceTable, v settings) error {
+// refused are tables that the role may not publish; the others are published all the same.
+func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.SourceTable, v settings,
+) (refused map[uint32]*ingest.TableError, err error) {
 	w := wantedTables(tables)
 	var have []publication
 	for _, name := range st.Publications {
 		p, err := readPublication(ctx, conn, name, v.version)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !p.exists {
-			return fmt.Errorf("%w: publication %s is gone: what was changed since cannot be streamed", ErrSlotLost, name)
+			return nil, fmt.Errorf("%w: publication %s is gone: what was changed since cannot be streamed", ErrSlotLost, name)
 		}
 		have = append(have, p)
 	}
@@ -287,9 +289,37 @@ func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.S
 		if len(lacking) == 0 {
 			continue
 		}
-		sql := fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s", quoteIdent(add.to.name), list(lacking))
-		if err := run(ctx, conn.PgConn(), sql); err != nil {
-			return publicationError(add.to.name, sql, err)
+		if err := addTo(ctx, conn, add.to.name, lacking, &refused); err != nil {
+			return nil, err
+		}
+	}
+	return refused, nil
+}
+
+// addTo publishes tables: together, or one by one when one of them may not be.
+func addTo(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable,
+	refused *map[uint32]*ingest.TableError,
+) error {
+	sql := fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s", quoteIdent(name), list(tables))
+	err := run(ctx, conn.PgConn(), sql)
+	switch {
+	case err == nil:
+		return nil
+	case code(err) != codePrivilege:
+		return publicationError(name, sql, err)
+	case len(tables) == 1:
+		if *refused == nil {
+			*refused = map[uint32]*ingest.TableError{}
+		}
+		(*refused)[tables[0].OID] = &ingest.TableError{
+			Reason: "the role may not publish the table: " + firstLine(err),
+			Hint:   "As a superuser or its owner at the source: " + sql + "; then here: ALTER PIPELINE … RESUME TABLE …;",
+		}
+		return nil
+	}
+	for i := range tables {
+		if err := addTo(ctx, conn, name, tables[i:i+1], refused); err != nil {
+			return err
 		}
 	}
 	return nil

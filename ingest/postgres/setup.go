@@ -90,11 +90,17 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 			return ingest.SetupResult{}, err
 		}
 	}
-	if err := addTables(ctx, conn, st, tables, v); err != nil {
+	if prior, err = refilterTables(ctx, conn, st, tables, v); err != nil {
+		return ingest.SetupResult{}, err
+	}
+	refused, err := addTables(ctx, conn, st, tables, v)
+	if err != nil {
 		return ingest.SetupResult{}, err
 	}
 	s.settle(st, nil)
-	return result(st, prior, false)
+	out, err := result(st, prior, false)
+	out.Refused = refused
+	return out, err
 }
 
 func namesOf(tables []ingest.SourceTable) []string {
