@@ -78,9 +78,11 @@ func Run(c Config) (Result, error) {
 	}, nil
 }
 
-// The bounds of a drain.
+// The bounds of a drain: exchanges at least, and for each before it, since a long schedule
+// leaves many readers of many segments.
 const (
 	drainPoints = 40_000
+	drainTimes  = 20
 	drainTime   = 20 * time.Minute
 )
 
@@ -112,7 +114,7 @@ func (w *World) drain() {
 		if why = w.drained(); why == nil {
 			break
 		}
-		if w.loadAt.IsZero() && (w.now.Sub(begin) > drainTime || w.points-from > drainPoints) {
+		if w.loadAt.IsZero() && (w.now.Sub(begin) > drainTime || w.points-from > max(drainPoints, drainTimes*from)) {
 			w.view.Stuck = true
 			break
 		}
