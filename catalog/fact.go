@@ -70,6 +70,10 @@ type SelectedTable struct {
 	Columns      []string // empty: all
 	// AsText are columns that are kept as the exact text that the source writes.
 	AsText []string `json:",omitempty"`
+	// Except are columns that are left out, also when others are added later.
+	Except []string `json:",omitempty"`
+	// Where is the condition of the rows that are taken in, in the source's SQL; empty: all.
+	Where string `json:",omitempty"`
 }
 
 // Pipeline is a named source, its settings and its progress.
@@ -132,10 +136,6 @@ type Table struct {
 	// FrozenAt is where a stopped table stands that is being copied anew, and so holds
 	// nothing back any more.
 	FrozenAt change.Position `json:",omitempty"`
-	// Backfill is the progress of the initial copy.
-	Backfill BackfillProgress
-	// Generation counts RESET/RESYNC: slices of an older generation are ignored.
-	Generation uint32
 	// Parts are the partitions that it had at the source when it was copied, ascending;
 	// PartsKnown is false when it is not partitioned, or nobody has looked.
 	Parts      []uint32 `json:",omitempty"`
@@ -144,6 +144,10 @@ type Table struct {
 	Away string `json:",omitempty"`
 	// Filter is the condition of the rows that are taken in, in the source's SQL.
 	Filter string `json:",omitempty"`
+	// Backfill is the progress of the initial copy.
+	Backfill BackfillProgress
+	// Generation counts RESET/RESYNC: slices of an older generation are ignored.
+	Generation uint32
 	CreatedAt  time.Time
 	// OID is its stable object id in pg_catalog (pg_class.oid).
 	OID uint32
@@ -337,11 +341,11 @@ func (p *Pipeline) Clone() *Pipeline {
 func (t *Table) Clone() *Table {
 	c := *t
 	c.Versions = slices.Clone(t.Versions)
+	c.Parts = slices.Clone(t.Parts)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c
 }
-	c.Parts = slices.Clone(t.Parts)
 
 // Clone is a copy that shares nothing changeable.
 func (c *Connection) Clone() *Connection {

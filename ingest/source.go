@@ -61,15 +61,18 @@ type SourceTable struct {
 	EstimatedRows   int64 // -1 unknown
 	EstimatedBytes  int64
 	ReplicaIdentity string // default, full, index, nothing
+	// Filter is the condition of the rows that are taken in, in the source's SQL; empty:
+	// all. Changes of a row that begins or ceases to satisfy it arrive as insert or delete.
+	Filter string
 	// Unsupported says why the table cannot be taken in, "" when it can; Hint what to
 	// do about it.
 	Unsupported, Hint string
-	// Notes are sentences on what will be missing though the table is taken in: a
-	// generated column that the source does not send, a key that there is none.
-	Notes []string
 	// Parts are the partitions of a partitioned table, at any depth, ascending; nil for
 	// any other.
 	Parts []uint32
+	// Notes are sentences on what will be missing though the table is taken in: a
+	// generated column that the source does not send, a key that there is none.
+	Notes []string
 }
 
 // SourceColumn is a column as the source describes it.
@@ -96,11 +99,11 @@ type SetupResult struct {
 	Token int64
 	// Warnings are sentences for the user (settings that will hurt).
 	Warnings []string
+	// Refused are tables, by OID, whose changes the source will not send, and what helps.
+	Refused map[uint32]*TableError
 }
 
 // Backfill reads initial copies at one moment of the source.
-	// Refused are tables, by OID, whose changes the source will not send, and what helps.
-	Refused map[uint32]*TableError
 type Backfill interface {
 	// Horizon is the position that the stream must pass before what this session
 	// reads is consistent with it.
@@ -191,9 +194,6 @@ type SchemaChange struct {
 	Key []string
 }
 
-// Validator is a Source that can say what is missing for replication, all at once.
-type Validator interface {
-	Validate(ctx context.Context) ([]Finding, error)
 // TableWatcher is a Source that tells what has become of tables beside the stream.
 type TableWatcher interface {
 	// Look says which tables of a selection the source has, and which of those that are
@@ -210,6 +210,9 @@ type Look struct {
 	Known map[uint32]watch.There
 }
 
+// Validator is a Source that can say what is missing for replication, all at once.
+type Validator interface {
+	Validate(ctx context.Context) ([]Finding, error)
 }
 
 // Watcher is a Source that can say what its system keeps for a pipeline that does not

@@ -71,6 +71,7 @@ func sourceTable(t *catalog.Table) SourceTable {
 	s := SourceTable{
 		Schema: t.SourceSchema, Name: t.SourceName, OID: t.SourceOID,
 		EstimatedRows: t.Backfill.RowsEstimate, EstimatedBytes: -1, WholeRow: t.Current.WholeRow,
+		Filter: t.Filter,
 	}
 	for _, f := range t.Current.Fields {
 		s.Columns = append(s.Columns, SourceColumn{
@@ -120,20 +121,19 @@ func createTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, to
 		if problem.Hint != "" {
 			event.Detail += ". " + problem.Hint
 		}
-		if err := txn.AddEvent(event); err != nil {
 		if told, err := isTold(txn, event); err != nil || told {
 			if err != nil {
 				return nil, err
 			}
 			continue
 		}
+		if err := txn.AddEvent(event); err != nil {
 			return nil, err
 		}
 	}
 	return created, nil
 }
 
-func createTable(txn *catalog.Txn, p *catalog.Pipeline, st SourceTable, token int64,
 // toldAmong is among how many events one is looked for that need not be told twice.
 const toldAmong = 200
 
@@ -145,6 +145,7 @@ func isTold(txn *catalog.Txn, event catalog.Event) (bool, error) {
 	}), err
 }
 
+func createTable(txn *catalog.Txn, p *catalog.Pipeline, st SourceTable, token int64,
 ) (*catalog.Table, *TableError, error) {
 	if st.Unsupported != "" {
 		return nil, &TableError{Reason: st.Unsupported, Hint: st.Hint}, nil
@@ -155,12 +156,12 @@ func isTold(txn *catalog.Txn, event catalog.Event) (bool, error) {
 	}
 	schemaName, name := targetName(p, st)
 	t := &catalog.Table{
-		Pipeline: p.ID, Schema: schemaName, Name: name,
+		Pipeline: p.ID, Schema: schemaName, Name: name, Filter: st.Filter,
 		SourceSchema: st.Schema, SourceName: st.Name, SourceOID: st.OID,
 		Current: s, Versions: []*schema.Table{s}, State: catalog.TablePending,
 		Backfill: catalog.BackfillProgress{Token: token, RowsEstimate: st.EstimatedRows},
-	}
 		Parts:    st.Parts, PartsKnown: st.Parts != nil,
+	}
 	if !copies(p) {
 		t.State = catalog.TableReady
 	}
@@ -171,7 +172,6 @@ func isTold(txn *catalog.Txn, event catalog.Event) (bool, error) {
 	return t, nil, err
 }
 
-// copies says whether the pipeline makes initial copies.
 // taken explains that another table has a table's name here.
 func taken(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table) *TableError {
 	e := &TableError{
@@ -187,6 +187,7 @@ func taken(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table) *TableError 
 	return e
 }
 
+// copies says whether the pipeline makes initial copies.
 func copies(p *catalog.Pipeline) bool {
 	return !isOff(p.Options["copy_data"])
 }
@@ -195,9 +196,9 @@ func copies(p *catalog.Pipeline) bool {
 func isOff(value string) bool {
 	switch strings.ToLower(value) {
 	case "false", "off", "no", "0":
-		return false
+		return true
 	}
-	return true
+	return false
 }
 
 // restart begins a table anew: what it has vanishes from queries with its generation.

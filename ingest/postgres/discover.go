@@ -91,6 +91,9 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 	for i := range out {
 		selectColumns(&out[i], sel)
 	}
+	if err := checkFilters(ctx, conn, out, sel); err != nil {
+		return nil, err
+	}
 	return append(out, missing(relations, sel)...), nil
 }
 
@@ -244,8 +247,13 @@ func readDomains(ctx context.Context, conn *pgx.Conn) (map[uint32]domain, error)
 	return out, nil
 }
 
-// selectColumns keeps the columns that the selection names for a table.
+// selectColumns keeps the columns that the selection names for a table, and not those
+// that it excepts.
 func selectColumns(t *ingest.SourceTable, sel catalog.TableSelection) {
+	if t.Unsupported != "" {
+		return
+	}
+	exceptColumns(t, selectedTable(sel, t.Schema, t.Name).Except)
 	wanted := selectedColumns(sel, t.Schema, t.Name)
 	if len(wanted) == 0 || t.Unsupported != "" {
 		return
@@ -268,14 +276,24 @@ func selectColumns(t *ingest.SourceTable, sel catalog.TableSelection) {
 	})
 }
 
-// selectedColumns are the columns that a selection lists for a table; nil means all.
-func selectedColumns(sel catalog.TableSelection, schemaName, name string) []string {
-	for _, t := range sel.Tables {
-		if schemaOf(t) == schemaName && t.Name == name {
-			return t.Columns
+// exceptColumns leaves columns out.
+func exceptColumns(t *ingest.SourceTable, except []string) {
+	for _, name := range except {
+		i := slices.IndexFunc(t.Columns, func(c ingest.SourceColumn) bool { return c.Name == name })
+		switch {
+		case slices.Contains(t.Key, name):
+			t.Unsupported = fmt.Sprintf("key column %q is excepted", name)
+			t.Hint = "Leave out columns only that are not of the key: " + strings.Join(t.Key, ", ") + "."
+			return
+		case i >= 0:
+			t.Columns = slices.Delete(t.Columns, i, i+1)
 		}
 	}
-	return nil
+}
+
+// selectedColumns are the columns that a selection lists for a table; nil means all.
+func selectedColumns(sel catalog.TableSelection, schemaName, name string) []string {
+	return selectedTable(sel, schemaName, name).Columns
 }
 
 // resolve is what a column's type becomes: the base type for a domain.

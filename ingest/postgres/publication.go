@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/ingest"
 )
@@ -27,8 +29,10 @@ type publication struct {
 	updates bool // publishes insert, update, delete and truncate
 	comment string
 	tables  []uint32
-	// filtered are tables with a row filter or a column list.
-	filtered []uint32
+	// filters are the row filters of tables, as the server writes them; listed are the
+	// tables of which only some columns are published.
+	filters map[uint32]string
+	listed  []uint32
 }
 
 const publicationQuery = `
@@ -42,25 +46,47 @@ SELECT p.oid, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
   FROM pg_catalog.pg_publication p WHERE p.pubname = $1`
 
 func readPublication(ctx context.Context, conn *pgx.Conn, name string, version int) (publication, error) {
-	root, filtered := "false", "'{}'::oid[]"
+	root, filtered := "false", "'{}'::text[]"
 	if version >= versionRoot {
 		root = "p.pubviaroot"
 	}
-	if version >= 150000 {
-		filtered = `ARRAY(SELECT r.prrelid FROM pg_catalog.pg_publication_rel r
-		 WHERE r.prpubid = p.oid AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL))::oid[]`
+	if version >= versionFilter {
+		filtered = `ARRAY(SELECT r.prrelid || CASE WHEN r.prattrs IS NULL THEN ' ' ELSE '*' END
+		        || coalesce(pg_catalog.pg_get_expr(r.prqual, r.prrelid), '') FROM pg_catalog.pg_publication_rel r
+		 WHERE r.prpubid = p.oid AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL))::text[]`
 	}
 	p := publication{name: name, exists: true}
 	var oid uint32
+	var limits []string
 	err := conn.QueryRow(ctx, fmt.Sprintf(publicationQuery, root, filtered), name).
-		Scan(&oid, &p.root, &p.updates, &p.comment, &p.tables, &p.filtered)
+		Scan(&oid, &p.root, &p.updates, &p.comment, &p.tables, &limits)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return publication{name: name}, nil
 	}
 	if err != nil {
 		return p, unavailable("read publication "+name, err)
 	}
-	return p, nil
+	return p, p.limit(limits)
+}
+
+// limit notes what is published of tables only in part: "oid filter", or "oid*filter"
+// with a list of columns.
+func (p *publication) limit(limits []string) error {
+	p.filters = map[uint32]string{}
+	for _, text := range limits {
+		at := strings.IndexAny(text, " *")
+		oid, err := strconv.ParseUint(text[:max(at, 0)], 10, 32)
+		if err != nil {
+			return fmt.Errorf("read publication %s: %w", p.name, err)
+		}
+		if text[at] == '*' {
+			p.listed = append(p.listed, uint32(oid))
+		}
+		if filter := text[at+1:]; filter != "" {
+			p.filters[uint32(oid)] = filter
+		}
+	}
+	return nil
 }
 
 // wanted are the tables that each of the two publications must have.
@@ -86,11 +112,25 @@ func wantedTables(tables []ingest.SourceTable) wanted {
 func (p publication) lacks(tables []ingest.SourceTable) []ingest.SourceTable {
 	var out []ingest.SourceTable
 	for _, t := range tables {
-		if !slices.Contains(p.tables, t.OID) || slices.Contains(p.filtered, t.OID) {
+		if !slices.Contains(p.tables, t.OID) || slices.Contains(p.listed, t.OID) || !p.filtersAlike(t) {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// filtersAlike says whether a table is published with the filter that it is to have. Of
+// a filter of our own only its being there is asked: the server writes it in its way.
+func (p publication) filtersAlike(t ingest.SourceTable) bool {
+	filter, ok := p.filters[t.OID]
+	if !ok || t.Filter == "" || p.ours() {
+		return ok == (t.Filter != "")
+	}
+	bare := func(s string) string {
+		s = strings.Join(strings.Fields(s), " ")
+		return strings.TrimSuffix(strings.TrimPrefix(s, "("), ")")
+	}
+	return bare(filter) == bare(t.Filter)
 }
 
 // list writes tables as SQL. ONLY keeps tables that inherit out: they are published by
@@ -99,7 +139,7 @@ func (p publication) lacks(tables []ingest.SourceTable) []ingest.SourceTable {
 func list(tables []ingest.SourceTable) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
-		names[i] = "ONLY " + quoteIdent(t.Schema, t.Name)
+		names[i] = "ONLY " + quoteIdent(t.Schema, t.Name) + filterClause(t)
 	}
 	return strings.Join(names, ", ")
 }
@@ -203,9 +243,9 @@ func (p publications) completing(have publication, publish string, tables []inge
 		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s SET (%s);", quoted, publicationOptions(publish, version)))
 	}
 	lacking := have.lacks(tables)
-	partly := slices.DeleteFunc(slices.Clone(lacking), func(t ingest.SourceTable) bool { return !slices.Contains(have.filtered, t.OID) })
+	partly := slices.DeleteFunc(slices.Clone(lacking), func(t ingest.SourceTable) bool { return !slices.Contains(have.tables, t.OID) })
 	if len(partly) > 0 {
-		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s DROP TABLE %s;", quoted, list(partly)))
+		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s DROP TABLE %s;", quoted, list(unfiltered(partly))))
 	}
 	if len(lacking) > 0 {
 		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s;", quoted, list(lacking)))
@@ -236,13 +276,26 @@ const (
 
 // publicationError names the SQL to run as somebody who may.
 func publicationError(name, sql string, err error) error {
-	if code(err) != codePrivilege {
+	switch c := code(err); {
+	case c == codePrivilege:
+	case strings.HasPrefix(c, "42"), strings.HasPrefix(c, "0A"), strings.HasPrefix(c, "22"): // a row filter, as a rule
+		return joined([]Problem{{What: fmt.Sprintf("publication %s cannot be made: %s", name, serverMessage(err))}})
+	default:
 		return unavailable("make publication "+name, err)
 	}
 	return joined([]Problem{{
 		What: fmt.Sprintf("publication %s cannot be made: %s", name, firstLine(err)),
 		Fix:  "as a superuser or the tables' owner: " + withoutComment(sql),
 	}})
+}
+
+// serverMessage is what a server said, with its detail.
+func serverMessage(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return firstLine(err)
+	}
+	return strings.TrimSuffix(pg.Message+". "+pg.Detail, ". ")
 }
 
 func firstLine(err error) string {

@@ -185,6 +185,7 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 		Slot: s.cfg.slot, Publications: names, Owned: owned,
 		SystemID: id.system, Timeline: id.timeline, Database: v.database, Start: e.point.String(),
 	}
+	st.published(tables)
 	if len(owned) > 0 {
 		mark := fmt.Sprintf("COMMENT ON PUBLICATION %s IS %s", quoteIdent(names[0]), quoteLiteral(markStart+st.Start))
 		if err := run(ctx, conn.PgConn(), mark); err != nil {

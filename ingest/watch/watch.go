@@ -1,0 +1,153 @@
+package watch
+
+import (
+	"slices"
+
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Part is a partition of a table at the source, at any depth.
+type Part struct {
+	OID uint32
+	// Born says that it was made as a partition, and so came without rows that the stream
+	// does not have.
+	Born bool
+}
+
+// There is a table that the source has.
+type There struct {
+	OID          uint32
+	Schema, Name string
+	Parts        []Part
+	// Root is the table that it is a partition of, 0 for none.
+	Root uint32
+}
+
+// Here is a table that was taken in, with what was known of the source's side.
+type Here struct {
+	ID           change.TableID
+	OID          uint32
+	Schema, Name string // at the source
+	// Parts are its partitions when it was copied, ascending; nil when that is not known.
+	Parts []uint32
+	// Away says why the source does not have it, "" when it has.
+	Away string
+	// Copy is the table at the source of which it is being copied anew, 0 for none.
+	Copy uint32
+}
+
+// Kind says what has happened to a table.
+type Kind uint8
+
+// The kinds.
+const (
+	// Made: a table of the selection that is not here; Found is its place.
+	Made Kind = iota + 1
+	// Remade: the table is gone, and Found has its name.
+	Remade
+	// Left: the source does not have the table any more, for Reason.
+	Left
+	// Repartitioned: partitions came with rows that the stream does not have, or left with
+	// rows that are here; Attached and Detached count them.
+	Repartitioned
+	// Noted: Parts are others, and nothing is to be done.
+	Noted
+)
+
+// Action is one thing that has happened.
+type Action struct {
+	Kind               Kind
+	Table              change.TableID // all but Made
+	Found              int            // Made, Remade
+	Reason             string         // Left
+	Parts              []uint32       // Repartitioned, Noted: those that there are now
+	Attached, Detached int
+}
+
+// The reasons of Left, clauses.
+const (
+	Dropped  = "the table was dropped at the source"
+	AsPart   = "the table is a partition of another one at the source now, and its changes come with that one"
+	Replaced = "the table was dropped at the source, and another one has its name there"
+)
+
+// Decide compares what is here with what the source has: found are the tables of the
+// selection, known those of here that exist, by their numbers. Tables of found that are
+// partitions of one of found are not in it.
+func Decide(here []Here, found []There, known map[uint32]There) []Action {
+	var out []Action
+	taken := map[uint32]bool{}
+	for i := range here {
+		taken[here[i].OID] = true
+		taken[here[i].Copy] = true
+	}
+	for i := range here {
+		h := &here[i]
+		now, exists := known[h.OID]
+		if !exists {
+			out = append(out, h.gone(found, taken)...)
+			continue
+		}
+		if now.Root != 0 && taken[now.Root] {
+			if h.Away == "" {
+				out = append(out, Action{Kind: Left, Table: h.ID, Reason: AsPart})
+			}
+			continue
+		}
+		if a, ok := h.parts(now.Parts); ok {
+			out = append(out, a)
+		}
+	}
+	for i := range found {
+		if !taken[found[i].OID] {
+			out = append(out, Action{Kind: Made, Found: i})
+		}
+	}
+	return out
+}
+
+// gone is what to do about a table that does not exist. One that has its name is taken for
+// it.
+func (h *Here) gone(found []There, taken map[uint32]bool) []Action {
+	for i := range found {
+		f := &found[i]
+		if f.Schema == h.Schema && f.Name == h.Name && !taken[f.OID] {
+			taken[f.OID] = true
+			return []Action{{Kind: Remade, Table: h.ID, Found: i}}
+		}
+	}
+	if h.Away != "" || h.Copy != 0 && h.Copy != h.OID {
+		return nil
+	}
+	return []Action{{Kind: Left, Table: h.ID, Reason: Dropped}}
+}
+
+// parts compares the partitions. While the table is being copied anew they wait for the
+// copy's place.
+func (h *Here) parts(now []Part) (a Action, changed bool) {
+	a = Action{Kind: Noted, Table: h.ID}
+	for _, p := range now {
+		a.Parts = append(a.Parts, p.OID)
+	}
+	slices.Sort(a.Parts)
+	if h.Copy != 0 || slices.Equal(a.Parts, h.Parts) {
+		return a, false
+	}
+	if h.Parts == nil {
+		return a, true
+	}
+	for _, p := range now {
+		if _, known := slices.BinarySearch(h.Parts, p.OID); !known && !p.Born {
+			a.Attached++
+		}
+	}
+	for _, old := range h.Parts {
+		if _, there := slices.BinarySearch(a.Parts, old); !there {
+			a.Detached++
+		}
+	}
+	if a.Attached+a.Detached > 0 {
+		a.Kind = Repartitioned
+	}
+	return a, true
+}
