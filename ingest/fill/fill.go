@@ -41,8 +41,8 @@ type Query struct {
 
 // Found takes a record with rows that were asked for: the key's columns in key order,
 // then those of the wanted fields that the table has, in any order, named by FieldName.
-// Their types may be those of an older version. The record is the caller's and lives
-// during the call.
+// Their types may be those of an older version, or the null type for rows that are older
+// than the column. The record is the caller's and lives during the call.
 type Found func(rec arrow.RecordBatch) error
 
 // Lookup finds rows by key. A row that there is none of is no error. Calls do not overlap.

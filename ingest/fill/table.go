@@ -224,7 +224,7 @@ func (t *tableFill) value(c *cell) (arrow.Array, int) {
 	at := t.places[c.from.wanted]
 	rec := t.records[at.record]
 	i := rec.Schema().FieldIndices(FieldName(c.field.ID))
-	if len(i) != 1 {
+	if len(i) != 1 || rec.Column(i[0]).DataType().ID() == arrow.NULL {
 		return nil, 0
 	}
 	return rec.Column(i[0]), at.row

@@ -84,8 +84,11 @@ func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []sou
 		c.Op, c.Old, c.New = change.Delete, old, nil
 	case found:
 		c.Op, c.Old = change.Update, old
-		if shape == "same" {
+		switch shape {
+		case "same":
 			c.New = old
+		case "kept":
+			s.w.leaveOut(&c, s.w.keptColumns(v))
 		}
 	}
 	s.rows[name] = c.New
@@ -106,7 +109,21 @@ func (s *shadow) directedMove(t *source.Table, shape string, from, to int) []sou
 	}
 	s.rows[name], s.rows[toName] = nil, moved
 	s.w.mark("key update")
-	return []source.Change{{Table: t, Version: v, Op: change.Update, Old: old, New: moved}}
+	c := source.Change{Table: t, Version: v, Op: change.Update, Old: old, New: moved}
+	if shape == "kept" {
+		s.w.leaveOut(&c, s.w.keptColumns(v))
+	}
+	return []source.Change{c}
+}
+
+// keptColumns are all but the key and the first that is not of it.
+func (w *World) keptColumns(v *source.Version) uint64 {
+	for i := range v.Columns {
+		if !isKey(v, i) {
+			return ^uint64(0) &^ (1 << i)
+		}
+	}
+	return 0
 }
 
 func (s *shadow) truncate(t *source.Table) []source.Change {

@@ -8,12 +8,15 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/lookup"
 	"github.com/skipprd/skipprd/sqltests/sim/check"
 	"github.com/skipprd/skipprd/sqltests/sim/query"
 	"github.com/skipprd/skipprd/wal"
@@ -181,7 +184,7 @@ func (p *process) serve() error {
 	p.supervisor = ingest.NewSupervisor(w.cfg.ingest(), ingest.Deps{
 		Catalog: p.catalog, Sources: map[string]ingest.SourceFactory{sourceKind: p.connect},
 		Lake: p.compactor, Clock: clock{p}, IDs: p.ids, Log: w.logger(), Failpoints: failpoints{p}, Tasks: tasks{p},
-		OpenLog: p.open, RemoveLog: p.remove,
+		OpenLog: p.open, RemoveLog: p.remove, Rows: &lookup.Lookup{Pinner: p.pinner, Finder: finder{p}},
 	})
 	err = compact.Rebuild(p.ctx, compact.RebuildDeps{
 		Catalog: p.catalog, Warehouse: warehouse{p}, RecoverLog: p.supervisor.RecoverLog, Logger: w.logger(),
@@ -215,6 +218,19 @@ func (p *process) executor() *query.Executor {
 		p.slices = duckdb.NewLogReaderFS(disk{p, p.host.disk})
 	}
 	return &query.Executor{Slices: p.slices, Files: lakeFiles{p}}
+}
+
+// finder finds rows by key, with an executor of its own for each look.
+type finder struct{ p *process }
+
+// Find implements lookup.Finder.
+func (f finder) Find(ctx context.Context, r *duckdb.Relation, keys arrow.RecordBatch, found func(arrow.RecordBatch) error,
+) error {
+	if _, dead := f.p.at(atQuery, "look up rows"); dead != nil {
+		return dead
+	}
+	f.p.world.mark("unchanged values looked up")
+	return f.p.executor().Find(ctx, r, keys, found)
 }
 
 func (p *process) reader(id change.PipelineID) *wal.Reader {

@@ -274,6 +274,7 @@ func (p *process) hooks() source.Hooks {
 				w.mark("changes while tables are copied")
 			}
 		},
-		Acked: func(at change.Position) { p.acked(at) },
+		Fetched: func() { p.world.mark("unchanged values fetched") },
+		Acked:   func(at change.Position) { p.acked(at) },
 	}
 }

@@ -46,8 +46,14 @@ func (e *Executor) Run(ctx context.Context, r *duckdb.Relation) (*Result, error)
 	return out, nil
 }
 
+// sink takes the rows of an answer: row of the arrays, nil for columns that are not there,
+// which columns render.
+type sink interface {
+	add(arrays []arrow.Array, columns []appender, row int)
+}
+
 // lake adds the rows of the pinned files that no live change supersedes.
-func (e *Executor) lake(r *duckdb.Relation, live *liveSide, out *Result) error {
+func (e *Executor) lake(r *duckdb.Relation, live *liveSide, out sink) error {
 	if live.truncated {
 		return nil
 	}
@@ -64,7 +70,7 @@ func (e *Executor) lake(r *duckdb.Relation, live *liveSide, out *Result) error {
 }
 
 func (e *Executor) file(r *duckdb.Relation, f *duckdb.File, gone map[lake.Position]bool, live *liveSide,
-	out *Result,
+	out sink,
 ) error {
 	batches, err := e.Files.File(f.Path)
 	if err != nil {
@@ -80,7 +86,8 @@ func (e *Executor) file(r *duckdb.Relation, f *duckdb.File, gone map[lake.Positi
 	competes := len(live.winners) > 0 && (r.Live.CompareTokens || live.mayHold(f))
 	at := int64(0)
 	for _, b := range batches {
-		columns, key := lakeColumns(r, b, s)
+		arrays := lakeArrays(r, b, s)
+		columns, key := appendersOf(r, arrays)
 		tokens := b.Column(int(b.NumCols()) - 1).(*array.Int64)
 		for i := range int(b.NumRows()) {
 			row := at + int64(i)
@@ -90,22 +97,32 @@ func (e *Executor) file(r *duckdb.Relation, f *duckdb.File, gone map[lake.Positi
 			if competes && live.beats(e.keyOf(key, i), tokens, i, r.Live.CompareTokens) {
 				continue
 			}
-			out.add(columns, i)
+			out.add(arrays, columns, i)
 		}
 		at += b.NumRows()
 	}
 	return nil
 }
 
-// lakeColumns finds the relation's columns and its key in a batch of a file, by field
-// id.
+// lakeColumns finds the relation's columns and its key in a batch of a file.
 func lakeColumns(r *duckdb.Relation, b arrow.RecordBatch, s *schema.Table) (columns, key []appender) {
-	columns = make([]appender, len(r.Columns))
+	return appendersOf(r, lakeArrays(r, b, s))
+}
+
+// lakeArrays finds the relation's columns in a batch of a file, by field id.
+func lakeArrays(r *duckdb.Relation, b arrow.RecordBatch, s *schema.Table) []arrow.Array {
+	arrays := make([]arrow.Array, len(r.Columns))
 	for i, c := range r.Columns {
-		var a arrow.Array
 		if at := s.Index(c.FieldID); at >= 0 {
-			a = b.Column(at)
+			arrays[i] = b.Column(at)
 		}
+	}
+	return arrays
+}
+
+func appendersOf(r *duckdb.Relation, arrays []arrow.Array) (columns, key []appender) {
+	columns = make([]appender, len(arrays))
+	for i, a := range arrays {
 		columns[i] = column(a)
 	}
 	return columns, keyAppenders(r, columns)
@@ -146,7 +163,7 @@ func (e *Executor) deleted(r *duckdb.Relation) (map[lake.Position]bool, error) {
 	return gone, nil
 }
 
-func (r *Result) add(columns []appender, row int) {
+func (r *Result) add(_ []arrow.Array, columns []appender, row int) {
 	start := len(r.text)
 	for i, c := range columns {
 		if i > 0 {
@@ -173,7 +190,7 @@ func (l *liveSide) beats(key []byte, tokens *array.Int64, row int, compare bool)
 }
 
 // rows adds the winners that are not deletes, nor older than a row of the lake.
-func (l *liveSide) rows(r *duckdb.Relation, out *Result) {
+func (l *liveSide) rows(r *duckdb.Relation, out sink) {
 	for i := range l.groups {
 		g := &l.groups[i]
 		ops := g.batch.Column(0).(*array.Uint8)
@@ -181,7 +198,7 @@ func (l *liveSide) rows(r *duckdb.Relation, out *Result) {
 			if len(r.Key) > 0 && g.winners[n].stale || change.Op(ops.Value(int(row))) == change.Delete {
 				continue
 			}
-			out.add(g.columns, int(row))
+			out.add(g.arrays, g.columns, int(row))
 		}
 		g.batch.Release()
 	}

@@ -27,6 +27,7 @@ type liveSide struct {
 // liveGroup is the winners of one slice.
 type liveGroup struct {
 	batch   arrow.RecordBatch
+	arrays  []arrow.Array
 	columns []appender
 	won     merge.Selection
 	winners []*winner // of won, for relations with a key
@@ -139,14 +140,13 @@ func (e *Executor) read(ctx context.Context, r *duckdb.Relation, s duckdb.LiveSl
 
 // add adds the winners of a slice.
 func (e *Executor) add(l *liveSide, r *duckdb.Relation, s liveSlice, won merge.Selection) {
-	g := liveGroup{batch: s.batch, won: won, columns: make([]appender, len(r.Columns))}
+	g := liveGroup{batch: s.batch, won: won, arrays: make([]arrow.Array, len(r.Columns))}
 	for i, at := range s.index {
-		var a arrow.Array
 		if at >= 0 {
-			a = s.batch.Column(at)
+			g.arrays[i] = s.batch.Column(at)
 		}
-		g.columns[i] = column(a)
 	}
+	g.columns, _ = appendersOf(r, g.arrays)
 	if len(r.Key) > 0 {
 		key := keyAppenders(r, g.columns)
 		tokens := s.batch.Column(1).(*array.Int64)

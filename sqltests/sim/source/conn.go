@@ -8,9 +8,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -25,6 +29,8 @@ type Hooks struct {
 	// Created is told when a slot was made: what commits from now on is streamed, and is not
 	// in its snapshot.
 	Created func()
+	// Fetched is told when rows are read by key.
+	Fetched func()
 	// Alive says whether the client still is.
 	Alive func() bool
 }
@@ -207,9 +213,11 @@ func (c *Conn) Backfill(context.Context) (ingest.Backfill, error) {
 	if c.created {
 		c.created = false
 		b.at, b.rows, b.ats, b.exact = d.slot.start, d.slot.exported, d.slot.ats, true
+		b.files = d.slot.files
 		return b, nil
 	}
 	b.rows, b.ats = d.snapshot()
+	b.files = d.files()
 	return b, nil
 }
 
@@ -220,6 +228,8 @@ type backfill struct {
 	rows  map[uint32][]Row
 	ats   map[uint32]*Version
 	exact bool
+	// files are those that the tables had at that moment.
+	files map[uint32]int
 }
 
 // chunksOf is how many chunks a table has.
@@ -294,7 +304,7 @@ func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table
 		}
 		builder.Add(change.Insert, token, ordinal)
 		ordinal++
-		appendRow(builder, places, r)
+		appendRow(builder, places, r, nil)
 		if builder.Rows() < batchRows {
 			continue
 		}
@@ -310,6 +320,96 @@ func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table
 		return nil
 	}
 	return emit(builder.Batch())
+}
+
+var _ ingest.Fetcher = (*backfill)(nil)
+
+// Fetch implements ingest.Fetcher.
+func (b *backfill) Fetch(_ context.Context, t ingest.SourceTable, q *fill.Query, found fill.Found) error {
+	if err := b.conn.point("fetch rows"); err != nil {
+		return err
+	}
+	v := b.ats[t.OID]
+	if v == nil {
+		return nil
+	}
+	if b.conn.db.state[t.OID].file != b.files[t.OID] {
+		return nil // rewritten or truncated since: nothing is seen of it
+	}
+	s := &schema.Table{Version: q.Schema.Version, LastFieldID: q.Schema.LastFieldID, Fields: q.Schema.KeyFields()}
+	for _, id := range q.Fields {
+		if f, ok := q.Schema.Field(id); ok {
+			s.Fields = append(s.Fields, f)
+		}
+	}
+	for i := range s.Fields {
+		for _, c := range v.Columns {
+			if c.AttNum == s.Fields[i].AttNum {
+				s.Fields[i].Name = c.Name // it may have another one by now
+			}
+		}
+	}
+	places, ok := copiedPlaces(v, s)
+	if !ok {
+		return nil
+	}
+	if told := b.conn.hooks.Fetched; told != nil {
+		told()
+	}
+	for _, r := range b.rows[t.OID] {
+		keys := make(Row, 0, 4)
+		for i := range q.Schema.Key {
+			keys = append(keys, r[places[i]])
+		}
+		if !hasKey(q.Keys, keys) {
+			continue
+		}
+		one := newBuilder(s)
+		one.Add(change.Insert, 0, 0)
+		appendRow(one, places, r, nil)
+		batch := one.Batch()
+		one.Release()
+		err := foundRow(batch, s, found)
+		batch.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func foundRow(batch *change.Batch, s *schema.Table, found fill.Found) error {
+	fields := make([]arrow.Field, len(s.Fields))
+	columns := batch.Record.Columns()[change.SystemColumns:]
+	for i, f := range s.Fields {
+		fields[i] = arrow.Field{Name: fill.FieldName(f.ID), Type: columns[i].DataType(), Nullable: true}
+	}
+	rec := array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, 1)
+	defer rec.Release()
+	return found(rec)
+}
+
+// hasKey says whether a key is among keys.
+func hasKey(keys arrow.RecordBatch, key Row) bool {
+	for i := range int(keys.NumRows()) {
+		same := true
+		for c, v := range key {
+			switch a := keys.Column(c).(type) {
+			case *array.Int32:
+				same = same && int64(a.Value(i)) == v
+			case *array.Int64:
+				same = same && a.Value(i) == v
+			case *array.String:
+				same = same && a.Value(i) == v
+			default:
+				same = false
+			}
+		}
+		if same {
+			return true
+		}
+	}
+	return false
 }
 
 func chunkOf(v *Version, r Row, i int) int {

@@ -43,6 +43,7 @@ type slot struct {
 	// exported are the rows when the slot was made.
 	exported map[uint32][]Row
 	ats      map[uint32]*Version
+	files    map[uint32]int
 }
 
 // contents is the rows of a table, in the order in which they came in.
@@ -263,7 +264,17 @@ func (d *DB) createSlot() {
 	rows, ats := d.snapshot()
 	d.slot = slot{
 		number: d.slot.taken, taken: d.slot.taken, start: d.LSN, confirmed: d.LSN, exported: rows, ats: ats,
+		files: d.files(),
 	}
+}
+
+// files are the numbers of the files that tables have now.
+func (d *DB) files() map[uint32]int {
+	out := map[uint32]int{}
+	for oid, c := range d.state {
+		out[oid] = c.file
+	}
+	return out
 }
 
 // Position is the position of an LSN.

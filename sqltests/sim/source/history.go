@@ -59,6 +59,9 @@ type Change struct {
 	// Old is the row before an update or a delete, New the row after an insert or an
 	// update. An update whose key differs is a key update.
 	Old, New Row
+	// Left are the columns of an update whose values are left out of what is sent, because
+	// they did not change.
+	Left []int
 }
 
 // Txn is a transaction of the source, in the order of commits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -149,15 +150,26 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 	if err != nil {
 		return err
 	}
+	moved := ch.Op == change.Update && keyOf(ch.Version, ch.Old) != keyOf(ch.Version, ch.New)
 	add := func(op change.Op, r Row) {
 		b.Add(op, lsn, *ordinal)
 		*ordinal++
-		appendRow(b, t.places, r)
+		if op == change.Delete {
+			appendRow(b, t.places, r, nil)
+			return
+		}
+		appendRow(b, t.places, r, func(i int) bool {
+			if slices.Contains(ch.Left, t.places[i]) {
+				b.LeaveOut(i, moved)
+				return true
+			}
+			return false
+		})
 	}
 	switch {
 	case ch.Op == change.Delete:
 		add(change.Delete, keyOnly(ch.Version, ch.Old))
-	case ch.Op == change.Update && keyOf(ch.Version, ch.Old) != keyOf(ch.Version, ch.New):
+	case moved:
 		add(change.Delete, keyOnly(ch.Version, ch.Old))
 		add(change.Insert, ch.New)
 	default:
@@ -219,9 +231,13 @@ func newBuilder(s *schema.Table) *change.Builder {
 	return change.NewBuilder(memory.DefaultAllocator, 0, s.Version, s.Arrow())
 }
 
-// appendRow appends a row's values to the fields at their places.
-func appendRow(b *change.Builder, places []int, r Row) {
+// appendRow appends a row's values to the fields at their places, but for those that left
+// says are left out; nil: none.
+func appendRow(b *change.Builder, places []int, r Row, left func(field int) bool) {
 	for i, p := range places {
+		if left != nil && left(i) {
+			continue
+		}
 		col := b.Column(i)
 		if p < 0 || r[p] == nil {
 			col.AppendNull()
