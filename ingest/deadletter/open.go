@@ -33,19 +33,33 @@ type entry struct {
 	row string
 }
 
+// NewOpen are tables without letters, with their generations.
+func NewOpen(most int, tables map[change.TableID]uint32) *Open {
+	o := &Open{tables: make(map[change.TableID]*Table, len(tables))}
+	for id, generation := range tables {
+		o.add(id, generation, most)
+	}
+	return o
+}
+
+func (o *Open) add(id change.TableID, generation uint32, most int) *Table {
+	t := &Table{id: id, generation: generation, most: most, keys: map[string][]entry{}}
+	o.tables[id] = t
+	return t
+}
+
 // Load reads the open letters of a pipeline. most is the limit per table.
 func Load(snap *catalog.Snapshot, pipeline change.PipelineID, most int) (*Open, error) {
-	o := &Open{tables: map[change.TableID]*Table{}}
+	o := NewOpen(most, nil)
 	for _, t := range snap.EveryTableOf(pipeline) {
 		letters, err := snap.OpenDeadLetters(t.ID)
 		if err != nil {
 			return nil, fmt.Errorf("load dead letters of %s.%s: %w", t.Schema, t.Name, err)
 		}
-		into := &Table{id: t.ID, generation: t.Generation, most: most, keys: map[string][]entry{}}
+		into := o.add(t.ID, t.Generation, most)
 		for _, l := range letters {
 			into.put(l.Key, entry{l.DeadLetterRef, l.Row})
 		}
-		o.tables[t.ID] = into
 	}
 	return o, nil
 }

@@ -1,0 +1,175 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv/memkv"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// retryWorld is a catalog with one table (bigint id, bigint v, and later text later) and
+// what was appended.
+type retryWorld struct {
+	t        *testing.T
+	catalog  *catalog.Catalog
+	appended []string
+	told     []string
+	fail     error // of the next append
+}
+
+func newRetryWorld(t *testing.T) *retryWorld {
+	fake := env.NewFake(time.Unix(1000, 0), 1)
+	c, err := catalog.Open(t.Context(), memkv.New(), catalog.Deps{Clock: fake, IDs: fake, Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &retryWorld{t: t, catalog: c}
+	fields := []schema.NewField{
+		{Name: "id", Type: schema.Type{Kind: schema.Int64}, OID: 20, TypMod: -1, AttNum: 1},
+		{Name: "was", Type: schema.Type{Kind: schema.Int64}, OID: 20, TypMod: -1, AttNum: 2},
+	}
+	first, err := schema.New(fields, []string{"id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	initial := "seven"
+	fields[1].Name = "v" // renamed since
+	fields = append(fields, schema.NewField{
+		Name: "later", Type: schema.Type{Kind: schema.String}, OID: 25, TypMod: -1, AttNum: 3, Initial: &initial,
+	})
+	second, err := schema.Evolve(first, fields, []string{"id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.update(func(txn *catalog.Txn) error {
+		p := &catalog.Pipeline{Name: "p", Connection: "c"}
+		if err := txn.CreatePipeline(p); err != nil {
+			return err
+		}
+		return txn.CreateTable(&catalog.Table{
+			Pipeline: p.ID, Schema: "s", Name: "t", Current: second, Versions: []*schema.Table{first, second}, State: catalog.TableReady,
+		})
+	})
+	return w
+}
+
+func (w *retryWorld) update(fn func(*catalog.Txn) error) {
+	w.t.Helper()
+	if err := w.catalog.Update(w.t.Context(), fn); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *retryWorld) letter(id uint64, version uint32, row string) {
+	w.t.Helper()
+	w.update(func(txn *catalog.Txn) error {
+		return txn.AddDeadLetter(&catalog.DeadLetter{
+			Table: 1, DeadLetterRef: catalog.DeadLetterRef{Token: int64(id), ID: id}, SchemaVersion: version, Key: "k", Row: row, Reason: "r",
+		})
+	})
+}
+
+// run retries; values that are not integers are refused.
+func (w *retryWorld) run(only map[uint64]bool) (Result, error) {
+	r := &Retry{
+		Catalog: w.catalog, Pipeline: 1, Only: only, Tell: func(s string) { w.told = append(w.told, s) },
+		Decode: func(s *schema.Table, row map[string]*string, columns []array.Builder) error {
+			for i, f := range s.Fields {
+				text := row[f.Name]
+				switch b := columns[i].(type) {
+				case *array.Int64Builder:
+					if text == nil {
+						b.AppendNull()
+						continue
+					}
+					n, err := strconv.ParseInt(*text, 10, 64)
+					if err != nil {
+						return &RefusedError{Reason: "no number"}
+					}
+					b.Append(n)
+				case *array.StringBuilder:
+					if text == nil {
+						b.AppendNull()
+						continue
+					}
+					b.Append(*text)
+				}
+			}
+			return nil
+		},
+		Append: func(_ context.Context, batches []*change.Batch, letters *Records) error {
+			if err := w.fail; err != nil {
+				return err
+			}
+			for _, b := range batches {
+				w.appended = append(w.appended, fmt.Sprint(b.Record.Column(0), b.Record.Column(1), b.Record.Column(3), b.Record.Column(4), b.Record.Column(5)))
+			}
+			return w.catalog.Update(w.t.Context(), func(txn *catalog.Txn) error { return letters.Apply(txn, 1) })
+		},
+	}
+	return r.Run(w.t.Context())
+}
+
+// TestRetry: rows go in as old as their changes, under the schema of today, once; what
+// cannot, or has been superseded, stays.
+func TestRetry(t *testing.T) {
+	w := newRetryWorld(t)
+	w.letter(9, 2, `{"id":"3","v":"30","later":"z"}`)
+	w.letter(5, 1, `{"id":"1","was":"10"}`)
+	w.letter(6, 1, `{"id":"2","was":null}`)
+	w.letter(7, 1, `{"id":"4","was":"infinity"}`)
+	w.letter(8, 1, `{"id":"5"}`) // a value that was not sent
+	w.letter(10, 1, ``)
+	w.letter(11, 1, `{"id":"6","was":"60"}`)
+	w.update(func(txn *catalog.Txn) error {
+		return txn.CloseDeadLetter(1, catalog.DeadLetterRef{Token: 11, ID: 11}, catalog.DeadLetterSuperseded)
+	})
+	lost := errors.New("lost")
+	w.fail = lost
+	if _, err := w.run(nil); !errors.Is(err, lost) {
+		t.Fatalf("an append that fails: %v", err)
+	}
+	w.fail = nil
+	if res, err := w.run(map[uint64]bool{5: true, 11: true}); err != nil || res != (Result{Retried: 1, Superseded: 1}) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for i, want := range []Result{{Retried: 2, Superseded: 1, Failing: 3}, {Superseded: 1, Failing: 3}} {
+		if res, err := w.run(nil); err != nil || res != want {
+			t.Fatalf("run %d: %+v, %v", i, res, err)
+		}
+	}
+	want := `["[2] [5] [1] [10] [\"seven\"]" "[2] [6] [2] [(null)] [\"seven\"]" "[2] [9] [3] [30] [\"z\"]"]`
+	if got := fmt.Sprintf("%q", w.appended); got != want {
+		t.Errorf("appended\n%s\nwant\n%s", got, want)
+	}
+	if len(w.told) != 3*3+2 { // what stays, each time, and what was done, twice
+		t.Errorf("told %q", w.told)
+	}
+}
+
+// TestRetryWaits: a table that is being copied is left alone.
+func TestRetryWaits(t *testing.T) {
+	w := newRetryWorld(t)
+	w.letter(5, 1, `{"id":"1","was":"10"}`)
+	w.update(func(txn *catalog.Txn) error {
+		tbl, err := txn.TableByID(1)
+		if err != nil {
+			return err
+		}
+		tbl.State = catalog.TableBackfill
+		return txn.PutTable(tbl)
+	})
+	if res, err := w.run(nil); err != nil || res.Failing != 1 || len(w.appended) != 0 {
+		t.Errorf("%+v, %v, %q", res, err, w.appended)
+	}
+}
