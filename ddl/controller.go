@@ -40,6 +40,9 @@ type Controller interface {
 	// Sync runs until the pipeline has caught up with the moment of the call, or for
 	// d, and tells progress about once a second.
 	Sync(ctx context.Context, pipeline string, d time.Duration, progress func(string)) ([]Synced, error)
+	// Verify compares the pipeline's tables with its source at one position, and tells
+	// progress at most about once a second.
+	Verify(ctx context.Context, r VerifyRequest, progress func(string)) ([]VerifyLine, error)
 	// Status is the live state of all tables of a pipeline.
 	Status(pipeline string) (PipelineStatus, bool)
 }

@@ -68,6 +68,8 @@ func Describe(s Statement) []Column {
 		if dryRun(s) {
 			return planColumns
 		}
+	case *Verify:
+		return verifyColumns
 	case *Show:
 		return showColumns[s.What]
 	}
@@ -103,6 +105,8 @@ func (x *Executor) Execute(ctx context.Context, s Statement, session Session) (*
 		r, err = x.sync(ctx, s, session)
 	case *RetryLetters:
 		r, err = x.retryLetters(ctx, s, session)
+	case *Verify:
+		r, err = x.verify(ctx, s, session)
 	case *Show:
 		r, err = x.show(s)
 	default:

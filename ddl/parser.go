@@ -204,8 +204,8 @@ func (p *parser) statement() (Statement, error) {
 		p.next()
 		return p.retry()
 	case "verify":
-		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported by this version", strings.ToUpper(t.text)).
-			WithPosition(t.pos)
+		p.next()
+		return p.verify()
 	default:
 		return nil, p.unexpected(t)
 	}

@@ -71,6 +71,18 @@ func (s *Supervisor) validate(ctx context.Context, c *catalog.Connection, p *cat
 	return findings, nil
 }
 
+// OpenSource makes a pipeline's source for a statement that only reads there. The caller
+// closes it.
+func (s *Supervisor) OpenSource(ctx context.Context, p *catalog.Pipeline) (Source, error) {
+	snap := s.deps.Catalog.Snapshot()
+	c, err := snap.Connection(p.Connection)
+	snap.Close()
+	if err != nil {
+		return nil, err
+	}
+	return newSource(ctx, s.deps, c, p, "")
+}
+
 // Start lets the pipeline work, if its catalog row says so, and returns when it
 // streams, or with the error of its first attempt; it goes on trying then.
 func (s *Supervisor) Start(ctx context.Context, name string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/protocol"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // ErrSchemaMoved means that a table got another schema version between the look at its
@@ -44,6 +45,39 @@ type TableUse struct {
 	// Min and Max bound a single-column integer key, when Bounded.
 	Bounded  bool
 	Min, Max int64
+	// Moment is set when the use is of the table as it was at a moment of the past.
+	Moment *Moment
+}
+
+// Moment is a position of a source which the lake has nothing past, while the log may.
+type Moment struct {
+	// Before is the moment as an order token: it has the changes with a lower one.
+	Before int64
+	// Known is a place in the log that all before it is of before the moment.
+	Known segment.SliceRef
+}
+
+// ErrTruncatedSince means that it cannot be told whether a TRUNCATE came before or after
+// the moment asked for, since nothing was written to the table before the next one.
+var ErrTruncatedSince = errors.New("table was truncated about the moment")
+
+// slicesBefore are the slices, or beginnings of slices, of before the moment.
+func (m *Moment) slicesBefore(live []catalog.Slice) (out []catalog.Slice, cut map[segment.SliceRef]bool, err error) {
+	cut = map[segment.SliceRef]bool{}
+	for _, s := range live {
+		begins := s.Rows > 0 && s.Counts.MinToken < m.Before
+		switch {
+		case s.Ref.Less(m.Known), s.Backfill:
+		case s.Truncate && !begins:
+			return nil, nil, ErrTruncatedSince
+		case !begins:
+			continue
+		case s.Counts.MaxToken >= m.Before:
+			cut[s.Ref] = true
+		}
+		out = append(out, s)
+	}
+	return out, cut, nil
 }
 
 // WholeTable is the use of every column of a table, under its own names.
@@ -184,7 +218,7 @@ func (p *Pinner) relationOf(ctx context.Context, snap *catalog.Snapshot, t *cata
 		moment = p.Catalog.Snapshot()
 		defer moment.Close()
 	}
-	if err := p.live(moment, t, &r, &facts); err != nil {
+	if err := p.live(moment, t, u.Moment, &r, &facts); err != nil {
 		return r, facts, err
 	}
 	p.hold(h, snap.LakeState(t.ID))
@@ -243,7 +277,7 @@ func wholeRow(now *schema.Table, columns []duckdb.Column) error {
 }
 
 // live adds the log's side: the table's slices that are not in the lake.
-func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relation, facts *pinned) error {
+func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, at *Moment, r *duckdb.Relation, facts *pinned) error {
 	live, err := snap.LiveSlices(t.ID)
 	if err != nil {
 		return fmt.Errorf("read live slices of %s: %w", t.Name, err)
@@ -255,10 +289,21 @@ func (p *Pinner) live(snap *catalog.Snapshot, t *catalog.Table, r *duckdb.Relati
 		}
 		live = slices.DeleteFunc(all, func(s catalog.Slice) bool { return s.Table != t.ID || s.Pending })
 	}
+	var cut map[segment.SliceRef]bool
+	if at != nil {
+		if live, cut, err = at.slicesBefore(live); err != nil {
+			return fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, err)
+		}
+	}
 	if live = withoutVoidCopies(live); len(live) == 0 {
 		return nil
 	}
 	r.Live = p.liveOf(t, live, nil)
+	for i := range live {
+		if cut[live[i].Ref] {
+			r.Live.Slices[i].Before = at.Before
+		}
+	}
 	r.Live.CompareTokens = !snap.NewerThanLake(t.ID, live)
 	for i := range live {
 		s := &live[i]

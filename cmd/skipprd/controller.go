@@ -19,6 +19,7 @@ type controller struct {
 	*ingest.Supervisor
 	compactor *compact.Service
 	leader    *leader // nil: logs are on disk
+	verifier  *verifier
 }
 
 var (

@@ -239,7 +239,14 @@ func (p logPins) HoldLog(pipeline change.PipelineID, from segment.Seq) (release 
 }
 
 func (n *node) controller() *controller {
-	return &controller{Supervisor: n.supervisor, compactor: n.compactor, leader: n.leader}
+	return &controller{
+		Supervisor: n.supervisor, compactor: n.compactor, leader: n.leader,
+		verifier: &verifier{
+			catalog: n.catalog, supervisor: n.supervisor, compactor: n.compactor, clock: n.clock,
+			runner: planner.PoolRunner{Pool: n.pool},
+			pinner: &planner.Pinner{Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, LogDir: n.logDir},
+		},
+	}
 }
 
 func (n *node) status(name string) (ddl.PipelineStatus, bool) {

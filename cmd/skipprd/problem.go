@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres"
+	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/planner"
 )
 
@@ -39,6 +40,10 @@ var problems = []struct {
 	{
 		postgres.ErrNotSetUp, ddl.WrongState, "source is not set up yet",
 		"ALTER PIPELINE … ENABLE; starts a pipeline, RESUME; a paused one.",
+	},
+	{
+		compact.ErrResting, ddl.Busy, "pipeline is being compared with its source",
+		"Its changes may go into the lake again in a moment: run the statement again.",
 	},
 	{
 		catalog.ErrRebuilding, ddl.WrongState, "pipeline could not be rebuilt after the loss of the catalog",

@@ -1,6 +1,8 @@
 package compact
 
 import (
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/skipprd/skipprd/wal/change"
@@ -55,6 +57,33 @@ func (h *LogHold) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.holds, h.number)
+}
+
+// ErrResting means that a statement keeps a pipeline's changes from the lake for a moment.
+var ErrResting = errors.New("pipeline rests from compaction")
+
+// Rest keeps what is published from now on out of the lake until end is called: a
+// compaction that has begun ends, of slices that were published before. Calling end again
+// does nothing.
+func (s *Service) Rest(pipeline change.PipelineID) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.resting[pipeline]++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.mu.resting[pipeline]--; s.mu.resting[pipeline] == 0 {
+			delete(s.mu.resting, pipeline)
+		}
+	})
+}
+
+// rests says whether nothing of a pipeline may go into the lake. Who asks after it has read
+// the catalog, and is told no, has read nothing that was published during a rest.
+func (s *Service) rests(pipeline change.PipelineID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.resting[pipeline] > 0
 }
 
 // heldFromLocked is the lowest segment of a pipeline's log that a hold keeps; ok is false

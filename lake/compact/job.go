@@ -57,6 +57,12 @@ func (s *Service) next(id change.TableID, force bool) (*job, error) {
 	if err != nil || len(live) == 0 {
 		return nil, err
 	}
+	if s.rests(p.ID) {
+		if force {
+			return nil, fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, ErrResting)
+		}
+		return nil, nil
+	}
 	j := &job{table: t, pipeline: p, lake: snap.LakeState(id)}
 	if plans := snap.PlannedCompactions(id); len(plans) > 0 {
 		j.id, j.planned = plans[0].ID, true

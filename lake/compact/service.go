@@ -75,6 +75,8 @@ type Service struct {
 		swept time.Time
 		// stuck is when a pipeline's log went no further than a segment it needs.
 		stuck map[change.PipelineID]time.Time
+		// resting is how many ask that nothing of a pipeline goes into the lake.
+		resting map[change.PipelineID]int
 		// holds by number, which counts up.
 		holds    map[uint64]held
 		nextHold uint64
@@ -115,6 +117,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s.mu.idle = map[segmentKey]time.Time{}
 	s.mu.stuck = map[change.PipelineID]time.Time{}
 	s.mu.holds = map[uint64]held{}
+	s.mu.resting = map[change.PipelineID]int{}
 	return s, nil
 }
 
@@ -203,6 +206,8 @@ func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) 
 		return false, s.giveUp(ctx, id, err)
 	case err != nil && context.Cause(ctx) != nil:
 		return false, context.Cause(ctx)
+	case errors.Is(err, ErrResting):
+		return false, err
 	case errors.Is(err, errNoCopy):
 		err = errors.Join(err, s.stopTable(ctx, id))
 	}

@@ -212,6 +212,9 @@ func (t *liveTable) reset() {
 // pin returns a retained view of the relation's slices.
 func (t *liveTable) pin(ctx context.Context, reader SliceReader, r *Relation) (*pinned, error) {
 	want := r.Live.Slices
+	if slices.ContainsFunc(want, func(s LiveSlice) bool { return s.Before != 0 }) {
+		return t.oneShot(ctx, reader, r) // the log holds whole slices
+	}
 	lo, known, ok := t.log.match(want)
 	if !ok && t.log.outgrown(want) {
 		t.reset()
@@ -305,10 +308,11 @@ func (t *liveTable) forgetOld(lowest merge.Ordinal) {
 }
 
 func digestOf(want []LiveSlice) [sha256.Size]byte {
-	buf := make([]byte, 0, 12*len(want))
+	buf := make([]byte, 0, 20*len(want))
 	for _, s := range want {
 		buf = binary.LittleEndian.AppendUint64(buf, s.Seq)
 		buf = binary.LittleEndian.AppendUint32(buf, s.Start)
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(s.Before))
 	}
 	return sha256.Sum256(buf)
 }

@@ -144,6 +144,9 @@ func (l *liveLog) extendOne(ctx context.Context, reader SliceReader, r *Relation
 	if err != nil {
 		return fmt.Errorf("read slice %d:%d of table %d: %w", s.Seq, s.Start, s.Table, err)
 	}
+	if rec, err = until(rec, s.Before); err != nil {
+		return err
+	}
 	if rec == nil {
 		return l.append(r, s, nil)
 	}
@@ -159,6 +162,32 @@ func (l *liveLog) extendOne(ctx context.Context, reader SliceReader, r *Relation
 	}
 	run.records, run.version, run.rows = append(run.records, rec), s.SchemaVersion, run.rows+rec.NumRows()
 	return nil
+}
+
+// until is the part of a slice's record whose order tokens are lower than before, nil when
+// that is none. It takes rec over, error or not.
+func until(rec arrow.RecordBatch, before int64) (arrow.RecordBatch, error) {
+	if rec == nil || before == 0 {
+		return rec, nil
+	}
+	tokens := rec.Column(1).(*array.Int64)
+	n := 0
+	for n < tokens.Len() && tokens.Value(n) < before {
+		n++
+	}
+	if n == tokens.Len() {
+		return rec, nil
+	}
+	defer rec.Release()
+	for i := n; i < tokens.Len(); i++ {
+		if tokens.Value(i) < before { // rows of a stream come in the order of their commits
+			return nil, fmt.Errorf("rows before token %d do not begin their slice: %w", before, ErrPlan)
+		}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	return rec.NewSlice(0, int64(n)), nil
 }
 
 // flush makes a block of the run. After an error the log is broken: its index has

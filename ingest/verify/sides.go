@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"context"
+
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Table is what both sides are asked of. Immutable.
+type Table struct {
+	Name string // here, for people: schema.table
+	ID   change.TableID
+	// Schema, SourceName and OID name it at the source.
+	Schema, SourceName string
+	OID                uint32
+	// Columns are compared; they have these names on both sides.
+	Columns []string
+	// Key are places in Columns, in key order; empty: rows are told apart by all columns,
+	// and equal ones are counted.
+	Key []int
+	// IntegerKey says that the first key column is an integer; others are cut into ranges
+	// by the bytes of their text.
+	IntegerKey bool
+	// Skip is why the table cannot be compared, "" when it can.
+	Skip string
+}
+
+// Cells are the texts of a row's columns, nil for null. They are good until the next row.
+type Cells = [][]byte
+
+// Source is the source's side: a session that reads one moment. Used by one goroutine.
+type Source interface {
+	// Before is the moment as an order token: it has the changes with a lower one.
+	Before() int64
+	// Position is the moment as a position: it is reached when everything before is here.
+	Position() change.Position
+	// Open begins to read a table, Done ends that. A table that cannot be read at the
+	// moment is an error that wraps *SkipError; then others still can.
+	Open(ctx context.Context, t *Table) error
+	Done(ctx context.Context) error
+	// Bounds are at most n-1 texts of the first key column that cut the open table into
+	// parts of about equal size, in any order.
+	Bounds(ctx context.Context, n int) ([]string, error)
+	// Sums adds up the open table. tick is told the share that is done.
+	Sums(ctx context.Context, q *Query, tick func(share float64)) (map[Unit]Sum, error)
+	// Rows yields the rows of the query's units: the texts of the key's columns, and the
+	// hash of the row.
+	Rows(ctx context.Context, q *Query, emit func(key Cells, hash Hash) error) error
+	// Columns yields the hashes of all columns, "" for null, of the rows with these keys.
+	Columns(ctx context.Context, keys [][]string, emit func(key Cells, hashes []string) error) error
+	// Close ends the session.
+	Close()
+}
+
+// Here is our side: the tables at the same moment. Used by one goroutine.
+type Here interface {
+	// Rows yields all rows of a table, in any order.
+	Rows(ctx context.Context, t *Table, emit func(row Cells) error) error
+}
+
+// SkipError says why a table cannot be compared, in a clause.
+type SkipError struct{ Reason string }
+
+// Error renders the reason.
+func (e *SkipError) Error() string { return "table cannot be compared: " + e.Reason }
