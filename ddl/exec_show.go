@@ -357,6 +357,15 @@ func selectionDDL(sel catalog.TableSelection) string {
 	for _, t := range sel.Tables {
 		one := quoteIdent(t.Schema) + "." + quoteIdent(t.Name)
 		one += columnsDDL(t)
+		if len(t.Except) > 0 {
+			one += " EXCEPT (" + identList(t.Except) + ")"
+		}
+		switch {
+		case strings.Contains(t.Where, "--"): // which may be a comment up to the line's end
+			one += " WHERE (" + t.Where + "\n)"
+		case t.Where != "":
+			one += " WHERE (" + t.Where + ")"
+		}
 		tables = append(tables, one)
 	}
 	if len(tables) > 0 {

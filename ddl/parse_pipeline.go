@@ -209,8 +209,8 @@ func (p *parser) tableList() ([]catalog.SelectedTable, error) {
 				return nil, err
 			}
 		}
-		if w := p.peek(); w.kind == tokWord && w.text == "where" {
-			return nil, pgerr.New(codes.FeatureNotSupported, "row filters are not supported by this version").WithPosition(w.pos)
+		if err := p.tableLimits(&t); err != nil {
+			return nil, err
 		}
 		out = append(out, t)
 		if !p.punct(",") {
@@ -243,6 +243,52 @@ func (p *parser) tableColumns(t *catalog.SelectedTable) error {
 		}
 	}
 	return p.expectPunct(")")
+}
+
+// tableLimits parses [EXCEPT (columns)] [WHERE (condition)].
+func (p *parser) tableLimits(t *catalog.SelectedTable) (err error) {
+	if at := p.peek(); p.word("except") {
+		if len(t.Columns) > 0 {
+			return syntaxAt(at.pos, "a table has either a list of columns or columns that are excepted")
+		}
+		if err := p.expectPunct("("); err != nil {
+			return err
+		}
+		if t.Except, err = p.columnList(); err != nil {
+			return err
+		}
+	}
+	if p.word("where") {
+		t.Where, err = p.condition()
+	}
+	return err
+}
+
+// condition takes what stands in parentheses as it is written: it is the source's SQL.
+func (p *parser) condition() (string, error) {
+	open := p.peek()
+	if !p.punct("(") {
+		return "", p.unexpected(open).WithHint("The condition stands in parentheses: WHERE (id > 0).")
+	}
+	for depth := 1; ; {
+		t := p.next()
+		switch {
+		case t.kind == tokEOF:
+			return "", syntaxAt(open.pos, "the condition has no closing parenthesis")
+		case t.kind == tokPunct && t.text == "(":
+			depth++
+		case t.kind == tokPunct && t.text == ")":
+			depth--
+		}
+		if depth > 0 {
+			continue
+		}
+		text := strings.TrimSpace(string([]rune(p.src)[open.pos : t.pos-1])) // positions count from 1
+		if text == "" {
+			return "", p.unexpected(t)
+		}
+		return text, nil
+	}
 }
 
 func (p *parser) columnList() ([]string, error) {

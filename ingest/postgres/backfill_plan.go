@@ -22,6 +22,7 @@ type chunk struct {
 	first, end uint32
 	open       bool // no end: whatever the table has grown to
 	horizon    string
+	filter     string // of the table; not written down with the chunk
 }
 
 const chunkVersion = "1"
@@ -63,6 +64,9 @@ func (c chunk) where() string {
 	}
 	if !c.open {
 		terms = append(terms, fmt.Sprintf("ctid < '(%d,0)'::pg_catalog.tid", c.end))
+	}
+	if c.filter != "" {
+		terms = append(terms, "("+c.filter+"\n)")
 	}
 	if len(terms) == 0 {
 		return ""

@@ -32,6 +32,7 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
+	c.filter = t.Filter
 	if c.horizon != "" && c.horizon != b.horizon.String() {
 		return fmt.Errorf("read %s: %w", name, &ingest.TableError{
 			Reason: "its copy was interrupted, and without a key the rest cannot be told apart from what changed since",

@@ -74,7 +74,7 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 	for i, rc := range d.relation.Columns {
 		number := d.numbers[i]
 		old, known := d.fieldOf(number)
-		if d.partial && !known {
+		if !known && (d.partial || slices.Contains(d.except, rc.Name)) {
 			continue
 		}
 		col, err := d.column(ctx, conn, rc, number)

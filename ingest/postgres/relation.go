@@ -22,6 +22,8 @@ type streamTable struct {
 	after LSN
 	// partial says that the user selected columns, so that others may come and go.
 	partial bool
+	// except are columns that the user leaves out.
+	except  []string
 	stopped bool
 	// letters are its open dead letters, rule what becomes of values out of range.
 	letters *deadletter.Table
@@ -60,6 +62,7 @@ func newStreamTable(t ingest.StreamTable, sel catalog.TableSelection) (*streamTa
 	return &streamTable{
 		StreamTable: t, after: after, exact: exactTextOf(sel, t.Source.Schema, t.Source.Name),
 		partial: len(selectedColumns(sel, t.Source.Schema, t.Source.Name)) > 0,
+		except:  selectedTable(sel, t.Source.Schema, t.Source.Name).Except,
 	}, nil
 }
 

@@ -3,6 +3,8 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/skipprd/skipprd/ingest"
 )
 
 // state is what the pipeline keeps about the source, durably, between runs.
@@ -22,6 +24,8 @@ type state struct {
 	// Start is the slot's consistent point: the first change streamed commits there
 	// or later, and the snapshot has everything before.
 	Start string `json:"start"`
+	// Filters are the row filters with which tables are published, as they were given.
+	Filters map[uint32]string `json:"filters,omitempty"`
 }
 
 const stateVersion = 1
@@ -33,6 +37,20 @@ func (st *state) encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode source state: %w", err)
 	}
 	return b, nil
+}
+
+// published notes with which filters tables are published now.
+func (st *state) published(tables []ingest.SourceTable) {
+	for _, t := range tables {
+		switch {
+		case t.Filter == "":
+			delete(st.Filters, t.OID)
+		case st.Filters == nil:
+			st.Filters = map[uint32]string{t.OID: t.Filter}
+		default:
+			st.Filters[t.OID] = t.Filter
+		}
+	}
 }
 
 func decodeState(b []byte) (*state, error) {

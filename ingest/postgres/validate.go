@@ -50,6 +50,7 @@ SELECT current_setting('server_version_num')::int4, current_setting('wal_level')
 const (
 	versionMin       = 120000
 	versionRoot      = 130000 // publish_via_partition_root
+	versionFilter    = 150000 // publications with row filters and column lists
 	versionTIDRange  = 140000 // reads a range of pages without reading all
 	versionStreaming = 140000 // sends large transactions before they end
 	versionFailover  = 170000 // slots that follow a fail-over

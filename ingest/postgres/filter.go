@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
+)
+
+// filterBytesMax bounds a row filter.
+const filterBytesMax = 64 << 10
+
+// checkFilters puts the row filters of a selection on its tables, after the server has
+// said that it understands them, and refuses those that it could not stream by, or with
+// which the user's own updates would fail.
+func checkFilters(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable, sel catalog.TableSelection) error {
+	version := 0
+	for i := range tables {
+		t := &tables[i]
+		if t.Filter = selectedTable(sel, t.Schema, t.Name).Where; t.Filter == "" || t.Unsupported != "" {
+			continue
+		}
+		if version == 0 {
+			if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int4").Scan(&version); err != nil {
+				return unavailable("read server version", err)
+			}
+		}
+		switch {
+		case version < versionFilter:
+			t.Unsupported = "row filters need PostgreSQL 15 or newer at the source"
+			t.Hint = "Take in the whole table, and filter in queries."
+		case len(t.Filter) > filterBytesMax:
+			t.Unsupported = fmt.Sprintf("its row filter has more than %d bytes", filterBytesMax)
+		default:
+			if err := checkFilter(ctx, conn, t); err != nil {
+				return err
+			}
+		}
+		if t.Unsupported == "" {
+			t.Notes = append(t.Notes, fmt.Sprintf("of %s.%s only rows where (%s) are taken in", t.Schema, t.Name, t.Filter))
+		}
+	}
+	return nil
+}
+
+// checkFilter judges the filter of one table. The server refuses updates and deletes of
+// a published table whose filter looks at columns outside of its replica identity, so
+// those must do for the filter.
+func checkFilter(ctx context.Context, conn *pgx.Conn, t *ingest.SourceTable) error {
+	from := "ONLY " + quoteIdent(t.Schema, t.Name)
+	problem, err := tryFilter(ctx, conn, from, t)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		t.Unsupported = "the source does not understand its row filter: " + problem
+		t.Hint = "Write a condition on the table's own columns, with functions of pg_catalog or with their schemas."
+		return nil
+	}
+	if len(t.Key) == 0 || t.ReplicaIdentity == "full" {
+		return nil
+	}
+	keys := make([]string, len(t.Key))
+	for i, k := range t.Key {
+		keys[i] = quoteIdent(k)
+	}
+	from = fmt.Sprintf("(SELECT %s FROM %s) AS %s", strings.Join(keys, ", "), from, quoteIdent(t.Name))
+	if problem, err = tryFilter(ctx, conn, from, t); err != nil || problem == "" {
+		return err
+	}
+	t.Unsupported = "its row filter looks at columns outside of its replica identity, with which updates of the table would fail at the source"
+	t.Hint = fmt.Sprintf("Filter by %s alone, or: ALTER TABLE %s REPLICA IDENTITY FULL;", strings.Join(t.Key, ", "), quoteIdent(t.Schema, t.Name))
+	return nil
+}
+
+// tryFilter has the server read a filter over columns; problem is what it says. Nothing
+// is executed, and more than one statement is refused.
+func tryFilter(ctx context.Context, conn *pgx.Conn, from string, t *ingest.SourceTable) (problem string, err error) {
+	_, err = conn.PgConn().Prepare(ctx, "", fmt.Sprintf("SELECT FROM %s WHERE (%s\n)", from, t.Filter), nil)
+	switch c := code(err); {
+	case err == nil, c == codePrivilege: // said elsewhere
+		return "", nil
+	case strings.HasPrefix(c, "42"), strings.HasPrefix(c, "22"), strings.HasPrefix(c, "0A"):
+		return serverMessage(err), nil
+	}
+	return "", unavailable("check row filter", err)
+}
+
+// filterClause is the WHERE of a table in a publication.
+func filterClause(t ingest.SourceTable) string {
+	if t.Filter == "" {
+		return ""
+	}
+	return " WHERE (" + t.Filter + "\n)"
+}
+
+// selectedTable is what a selection says of a table by name.
+func selectedTable(sel catalog.TableSelection, schemaName, name string) catalog.SelectedTable {
+	i := slices.IndexFunc(sel.Tables, func(t catalog.SelectedTable) bool { return schemaOf(t) == schemaName && t.Name == name })
+	if i < 0 {
+		return catalog.SelectedTable{}
+	}
+	return sel.Tables[i]
+}
+
+// refilterTables gives the tables of our publications the filters that they have now,
+// and returns the state that says so. A table whose filter has changed is copied anew
+// afterwards, at a later moment.
+func refilterTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.SourceTable, v settings) ([]byte, error) {
+	for _, name := range st.Owned {
+		if v.version < versionFilter {
+			break // there are none
+		}
+		p, err := readPublication(ctx, conn, name, v.version)
+		if err != nil {
+			return nil, err
+		}
+		var other []ingest.SourceTable
+		for _, t := range tables {
+			if slices.Contains(p.tables, t.OID) && (st.Filters[t.OID] != t.Filter || !p.filtersAlike(t)) {
+				other = append(other, t)
+			}
+		}
+		if len(other) == 0 {
+			continue
+		}
+		// Out and in again, in the one transaction that a message is: no change is missed.
+		quoted := quoteIdent(name)
+		sql := fmt.Sprintf("ALTER PUBLICATION %s DROP TABLE %s; ALTER PUBLICATION %s ADD TABLE %s;",
+			quoted, list(unfiltered(other)), quoted, list(other))
+		if err := run(ctx, conn.PgConn(), sql); err != nil {
+			return nil, publicationError(name, sql, err)
+		}
+	}
+	st.published(tables)
+	return st.encode()
+}
+
+// unfiltered are tables as DROP TABLE names them.
+func unfiltered(tables []ingest.SourceTable) []ingest.SourceTable {
+	out := slices.Clone(tables)
+	for i := range out {
+		out[i].Filter = ""
+	}
+	return out
+}
