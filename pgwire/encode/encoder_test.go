@@ -92,9 +92,10 @@ func TestNoBinaryForm(t *testing.T) {
 		v   vector.Vector
 		oid uint32
 	}{
-		"range":  {texts(vector.String, "[1,2)"), 3904},
-		"point":  {texts(vector.String, "(1,2)"), 600},
-		"ragged": {list(list(fixed(kind(vector.Int32), int32(1), 2, 3), 1, 2), 2), 1007},
+		"tsquery": {texts(vector.String, "'a'"), 3615},
+		"aclitem": {texts(vector.String, "=r/postgres"), 1033},
+		"name":    {texts(vector.String, "pg_class"), 2205},
+		"ragged":  {list(list(fixed(kind(vector.Int32), int32(1), 2, 3), 1, 2), 2), 1007},
 	} {
 		if _, err := encodeColumn(t, test.v, 1, test.oid, 1, encode.DefaultFormat()); codeOf(err) != codes.FeatureNotSupported {
 			t.Errorf("%s: %v", name, err)
@@ -102,6 +103,9 @@ func TestNoBinaryForm(t *testing.T) {
 	}
 	if _, err := encodeColumn(t, texts(vector.String, "x"), 1, 1700, 1, encode.DefaultFormat()); codeOf(err) != codes.InvalidTextRepresentation {
 		t.Errorf("text that is no number: %v", err)
+	}
+	if _, err := encodeColumn(t, texts(vector.String, "[1,x)"), 1, 3904, 1, encode.DefaultFormat()); codeOf(err) != codes.InvalidTextRepresentation {
+		t.Errorf("range of no numbers: %v", err)
 	}
 }
 

@@ -2,20 +2,34 @@ package encode
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"net/netip"
 	"strconv"
 	"strings"
 
+	"github.com/skipprd/skipprd/pgwire/encode/compound"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
 // parseFunc appends the binary form of a value given as text.
-type parseFunc func(dst, src []byte) ([]byte, error)
+type parseFunc = compound.Parse
 
 // binaryFromText returns the way from a type's text to its binary form, nil where
 // there is none.
 func binaryFromText(oid uint32) parseFunc {
+	if isRegType(oid) {
+		return regFromText(oid)
+	}
+	if parse := compound.FromText(oid, binaryFromText); parse != nil {
+		return func(dst, src []byte) ([]byte, error) {
+			dst, err := parse(dst, src)
+			if errors.Is(err, compound.ErrSyntax) {
+				err = errSyntax(typeName(oid), string(src))
+			}
+			return dst, err
+		}
+	}
 	if _, ok := integerRange(oid); ok {
 		return integerFromText(oid)
 	}
@@ -40,6 +54,20 @@ func binaryFromText(oid uint32) parseFunc {
 	return nil
 }
 
+// regFromText takes the number of an object; a name may be of another server's.
+func regFromText(oid uint32) parseFunc {
+	return func(dst, src []byte) ([]byte, error) {
+		if string(src) == "-" {
+			src = []byte("0")
+		}
+		n, err := strconv.ParseUint(string(src), 10, 32)
+		if err != nil {
+			return dst, errNoBinary(oid)
+		}
+		return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
+	}
+}
+
 func integerFromText(oid uint32) parseFunc {
 	r, _ := integerRange(oid)
 	return func(dst, src []byte) ([]byte, error) {
@@ -57,6 +85,24 @@ func integerFromText(oid uint32) parseFunc {
 	}
 }
 
+// appendFloat4 and appendFloat8 append a number whose NaN has the bits of PostgreSQL's: those
+// of Go's differ.
+func appendFloat4(dst []byte, f float32) []byte {
+	bits := math.Float32bits(f)
+	if f != f {
+		bits = 0x7fc0_0000
+	}
+	return binary.BigEndian.AppendUint32(dst, bits)
+}
+
+func appendFloat8(dst []byte, f float64) []byte {
+	bits := math.Float64bits(f)
+	if f != f {
+		bits = 0x7ff8_0000_0000_0000
+	}
+	return binary.BigEndian.AppendUint64(dst, bits)
+}
+
 func scalarFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error) {
 	switch oid {
 	case oidBool:
@@ -64,10 +110,10 @@ func scalarFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error) 
 		return append(dst, boolByte(b)), err
 	case oidFloat4:
 		f, err := parseFloat(text, 32)
-		return binary.BigEndian.AppendUint32(dst, math.Float32bits(float32(f))), err
+		return appendFloat4(dst, float32(f)), err
 	case oidFloat8:
 		f, err := parseFloat(text, 64)
-		return binary.BigEndian.AppendUint64(dst, math.Float64bits(f)), err
+		return appendFloat8(dst, f), err
 	case oidNumeric:
 		n, err := parseNumeric(text)
 		if err != nil {
@@ -124,6 +170,9 @@ func dateTimeFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error
 	}
 	stamp := d.stamp(oid == oidTimestampTZ)
 	if oid == oidDate {
+		if d.infinity == 0 { // far days have no microseconds
+			return appendDateBinary(dst, int32(d.days)), nil
+		}
 		return appendDateBinary(dst, microsToDate(stamp)), nil
 	}
 	return appendStampBinary(dst, stamp), nil

@@ -95,6 +95,9 @@ func makeTypeTable() map[uint32]typeInfo {
 		4191: {"regcollation", 4192, 0}, 3614: {"tsvector", 3643, 0}, 3615: {"tsquery", 3645, 0},
 		3904: {"int4range", 3905, 0}, 3906: {"numrange", 3907, 0}, 3908: {"tsrange", 3909, 0},
 		3910: {"tstzrange", 3911, 0}, 3912: {"daterange", 3913, 0}, 3926: {"int8range", 3927, 0},
+		4451: {"int4multirange", 6150, 0}, 4532: {"nummultirange", 6151, 0}, 4533: {"tsmultirange", 6152, 0},
+		4534: {"tstzmultirange", 6153, 0}, 4535: {"datemultirange", 6155, 0}, 4536: {"int8multirange", 6157, 0},
+		2970: {"txid_snapshot", 2949, 0}, 5038: {"pg_snapshot", 5039, 0},
 	}
 	arrays := map[uint32]typeInfo{}
 	for oid, i := range t {

@@ -57,6 +57,9 @@ func (s *intervalSum) addDays(n float64) {
 // parseInterval reads what interval_in reads: PostgreSQL's own styles, the SQL
 // standard's and ISO 8601 with designators.
 func parseInterval(text string) (engineInterval, *pgerr.Error) {
+	if iv, ok := exactInterval(text); ok {
+		return iv, nil
+	}
 	var sum intervalSum
 	s := strings.ToLower(trimSpace(text))
 	ok := s != ""
@@ -205,4 +208,63 @@ func (s *intervalSum) addClock(f string) bool {
 		s.micros += sign * math.RoundToEven(n*unit[i])
 	}
 	return true
+}
+
+// exactInterval reads what interval_out writes in the style postgres, without the detour
+// over floating point, in which long times lose their microseconds.
+func exactInterval(text string) (iv engineInterval, ok bool) {
+	fields := strings.Fields(text)
+	var months, days int64
+	for i := 0; i < len(fields); i += 2 {
+		if i+1 == len(fields) {
+			if iv.micros, ok = exactClock(fields[i]); !ok {
+				return engineInterval{}, false
+			}
+			break
+		}
+		n, err := strconv.ParseInt(fields[i], 10, 32)
+		if err != nil {
+			return engineInterval{}, false
+		}
+		switch strings.TrimSuffix(fields[i+1], "s") {
+		case "year":
+			months += 12 * n
+		case "mon":
+			months += n
+		case "day":
+			days += n
+		default:
+			return engineInterval{}, false
+		}
+	}
+	iv.months, iv.days = int32(months), int32(days)
+	return iv, len(fields) > 0 && int64(iv.months) == months && int64(iv.days) == days
+}
+
+// exactClock reads [+-]h…h:mm:ss[.ffffff] in microseconds.
+func exactClock(text string) (int64, bool) {
+	digits := strings.TrimLeft(text, "+-")
+	parts := strings.Split(digits, ":")
+	if len(parts) != 3 || len(text)-len(digits) > 1 {
+		return 0, false
+	}
+	seconds, fraction, _ := strings.Cut(parts[2], ".")
+	if len(fraction) > 6 {
+		return 0, false
+	}
+	h, err1 := strconv.ParseUint(parts[0], 10, 32)
+	m, err2 := strconv.ParseUint(parts[1], 10, 6)
+	sec, err3 := strconv.ParseUint(seconds, 10, 6)
+	f, err4 := strconv.ParseUint((fraction + "000000")[:6], 10, 32)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || h > 2_562_047_788 {
+		return 0, false
+	}
+	us := h*3600e6 + m*60e6 + sec*1e6 + f
+	switch {
+	case text[0] == '-' && us <= 1<<63:
+		return -int64(us), true
+	case text[0] != '-' && us < 1<<63:
+		return int64(us), true
+	}
+	return 0, false
 }

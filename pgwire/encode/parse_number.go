@@ -238,15 +238,19 @@ func moneyCents(text string) (int64, *pgerr.Error) {
 		round = digits[len(digits)-n.scale+2] >= '5'
 		digits = digits[:len(digits)-n.scale+2]
 	}
-	cents, perr := strconv.ParseInt(digits, 10, 64)
-	if perr != nil {
-		return 0, errValueRange(text, "money")
-	}
+	cents, perr := strconv.ParseUint(digits, 10, 64)
 	if round {
 		cents++
 	}
+	most := uint64(math.MaxInt64)
 	if n.negative {
-		cents = -cents
+		most++
 	}
-	return cents, nil
+	if perr != nil || cents > most {
+		return 0, errValueRange(text, "money")
+	}
+	if n.negative {
+		return -int64(cents), nil
+	}
+	return int64(cents), nil
 }
