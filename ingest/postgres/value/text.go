@@ -110,10 +110,16 @@ func parseInt(src []byte) (int64, error) {
 	return 0, ErrRange
 }
 
+// nan has the bits of PostgreSQL's NaN; those of Go's differ.
+var nan = math.Float64frombits(0x7ff8_0000_0000_0000)
+
 func textFloat32(dst array.Builder, src []byte) error {
 	v, err := strconv.ParseFloat(view(src), 32)
 	if err != nil {
 		return ErrMalformed
+	}
+	if v != v { // one NaN, whichever way it came: it may be in a key
+		v = nan
 	}
 	dst.(*array.Float32Builder).Append(float32(v))
 	return nil
@@ -123,6 +129,9 @@ func textFloat64(dst array.Builder, src []byte) error {
 	v, err := strconv.ParseFloat(view(src), 64)
 	if err != nil {
 		return ErrMalformed
+	}
+	if v != v {
+		v = nan
 	}
 	dst.(*array.Float64Builder).Append(v)
 	return nil
