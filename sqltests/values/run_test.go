@@ -194,15 +194,15 @@ func differences(ctx context.Context, source, here *pgx.Conn, pipeline string, t
 		}
 	}
 	a, b := lines(want), lines(got)
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			return fmt.Sprintf("%d rows, want %d; row %d\n got %.600s\nwant %.600s", len(b), len(a), i, b[i], a[i]), nil
-		}
+	if slices.Equal(a, b) {
+		return "", nil
 	}
-	if len(a) != len(b) {
-		return fmt.Sprintf("%d rows, want %d", len(b), len(a)), nil
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
 	}
-	return "", nil
+	around := func(rows []string) string { return strings.Join(rows[max(0, i-2):min(len(rows), i+3)], "\n     ") }
+	return fmt.Sprintf("%d rows, want %d; row %d\n got %.1500s\nwant %.1500s", len(b), len(a), i, around(b), around(a)), nil
 }
 
 // lines are the rows as sorted texts.

@@ -32,6 +32,11 @@ type run struct {
 	writers []*writer
 	kills   int
 	stopped map[string]int // reasons for which tables were copied anew
+	events  []string       // what happened to the server
+}
+
+func (u *run) note(format string, args ...any) {
+	u.events = append(u.events, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 // mayStop are the reasons for which docs/schema-changes.md lets a table stop.
@@ -104,24 +109,33 @@ func (u *run) happen(round int) {
 	case n < 6 || round%2 == 1:
 		u.server.Kill()
 		u.kills++
+		u.note("killed")
 		u.server.Start()
 	case n < 8:
+		u.note("compact p%d", p)
 		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d COMPACT", p))
 	case n < 9:
-		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%[1]d RESYNC TABLE p%[1]d.%[2]s", p, ident(w.tables[u.r.IntN(len(w.tables))].here)))
+		here := w.tables[u.r.IntN(len(w.tables))].here
+		u.note("resync p%d %s", p, here)
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%[1]d RESYNC TABLE p%[1]d.%[2]s", p, ident(here)))
 	default:
+		u.note("pause p%d", p)
 		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d PAUSE", p), fmt.Sprintf("ALTER PIPELINE p%d RESUME", p))
 	}
 }
 
 func (u *run) compare(round, i int, w *writer) {
 	pipeline := fmt.Sprintf("p%d", i)
+	u.note("sync %s", pipeline)
 	drain := "SYNC PIPELINE " + pipeline + " UNTIL CAUGHT UP"
 	harness.Exec(u.t, u.server.DSN, drain)
+	u.copied(pipeline)
 	if u.mend(pipeline, w) > 0 {
 		harness.Exec(u.t, u.server.DSN, drain)
+		u.copied(pipeline)
 	}
 	here := connect(u.t, u.server.DSN)
+	u.note("compare %s", pipeline)
 	for _, tb := range w.tables {
 		diff, err := differences(u.t.Context(), w.conn, here, pipeline, tb)
 		if err != nil {
@@ -130,8 +144,17 @@ func (u *run) compare(round, i int, w *writer) {
 		if diff != "" {
 			reason, _ := harness.Text(u.server.DSN, "SELECT state || ': ' || coalesce(reason, '') FROM pg_stat_pipeline_table WHERE pipeline = '"+
 				pipeline+"' AND table_name = '"+tb.here+"'")
-			u.t.Errorf("seed %d, round %d, database %d, table %s (%s): %s\n%s", u.seed, round, i, tb.name, reason, diff, w.reproduction(tb))
+			u.t.Errorf("seed %d, round %d, database %d, table %s (%s): %s\n%s\n%s", u.seed, round, i, tb.name, reason, diff,
+				strings.Join(u.events, "\n"), w.reproduction(tb))
 		}
+	}
+}
+
+// copied waits until no table is being copied anew: until then its last state answers.
+func (u *run) copied(pipeline string) {
+	busy := "SELECT count(*) FROM pg_stat_pipeline_table WHERE pipeline = '" + pipeline + "' AND state = 'resync'"
+	if !harness.Until(2*time.Minute, func() bool { n, err := harness.Text(u.server.DSN, busy); return err == nil && n == "0" }) {
+		u.t.Errorf("seed %d: tables of %s are being copied for ever", u.seed, pipeline)
 	}
 }
 
@@ -149,6 +172,7 @@ func (u *run) mend(pipeline string, w *writer) int {
 			continue
 		}
 		u.stopped[reason]++
+		u.note("resync %s %s: %s", pipeline, row[0], row[1])
 		u.copyAnew(pipeline, w, string(row[0]))
 	}
 	return len(stopped.rows)
