@@ -8,7 +8,7 @@ LABELS ?= postgres
 PURE   := $(addprefix sqltests/suites/,select types errors session catalog)
 # What the deaths of make test had to skip.
 SKIPPED := $(CURDIR)/bin/deaths-skipped
-.PHONY: all build demo test setup lint unit race mutants slt kill deaths fuzz bench clean help
+.PHONY: all build demo test setup lint unit race mutants slt kill deaths values fuzz bench clean help
 
 all: build
 
@@ -18,6 +18,7 @@ help:
 	@echo "make slt ADDR=postgres://… [FILES=…] [SOURCE=…]   run .slt suites against any Postgres address"
 	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
 	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
+	@echo "make values [TABLES=220] [DATABASES=5] [ROUNDS=8] [SEED=1]   drawn tables of all types with random changes, under kill -9"
 	@echo "make fuzz [SECONDS=20] [RUN=FuzzParse]   run all fuzzers in turn, or those of one name"
 	@echo "make sim [SEEDS=10000] [SEED=0] [MODE=disk|store]   the simulated world: many schedules, and the deliberate bugs that it must find"
 	@echo "make mutants the deliberate bugs alone, each within its number of schedules"
@@ -75,6 +76,12 @@ deaths: build
 		$(GO) test -count=1 -timeout 3h -v -run TestKill ./sqltests/e2e)
 	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_DEATH_ROUNDS=$(or $(ROUNDS),10) SKIPPRD_SEED=$(or $(SEED),1) \
 		$(GO) test -count=1 -timeout 6h -v -run '$(or $(RUN),.)' ./sqltests/death
+
+# Tables drawn from a seed, their values at the extremes of all types, compared row by row.
+values: build
+	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_VALUES_TABLES=$(or $(TABLES),220) SKIPPRD_VALUES_DATABASES=$(or $(DATABASES),5) \
+		SKIPPRD_VALUES_ROUNDS=$(or $(ROUNDS),8) SKIPPRD_SEED=$(or $(SEED),1) \
+		$(GO) test -count=1 -timeout 3h -v ./sqltests/values
 
 # Every decoder of foreign or durable bytes, each for a while.
 fuzz:
