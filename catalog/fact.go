@@ -76,6 +76,11 @@ type SelectedTable struct {
 	Where string `json:",omitempty"`
 }
 
+// Partly says whether anything is said of the table but its name.
+func (t SelectedTable) Partly() bool {
+	return len(t.Columns)+len(t.AsText)+len(t.Except) > 0 || t.Where != ""
+}
+
 // Pipeline is a named source, its settings and its progress.
 type Pipeline struct {
 	ID         change.PipelineID

@@ -79,8 +79,10 @@ func addTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, wante
 	for _, t := range created {
 		added = append(added, t.SourceSchema+"."+t.SourceName)
 	}
-	if len(created) > 0 && len(wanted) > 0 && !next.Selection.AllTables {
-		next.Selection.Tables = append(next.Selection.Tables, wanted...)
+	for _, w := range wanted { // with all tables, those of which only a part is wanted
+		if len(created) > 0 && (!next.Selection.AllTables || w.Partly()) {
+			next.Selection.Tables = append(next.Selection.Tables, w)
+		}
 	}
 	next.Selection.Except = slices.DeleteFunc(next.Selection.Except, func(name string) bool { return slices.Contains(added, name) })
 	return added, txn.PutPipeline(next)

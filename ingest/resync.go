@@ -57,12 +57,7 @@ func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catal
 	if err != nil {
 		return SourceTable{}, err
 	}
-	want := catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
-	for _, w := range p.Selection.Tables {
-		if w.Name == want.Name && (w.Schema == "" || w.Schema == want.Schema) {
-			want.Columns, want.AsText = w.Columns, w.AsText
-		}
-	}
+	want := selectedAs(p, t)
 	found, err := s.Discover(ctx, c, catalog.TableSelection{
 		Tables: []catalog.SelectedTable{want}, OutOfRangeText: p.Selection.OutOfRangeText,
 	})

@@ -244,7 +244,7 @@ func selectedAs(p *catalog.Pipeline, t *catalog.Table) catalog.SelectedTable {
 			return w
 		}
 	}
-	return catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName}
+	return catalog.SelectedTable{Schema: t.SourceSchema, Name: t.SourceName, Where: t.Filter}
 }
 
 // redescribe gives a table whose copy begins from its start the columns that it has at the
@@ -259,7 +259,7 @@ func redescribe(t *catalog.Table, fresh SourceTable) error {
 	if next != current {
 		next.Version = max(next.Version, t.VoidVersion+1)
 	}
-	t.Current = next
+	t.Current, t.Filter = next, fresh.Filter
 	return nil
 }
 
