@@ -416,7 +416,7 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 		}
 		stop := tableStop{
 			Table: t.ID, At: at,
-			Reason: fmt.Sprintf("an update left the large value of column %q unchanged, and the row it is of is not here", unknown.Column),
+			Reason: fmt.Sprintf("an update left the large value of column %q unchanged, and %s", unknown.Column, ReasonRowUnknown),
 			Hint: fmt.Sprintf("Copy the table anew with ALTER PIPELINE %s RESYNC TABLE %s.%s; ALTER TABLE … REPLICA IDENTITY FULL at the source makes updates carry all values.",
 				s.pipeline.Name, t.SourceSchema, t.SourceName),
 		}

@@ -14,6 +14,10 @@ var ErrTableStopped = errors.New("table is stopped")
 // asked for.
 var ErrUnknownTable = errors.New("table is not part of the stream")
 
+// ReasonRowUnknown ends the reason of a table that stopped because a row which an update
+// changed is not here, so that what the update left out is not known.
+const ReasonRowUnknown = "the row it is of is not here"
+
 // ErrNotRunning means that what was asked needs a running pipeline.
 var ErrNotRunning = errors.New("pipeline is not running")
 

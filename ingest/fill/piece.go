@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/merge"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // errTooLarge means that what was found for a piece is more than a piece may have.
@@ -178,7 +179,11 @@ func (p *piece) resolveBatch(at int, t *tableFill) error {
 	for row := range int(b.Rows()) {
 		key = keys.Append(key[:0], row)
 		if len(left) > 0 && left[0].Moved && int(left[0].Row) == row+1 {
-			o, err := t.origin(key, at, row)
+			old, oldRow := key, row
+			if mutant.On(mutant.FillByNewKey) {
+				old, oldRow = keys.Append(nil, row+1), row+1
+			}
+			o, err := t.origin(old, at, oldRow)
 			if err != nil {
 				return t.unknown(s.Fields[left[0].Column].Name, err)
 			}

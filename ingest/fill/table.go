@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/merge"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // tableFill is one table of a piece.
@@ -48,7 +49,7 @@ type place struct{ record, row int }
 
 // origin is where the row with a key is before the change at (batch, row).
 func (t *tableFill) origin(key []byte, batch, row int) (origin, error) {
-	if o, ok := t.newest[string(key)]; ok {
+	if o, ok := t.newest[string(key)]; ok && !mutant.On(mutant.FillPastGroup) {
 		if o.row < 0 {
 			return o, errGone
 		}
@@ -85,12 +86,12 @@ func (t *tableFill) look(ctx context.Context, f *Filler, single bool) error {
 	}
 	most := f.sizes.limit() * surprise
 	found := func(rec arrow.RecordBatch) error { return t.found(rec, most, single) }
-	if f.parted {
+	if f.parted && !mutant.On(mutant.FillPastParts) {
 		if err := t.ask(ctx, func(q *Query) error { return f.lookup.Pending(ctx, q, found) }); err != nil {
 			return fmt.Errorf("look among the parts of the transaction: %w", err)
 		}
 	}
-	if t.missing() && !t.known.Exact {
+	if t.missing() && !t.known.Exact && !mutant.On(mutant.FillFromLaterCopy) {
 		return t.unknown(t.column(), ErrNotExact)
 	}
 	visible := func(q *Query) error { return f.lookup.Visible(ctx, q, found) }

@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Finder finds rows of a relation by key. Calls do not overlap.
@@ -54,6 +55,9 @@ func (l *Lookup) Visible(ctx context.Context, q *fill.Query, found fill.Found) e
 		return l.Pinner.PlanTable(ctx, snap, use)
 	}, func(pin *planner.TablesPin) error {
 		defer pin.Release()
+		if mutant.On(mutant.FillPastLog) {
+			pin.Relations[0].Live = nil
+		}
 		return l.find(ctx, &pin.Relations[0], ids, q, found)
 	})
 }

@@ -211,6 +211,11 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.StreamBeforeCopy:        {script: "copy/stream_overtakes_the_copy.sim"},
 	mutant.TruncateForgotten:       {most: 150},
 	mutant.KeepVoidParts:           {script: "payload/parts_are_cut.sim"},
+	mutant.FillPastGroup:           {most: 150},
+	mutant.FillPastParts:           {most: 150},
+	mutant.FillPastLog:             {most: 150},
+	mutant.FillByNewKey:            {most: 150},
+	mutant.FillFromLaterCopy:       {script: "unchanged/while_it_is_copied_again.sim"},
 	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
 }
 

@@ -22,6 +22,7 @@ var marksAlways = []string{
 	"statement done pause", "statement resume", "statement done resume", "statement sync", "statement done sync",
 	"statement drop table", "statement done drop table", "statement add tables", "statement done add tables",
 	"statement resume table", "statement done resume table",
+	"value left out", "unchanged values looked up", "unchanged values fetched",
 }
 
 // marksOfDisks are covered by logs on disks.

@@ -80,6 +80,16 @@ const (
 	RetrySync
 	// NoTailCompaction never compacts what no threshold asks for.
 	NoTailCompaction
+	// FillPastGroup looks past the changes of its own group for what an update left out.
+	FillPastGroup
+	// FillPastParts looks past the parts of its own transaction.
+	FillPastParts
+	// FillPastLog looks only in the lake.
+	FillPastLog
+	// FillByNewKey looks under the key that the update gave the row.
+	FillByNewKey
+	// FillFromLaterCopy takes what a copy has that was read later than the update.
+	FillFromLaterCopy
 
 	end
 )
@@ -116,4 +126,7 @@ var names = [end]string{
 	IgnoreToken: "token ignored", StreamBeforeCopy: "stream before copy", SplitTransaction: "transaction split",
 	KeepVoidParts: "void parts kept", SchemaAtOnce: "schema change at once", TruncateForgotten: "truncate forgotten",
 	RetrySync: "sync again after a failure", NoTailCompaction: "no tail compaction",
+	FillPastGroup: "look-up ignores its group", FillPastParts: "look-up ignores its transaction's parts",
+	FillPastLog: "look-up ignores the log", FillByNewKey: "look-up by the new key",
+	FillFromLaterCopy: "look-up in a later copy",
 }

@@ -3,8 +3,10 @@ package check
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 )
 
@@ -42,6 +44,9 @@ func (c *l1) rest(v *View, hf *hostFacts) error {
 	for _, id := range hf.now.sortedTables() {
 		t := hf.now.tables[id]
 		if t.table.State == catalog.TableStopped {
+			if strings.HasSuffix(t.table.Reason, ingest.ReasonRowUnknown) {
+				return fmt.Errorf("table %s.%s stopped: %s", t.table.Schema, t.table.Name, t.table.Reason)
+			}
 			stopped = true
 			continue
 		}
