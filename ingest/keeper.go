@@ -17,6 +17,8 @@ const (
 	// statusEvery is how often the source is asked how it is: a query there.
 	statusEvery   = 5 * time.Second
 	statusTimeout = 10 * time.Second
+	// lookEvery is how often the source is asked what has become of its tables.
+	lookEvery = 2 * time.Second
 )
 
 // keeper looks after a running session. Owned by its goroutine.
@@ -26,6 +28,7 @@ type keeper struct {
 	waiting bool   // a table waits for the stream to pass its horizon
 	sampled time.Time
 	asked   time.Time
+	looked  time.Time
 	cleaned bool
 	// placed says that a copy has taken a table's place, so that the session is to begin
 	// anew, when nothing is being copied, with end.
@@ -50,6 +53,9 @@ func (k *keeper) step(ctx context.Context) (more bool, err error) {
 	if now.Sub(k.asked) >= statusEvery {
 		k.asked = now
 		k.askSource(ctx)
+	}
+	if now.Sub(k.looked) >= lookEvery {
+		k.looked = now
 		if err := k.look(ctx); err != nil {
 			return false, err
 		}
@@ -173,8 +179,12 @@ func (k *keeper) look(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	seen, err := w.Look(asked, p.Selection, here, k.mark)
-	if err != nil || seen.Mark == k.mark {
-		return nil // the stream tells of a lost source
+	if err != nil {
+		s.out.Warn("tables of the source not looked at", env.KeyError, err)
+		return nil // asked again soon; the stream tells of a lost source
+	}
+	if seen.Mark == k.mark {
+		return nil
 	}
 	found := make([]watch.There, len(seen.Found))
 	for i, f := range seen.Found {

@@ -62,13 +62,13 @@ func present(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) (
 // of which.
 const markQuery = `
 SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')) FROM (
-  SELECT c.oid || ':' || c.relname || ':' || c.relkind || c.relpersistence || c.relreplident || ':' || n.nspname || ':'
-         || c.relhasindex || c.relowner || ':' || coalesce(c.relacl::text, '') || coalesce(n.nspacl::text, '') AS x
+  SELECT concat_ws(':', c.oid, c.relname, c.relkind, c.relpersistence, c.relreplident, n.nspname, c.relhasindex, c.relowner,
+                   c.relacl, n.nspacl) AS x
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't'
      AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   UNION ALL
-  SELECT i.inhrelid || '<' || i.inhparent || ':' || i.xmin FROM pg_catalog.pg_inherits i) all_tables`
+  SELECT concat_ws(':', i.inhrelid, i.inhparent, i.xmin) FROM pg_catalog.pg_inherits i) all_tables`
 
 // thereQuery lists those of tables $1 that exist, with the root that they are a part of.
 const thereQuery = `

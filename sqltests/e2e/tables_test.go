@@ -46,7 +46,10 @@ func (l *tableLife) same(table string) {
 	l.eventually(fmt.Sprintf(sql, "life"), want)
 }
 
-func (l *tableLife) at(statements ...string) { l.t.Helper(); harness.Exec(l.t, l.source, statements...) }
+func (l *tableLife) at(statements ...string) {
+	l.t.Helper()
+	harness.Exec(l.t, l.source, statements...)
+}
 
 func (l *tableLife) stateOf(table string) string {
 	return "SELECT concat_ws('|', state, reason, hint) FROM pg_stat_pipeline_table WHERE table_name = '" + table + "'"

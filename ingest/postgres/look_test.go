@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest/watch"
+)
+
+// TestLook sees which partitions came with rows, and when nothing has changed.
+func TestLook(t *testing.T) {
+	r := newRig(t,
+		"CREATE TABLE part (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+		"CREATE TABLE p0 PARTITION OF part FOR VALUES FROM (0) TO (10)",
+		"CREATE TABLE plain (id int PRIMARY KEY)",
+	)
+	all := catalog.TableSelection{AllTables: true}
+	found, err := r.src.Discover(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var here []watch.Here
+	for _, f := range found {
+		here = append(here, watch.Here{OID: f.OID, Schema: f.Schema, Name: f.Name, Parts: f.Parts})
+	}
+	mark := ""
+	// look returns the partitions that are new, born or not, and the tables found.
+	look := func() (out []string) {
+		t.Helper()
+		l, err := r.src.Look(context.Background(), all, here, mark)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Mark == mark {
+			return []string{"same"}
+		}
+		mark = l.Mark
+		for _, f := range l.Found {
+			out = append(out, f.Name)
+		}
+		for i := range here {
+			h := &here[i]
+			for _, p := range l.Known[h.OID].Parts {
+				if !slices.Contains(h.Parts, p.OID) {
+					out = append(out, fmt.Sprintf("%s+%v", h.Name, p.Born))
+					h.Parts = append(h.Parts, p.OID)
+				}
+			}
+			slices.Sort(h.Parts)
+		}
+		return out
+	}
+	for _, step := range []struct {
+		sql  string
+		want []string
+	}{
+		{"", []string{"part", "plain"}},
+		{"INSERT INTO part VALUES (1); ANALYZE; VACUUM part", []string{"same"}},
+		{"CREATE TABLE p1 PARTITION OF part FOR VALUES FROM (10) TO (20)", []string{"part", "plain", "part+true"}},
+		{"ALTER TABLE p1 ADD CHECK (id > 0); VACUUM FULL p1", []string{"same"}},
+		{
+			"BEGIN; CREATE TABLE p2 PARTITION OF part FOR VALUES FROM (20) TO (30); INSERT INTO part VALUES (21); COMMIT",
+			[]string{"part", "plain", "part+true"},
+		},
+		{
+			"BEGIN; CREATE TABLE p3 (id int PRIMARY KEY); INSERT INTO p3 VALUES (31); " +
+				"ALTER TABLE part ATTACH PARTITION p3 FOR VALUES FROM (30) TO (40); COMMIT",
+			[]string{"part", "plain", "part+false"},
+		},
+		{"CREATE TABLE p4 (id int PRIMARY KEY) PARTITION BY RANGE (id)", []string{"p4", "part", "plain"}},
+		{"CREATE TABLE p41 PARTITION OF p4 FOR VALUES FROM (40) TO (45)", []string{"p4", "part", "plain"}},
+		{
+			"ALTER TABLE part ATTACH PARTITION p4 FOR VALUES FROM (40) TO (50)",
+			[]string{"part", "plain", "part+false", "part+true"},
+		},
+		{"CREATE TEMP TABLE passing (id int)", []string{"same"}},
+		{"DROP TABLE plain", []string{"part"}},
+	} {
+		for _, sql := range splitSQL(step.sql) {
+			r.exec(sql)
+		}
+		if got := look(); !slices.Equal(got, step.want) {
+			t.Errorf("%s:\n got %v\nwant %v", step.sql, got, step.want)
+		}
+	}
+}
+
+// splitSQL cuts statements that must not be one transaction; a transaction stays whole.
+func splitSQL(sql string) []string {
+	switch {
+	case sql == "":
+		return nil
+	case strings.HasPrefix(sql, "BEGIN"):
+		return []string{sql}
+	}
+	return strings.Split(sql, "; ")
+}
