@@ -16,7 +16,9 @@ func (w *World) row(r *random, t *source.Table, n int) source.Row {
 	v := t.Current()
 	out := make(source.Row, len(v.Columns))
 	for i, c := range v.Columns {
-		if slices.Contains(v.Key, c.Name) {
+		if v.WholeRow {
+			out[i] = wholeValue(c.Type, n)
+		} else if slices.Contains(v.Key, c.Name) {
 			out[i] = keyValue(c.Type, n)
 		} else {
 			out[i] = w.value(r, c.Type)
@@ -85,7 +87,7 @@ func (w *World) txn(r *random, arg uint8) (changes []source.Change, huge bool) {
 		n = 20 + r.n(60)
 		w.mark("huge transaction")
 	}
-	s := &shadow{w: w, rows: map[string]source.Row{}, gone: map[*source.Table]bool{}}
+	s := newShadow(w)
 	for range n {
 		t := w.tables[r.n(len(w.tables))]
 		if arg&0x30 == 0x10 {
@@ -101,6 +103,11 @@ type shadow struct {
 	w    *World
 	rows map[string]source.Row // nil: deleted here
 	gone map[*source.Table]bool
+	bags map[*source.Table][]source.Row // the rows of tables that have whole rows, once touched
+}
+
+func newShadow(w *World) *shadow {
+	return &shadow{w: w, rows: map[string]source.Row{}, gone: map[*source.Table]bool{}, bags: map[*source.Table][]source.Row{}}
 }
 
 func (s *shadow) find(t *source.Table, r source.Row) (source.Row, string, bool) {
@@ -124,7 +131,7 @@ func (s *shadow) change(r *random, t *source.Table, arg uint8) []source.Change {
 	if arg&0x40 != 0 && r.one(12) {
 		w.mark("truncate")
 		base.Truncate = true
-		s.gone[t] = true
+		s.gone[t], s.bags[t] = true, nil
 		for key := range s.rows { // a set
 			if strings.HasPrefix(key, t.Name+"\x00") {
 				delete(s.rows, key)
@@ -133,6 +140,9 @@ func (s *shadow) change(r *random, t *source.Table, arg uint8) []source.Change {
 		return []source.Change{base}
 	}
 	row := w.row(r, t, r.n(w.cfg.keys()))
+	if v.WholeRow {
+		return s.wholeChange(r, base, row)
+	}
 	if len(v.Key) == 0 {
 		base.Op, base.New = change.Insert, row
 		w.mark("change without a key")

@@ -14,7 +14,7 @@ import (
 // commitOpen ends the script's open transaction. What does not fit to the source's rows, as
 // an insert of a key that is there, becomes what fits, so that every script has a meaning.
 func (w *World) commitOpen(r script.Record) {
-	s := &shadow{w: w, rows: map[string]source.Row{}, gone: map[*source.Table]bool{}}
+	s := newShadow(w)
 	var changes []source.Change
 	for _, c := range w.open {
 		w.rng = random{w.cfg.Seed ^ uint64(c.Arg)<<16 ^ uint64(c.Rand) ^ 0xc4a9}
@@ -69,6 +69,9 @@ func (s *shadow) directed(r script.Record, aborts bool) (out []source.Change) {
 func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []source.Change {
 	v := t.Current()
 	c := source.Change{Table: t, Version: v, Op: change.Insert, New: s.w.shaped(t, key, shape)}
+	if v.WholeRow {
+		return s.directedWhole(c, kind, s.w.row(&s.w.rng, t, key), s.w.row(&s.w.rng, t, key+1))
+	}
 	if len(v.Key) == 0 {
 		if kind != "insert" {
 			return nil
@@ -127,7 +130,7 @@ func (w *World) keptColumns(v *source.Version) uint64 {
 }
 
 func (s *shadow) truncate(t *source.Table) []source.Change {
-	s.gone[t] = true
+	s.gone[t], s.bags[t] = true, nil
 	for key := range s.rows { // a set
 		if strings.HasPrefix(key, t.Name+"\x00") {
 			delete(s.rows, key)
@@ -170,6 +173,9 @@ func (s *shadow) reshape(t *source.Table, kind string) {
 		if row != nil && strings.HasPrefix(key, t.Name+"\x00") {
 			s.rows[key] = w.db.Upgrade(t, from, row)
 		}
+	}
+	for i, row := range s.bags[t] {
+		s.bags[t][i] = w.db.Upgrade(t, from, row)
 	}
 }
 

@@ -35,6 +35,8 @@ const (
 	byBackup
 	byLinger
 	byLoad // whether the source has transactions of its own accord
+	_
+	byWhole // whether the table without a key has whole rows as its identity
 )
 
 func settingsOf(s script.Schedule) settings { return settings{Seed: s.Seed, c: s.Config} }
@@ -52,6 +54,9 @@ func (s settings) backups() bool { return s.c[byBackup]%3 == 2 }
 // early says whether the source has transactions as soon as there is a slot, so that they are
 // streamed while the tables are copied.
 func (s settings) early() bool { return s.c[byRows]%16 > 8 && s.c[byRows]&16 != 0 }
+
+// whole says whether rows of the table without a key are told apart by all their columns.
+func (s settings) whole() bool { return s.c[byWhole]%2 == 1 }
 
 // busy says whether the source has transactions of its own accord.
 func (s settings) busy() bool { return s.c[byLoad]%4 == 3 }
@@ -146,6 +151,7 @@ func (w *World) createTables() {
 			{Name: "what", Type: stringType, OID: oidText, TypMod: -1},
 		}),
 	}
+	w.tables[2].Current().WholeRow = w.cfg.whole()
 	r := &random{w.cfg.Seed ^ 0x1a1}
 	var rows []source.Change
 	for _, t := range w.tables {

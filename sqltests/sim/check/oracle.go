@@ -98,7 +98,10 @@ func (t *oracleTable) fold(c *source.Change) {
 		clear(t.rows)
 		t.bag, t.digest = nil, query.Digest{}
 	case len(c.Version.Key) == 0:
-		if c.Op == change.Insert {
+		if c.Old != nil && c.Version.WholeRow {
+			t.removeOne(c.Version, c.Old)
+		}
+		if c.Op == change.Insert || c.New != nil && c.Version.WholeRow {
 			r := t.make(c)
 			t.bag = append(t.bag, r)
 		}
@@ -125,6 +128,24 @@ func (t *oracleTable) remove(v *source.Version, row source.Row) {
 	if old := t.rows[string(key)]; old != nil {
 		t.digest.Remove(old.text)
 		delete(t.rows, string(key))
+	}
+}
+
+// removeOne removes one of the rows that equal a row in the columns of a version.
+func (t *oracleTable) removeOne(v *source.Version, row source.Row) {
+	i := slices.IndexFunc(t.bag, func(r *oracleRow) bool {
+		now := make(source.Row, len(v.Columns))
+		for i, c := range v.Columns {
+			at := slices.IndexFunc(r.version.Columns, func(o source.Column) bool { return o.AttNum == c.AttNum })
+			if at >= 0 {
+				now[i] = source.Convert(r.row[at], c.Type)
+			}
+		}
+		return source.SameRow(now, row)
+	})
+	if i >= 0 {
+		t.digest.Remove(t.bag[i].text)
+		t.bag = slices.Delete(t.bag, i, i+1)
 	}
 }
 

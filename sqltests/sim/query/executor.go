@@ -94,6 +94,9 @@ func (e *Executor) file(r *duckdb.Relation, f *duckdb.File, gone map[lake.Positi
 			if gone[lake.Position{File: f.Path, Row: row}] {
 				continue
 			}
+			if live.takes(e, columns, i) {
+				continue
+			}
 			if competes && live.beats(e.keyOf(key, i), tokens, i, r.Live.CompareTokens) {
 				continue
 			}
@@ -172,6 +175,19 @@ func (r *Result) add(_ []arrow.Array, columns []appender, row int) {
 		r.text = c(r.text, row)
 	}
 	r.end(start)
+}
+
+// takes says whether a delete of an equal row takes the row away.
+func (l *liveSide) takes(e *Executor, columns []appender, row int) bool {
+	if len(l.less) == 0 {
+		return false
+	}
+	content := string(e.keyOf(columns, row))
+	if l.less[content] == 0 {
+		return false
+	}
+	l.less[content]--
+	return true
 }
 
 // beats says whether the live change of a lake row's key supersedes the row. Where

@@ -19,6 +19,9 @@ type liveSide struct {
 	groups    []liveGroup
 	// winners by key, for relations with one.
 	winners map[string]*winner
+	// less counts the rows of the lake that go, by their contents, for relations whose rows
+	// are told apart by all columns.
+	less map[string]int
 	// ints are the winners' keys, sorted, when the key is one integer.
 	ints   []int64
 	intKey bool
@@ -90,19 +93,35 @@ func (e *Executor) live(ctx context.Context, r *duckdb.Relation) (*liveSide, err
 // collapse reads the slices into an index, in log order.
 func (e *Executor) collapse(ctx context.Context, r *duckdb.Relation) ([]liveSlice, *merge.Index, error) {
 	x := merge.NewIndex()
+	if r.WholeRow {
+		x = merge.NewCounted()
+	}
 	out := make([]liveSlice, 0, len(r.Live.Slices))
 	for _, s := range r.Live.Slices {
 		s.Table = r.Live.Table
 		read, key, err := e.read(ctx, r, s)
 		if err == nil {
 			out = append(out, read)
-			_, err = x.Append(read.batch, key, s.Truncate)
+			err = appendSlice(x, r, read, key, s)
 		}
 		if err != nil {
 			return out, nil, fmt.Errorf("read slice %d:%d of table %d: %w", s.Seq, s.Start, s.Table, err)
 		}
 	}
 	return out, x, nil
+}
+
+func appendSlice(x *merge.Index, r *duckdb.Relation, read liveSlice, key []int, s duckdb.LiveSlice) error {
+	if !r.WholeRow {
+		_, err := x.Append(read.batch, key, s.Truncate)
+		return err
+	}
+	columns := make([]merge.Column, len(read.index))
+	for i, at := range read.index {
+		columns[i] = merge.Column{Index: at, Initial: merge.NullContent()} // no column of a world has another
+	}
+	_, err := x.AppendRows(read.batch, columns, merge.SliceKind{Truncate: s.Truncate, Copied: s.Backfill})
+	return err
 }
 
 func (e *Executor) read(ctx context.Context, r *duckdb.Relation, s duckdb.LiveSlice) (out liveSlice, key []int,
@@ -158,7 +177,24 @@ func (e *Executor) add(l *liveSide, r *duckdb.Relation, s liveSlice, won merge.S
 		}
 		l.addInts(r, s, won)
 	}
+	if r.WholeRow {
+		e.addLess(l, &g)
+	}
 	l.groups = append(l.groups, g)
+}
+
+// addLess counts the deletes among the winners.
+func (e *Executor) addLess(l *liveSide, g *liveGroup) {
+	ops := g.batch.Column(0).(*array.Uint8)
+	for _, row := range g.won {
+		if change.Op(ops.Value(int(row))) != change.Delete {
+			continue
+		}
+		if l.less == nil {
+			l.less = map[string]int{}
+		}
+		l.less[string(e.keyOf(g.columns, int(row)))]++
+	}
 }
 
 // addInts notes the winners' keys when they are single integers.

@@ -37,7 +37,8 @@ func (e *Executor) Superseded(_ context.Context, plan *duckdb.Plan) iter.Seq2[la
 	}
 }
 
-// search finds the rows of r with one of the keys. All of r's columns are the key.
+// search finds the rows of r with one of the keys; as many of each, when rows are told apart
+// by all their columns. All of r's columns are the key.
 func (e *Executor) search(r, keys *duckdb.Relation) ([]lake.Position, error) {
 	wanted, err := e.keySet(keys)
 	if err != nil {
@@ -62,9 +63,14 @@ func (e *Executor) search(r, keys *duckdb.Relation) ([]lake.Position, error) {
 			columns, _ := lakeColumns(r, b, s)
 			for i := range int(b.NumRows()) {
 				p := lake.Position{File: f.Path, Row: at + int64(i)}
-				if wanted[string(e.keyOf(columns, i))] && !(f.HasDeletes && gone[p]) {
-					out = append(out, p)
+				key := string(e.keyOf(columns, i))
+				if wanted[key] == 0 || f.HasDeletes && gone[p] {
+					continue
 				}
+				if r.WholeRow {
+					wanted[key]--
+				}
+				out = append(out, p)
 			}
 			at += b.NumRows()
 		}
@@ -72,14 +78,14 @@ func (e *Executor) search(r, keys *duckdb.Relation) ([]lake.Position, error) {
 	return out, nil
 }
 
-// keySet reads the keys of a search.
-func (e *Executor) keySet(r *duckdb.Relation) (map[string]bool, error) {
+// keySet counts the keys of a search.
+func (e *Executor) keySet(r *duckdb.Relation) (map[string]int, error) {
 	in, err := ipc.NewReader(bytes.NewReader(r.Inline))
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	defer in.Release()
-	out := map[string]bool{}
+	out := map[string]int{}
 	for in.Next() {
 		b := in.RecordBatch()
 		columns := make([]appender, b.NumCols())
@@ -87,7 +93,7 @@ func (e *Executor) keySet(r *duckdb.Relation) (map[string]bool, error) {
 			columns[i] = column(b.Column(i))
 		}
 		for i := range int(b.NumRows()) {
-			out[string(e.keyOf(columns, i))] = true
+			out[string(e.keyOf(columns, i))]++
 		}
 	}
 	return out, in.Err()

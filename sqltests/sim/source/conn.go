@@ -101,7 +101,7 @@ func selected(sel catalog.TableSelection, t *Table) bool {
 
 func describe(t *Table, v *Version) ingest.SourceTable {
 	return ingest.SourceTable{
-		Schema: t.Schema, Name: t.Name, OID: t.OID, Columns: columns(v), Key: v.Key,
+		Schema: t.Schema, Name: t.Name, OID: t.OID, Columns: columns(v), Key: v.Key, WholeRow: v.WholeRow,
 		EstimatedRows: -1, EstimatedBytes: -1, ReplicaIdentity: "default",
 	}
 }

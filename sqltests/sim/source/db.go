@@ -128,7 +128,7 @@ func Convert(v any, to schema.Type) any {
 
 func (d *DB) alter(t *Table, change func(*Version), rows func(Row) Row) {
 	old := t.Current()
-	v := &Version{Number: old.Number + 1, Columns: slices.Clone(old.Columns), Key: slices.Clone(old.Key)}
+	v := &Version{Number: old.Number + 1, Columns: slices.Clone(old.Columns), Key: slices.Clone(old.Key), WholeRow: old.WholeRow}
 	change(v)
 	t.Versions = append(t.Versions, v)
 	d.steps[v] = rows
@@ -171,6 +171,11 @@ func keyOf(v *Version, r Row) string {
 		b = append(b, 0)
 	}
 	return string(b)
+}
+
+// SameRow says whether two rows of one version are equal, nulls and NaNs like themselves.
+func SameRow(a, b Row) bool {
+	return slices.EqualFunc(a, b, func(x, y any) bool { return string(AppendValue(nil, x)) == string(AppendValue(nil, y)) })
 }
 
 // AppendValue renders a value: equal values alike, others differently.
@@ -231,6 +236,11 @@ func (d *DB) apply(c *Change) {
 		}
 		s.rows = s.rows[:last]
 		delete(s.index, key)
+	}
+	if c.Old != nil && !keyed {
+		old := d.Upgrade(c.Table, c.Version, c.Old)
+		i := slices.IndexFunc(s.rows, func(r Row) bool { return SameRow(r, old) })
+		s.rows = slices.Delete(slices.Clone(s.rows), i, i+1)
 	}
 	if c.New != nil {
 		if keyed {

@@ -22,6 +22,9 @@ type Version struct {
 	Number  int // from 1
 	Columns []Column
 	Key     []string // names, in key order; empty: no key
+	// WholeRow says of a table without a key that changes of its rows are sent with whole
+	// old rows.
+	WholeRow bool
 }
 
 // KeyIndexes are the places of the key's columns.

@@ -129,7 +129,7 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 	if ch.Truncate {
 		return sink.Truncate(t.id)
 	}
-	if len(ch.Version.Key) == 0 && ch.Op != change.Insert {
+	if len(ch.Version.Key) == 0 && ch.Op != change.Insert && !ch.Version.WholeRow {
 		t.stopped = true
 		return sink.StopTable(t.id, "it has no key, and a row was changed", "Give it a key, then RESUME.")
 	}
@@ -167,6 +167,13 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 		})
 	}
 	switch {
+	case ch.Version.WholeRow:
+		if ch.Old != nil {
+			add(change.Delete, ch.Old)
+		}
+		if ch.New != nil {
+			add(change.Insert, ch.New)
+		}
 	case ch.Op == change.Delete:
 		add(change.Delete, keyOnly(ch.Version, ch.Old))
 	case moved:
