@@ -132,6 +132,9 @@ func scalarFromText(dst []byte, text string, oid uint32) ([]byte, *pgerr.Error) 
 	case oidBit, oidVarbit:
 		return bitsFromText(dst, text)
 	case oidChar:
+		if n, err := strconv.ParseUint(strings.TrimPrefix(text, `\`), 8, 8); err == nil && len(text) == 4 {
+			return append(dst, byte(n)), nil // \377
+		}
 		return append(dst, (text + "\x00")[0]), nil
 	case oidJSONB, oidJSONPath:
 		return append(append(dst, 1), text...), nil
