@@ -1,0 +1,89 @@
+package values
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/sqltests/harness"
+	"github.com/skipprd/skipprd/sqltests/pgtest"
+)
+
+// withArrays are the types with values that the type here does not hold, and lists, whose
+// odd shapes are such values.
+func withArrays() []typ {
+	var out []typ
+	for _, t := range everyType() {
+		if t.sql == "int4[]" || t.sql == "text[]" {
+			elem := strings.TrimSuffix(t.sql, "[]")
+			v := fmt.Sprintf("%s::%s", map[string]string{"int4": "7", "text": "'x'"}[elem], elem)
+			t.refused = []string{fmt.Sprintf("ARRAY[[%s], [%[1]s]]", v), fmt.Sprintf("array_fill(%s, ARRAY[2], ARRAY[0])", v)}
+		}
+		if len(t.refused) > 0 && t.name != "domain over integer[]" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// TestRefused has values that the column's type here does not hold, in a copy and in the
+// stream. By default they are dead letters, and all other rows arrive; with out_of_range =
+// 'text' everything arrives.
+func TestRefused(t *testing.T) {
+	types := withArrays()
+	source := pgtest.Start(t).CreateDatabase(t)
+	harness.Exec(t, source, prelude...)
+	s := harness.New(t, t.TempDir(), "--commit-interval", "1h")
+	s.Start()
+	var tables, copied, streamed []string
+	refused := 0
+	for i, ty := range types {
+		tables = append(tables, fmt.Sprintf("CREATE TABLE t%d (id int PRIMARY KEY, v %s, good bool)", i, ty.sql))
+		for k, v := range ty.refused {
+			refused++
+			copied = append(copied, fmt.Sprintf("INSERT INTO t%d VALUES (%d, %s, false), (%d, %s, true)", i, k, v, 100+k, ty.values[0]))
+			streamed = append(streamed, fmt.Sprintf("INSERT INTO t%d VALUES (%d, %s, false), (%d, %s, true)", i, 1000+k, v, 1100+k, ty.values[0]))
+		}
+	}
+	harness.Exec(t, source, strings.Join(tables, "; "), strings.Join(copied, "; "))
+	for _, policy := range []string{"dead_letter", "text"} {
+		harness.Exec(t, s.DSN, fmt.Sprintf("CREATE PIPELINE %s FROM POSTGRES %s FOR ALL TABLES WITH (out_of_range = '%[1]s')", policy, quoted(source)),
+			"SYNC PIPELINE "+policy+" UNTIL CAUGHT UP")
+	}
+	harness.Exec(t, source, strings.Join(streamed, "; "))
+	a, b := connect(t, source), connect(t, s.DSN)
+	for _, policy := range []string{"dead_letter", "text"} {
+		harness.Exec(t, s.DSN, "SYNC PIPELINE "+policy+" UNTIL CAUGHT UP")
+		for i, ty := range types {
+			checkRefused(t, a, b, policy, fmt.Sprintf("t%d", i), ty)
+		}
+	}
+	n, err := harness.Text(s.DSN, "SELECT count(*) FROM skippr.dead_letters WHERE pipeline = 'dead_letter'")
+	if err != nil || n != fmt.Sprint(2*refused) {
+		t.Errorf("%s dead letters, want %d: %v", n, 2*refused, err)
+	}
+	if n, err := harness.Text(s.DSN, "SELECT count(*) FROM skippr.dead_letters WHERE pipeline = 'text'"); err != nil || n != "0" {
+		t.Errorf("%s dead letters of exact text: %v", n, err)
+	}
+}
+
+func checkRefused(t *testing.T, a, b *pgx.Conn, policy, table string, ty typ) {
+	where := "WHERE good"
+	if policy == "text" {
+		where = ""
+	}
+	want, err := ask(t.Context(), a, fmt.Sprintf("SELECT * FROM %s %s", table, where))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ask(t.Context(), b, fmt.Sprintf("SELECT * FROM %s.%s", policy, table))
+	if err != nil {
+		t.Errorf("%s, %s: %v", policy, ty.name, err)
+		return
+	}
+	if g, w := strings.Join(lines(got), "\n"), strings.Join(lines(want), "\n"); g != w || got.types[1] != want.types[1] {
+		t.Errorf("%s, %s %v:\n got %s\nwant %s %v", policy, ty.name, got.types[1], g, w, want.types[1])
+	}
+}
