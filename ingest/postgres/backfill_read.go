@@ -45,6 +45,9 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	}
 	out, err := newRowWriter(s, token, emit)
 	if err == nil {
+		c.filter, err = b.filter(ctx, conn, t)
+	}
+	if err == nil {
 		out.limit = func(rows int) error { return b.limit.wait(ctx, rows) }
 		out.lenient = b.refusals != nil
 		var leaf string

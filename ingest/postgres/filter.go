@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
@@ -89,6 +90,32 @@ func tryFilter(ctx context.Context, conn *pgx.Conn, from string, t *ingest.Sourc
 		return serverMessage(err), nil
 	}
 	return "", unavailable("check row filter", err)
+}
+
+// filter is the row filter of a table as the server writes it: with the names that its
+// columns have now, and good for partitions too.
+func (b *backfill) filter(ctx context.Context, conn *pgconn.PgConn, t ingest.SourceTable) (string, error) {
+	if t.Filter == "" {
+		return "", nil
+	}
+	st, err := b.source.current()
+	if err != nil {
+		return "", err
+	}
+	names := make([]string, len(st.Publications))
+	for i, p := range st.Publications {
+		names[i] = quoteLiteral(p)
+	}
+	row, err := oneRow(ctx, conn, fmt.Sprintf(`SELECT coalesce(max(pg_catalog.pg_get_expr(r.prqual, r.prrelid)), '')
+	  FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+	 WHERE r.prrelid = %d AND p.pubname IN (%s)`, t.OID, strings.Join(names, ", ")))
+	if err != nil {
+		return "", err
+	}
+	if row[0] == "" {
+		return "", &ingest.TableError{Reason: "the publication has no row filter for it any more", Hint: resync}
+	}
+	return row[0], nil
 }
 
 // filterClause is the WHERE of a table in a publication.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
 )
 
 // where selects one table by a filter.
@@ -30,6 +31,34 @@ func TestRowFilter(t *testing.T) {
 		"UPDATE a SET region = 'eu' WHERE id = 1", "UPDATE a SET region = 'us' WHERE id = 2", "UPDATE a SET id = id + 100 WHERE id = 4",
 		"DELETE FROM a WHERE id IN (3, 6)")
 	k.expect("a insert 8|eu|8", "a update 2|eu|0", "a insert 1|eu|0", "a delete 2|eu|-", "a delete 4|eu|-", "a delete 6|eu|-")
+}
+
+// Partitions are filtered as their table is, by names that it has, and a column that is
+// renamed takes its filter along.
+func TestRowFilterOfPartitions(t *testing.T) {
+	r := newRig(t, "CREATE TABLE p (id int PRIMARY KEY, v int) PARTITION BY RANGE (id)", "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)",
+		"CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20)", "INSERT INTO p SELECT i, i FROM generate_series(3, 16) i")
+	r.sel = where("p", "p.id > 5 AND p.id < 14")
+	r.reopen()
+	r.begin()
+	b := r.backfill()
+	if rows := r.copy(b, "p"); len(rows) != 8 {
+		t.Fatalf("copied %q", rows)
+	}
+	_ = b.Close()
+	r.exec("ALTER TABLE p RENAME id TO number")
+	b = r.backfill()
+	rows := r.table("p")
+	rows.Columns, rows.Key = slices.Clone(rows.Columns), []string{"number"}
+	rows.Columns[0].Name = "number"
+	r.tables = []ingest.SourceTable{rows}
+	if rows := r.copy(b, "p"); len(rows) != 8 {
+		t.Fatalf("copied %q after the rename", rows)
+	}
+	_ = b.Close()
+	k := r.stream(r.setup.Start, nil)
+	r.exec("INSERT INTO p VALUES (2, 2), (7+12, 19)", "UPDATE p SET number = 17 WHERE number = 12", "UPDATE p SET v = 0 WHERE number = 7")
+	k.expect("p delete 12|-", "p update 7|0")
 }
 
 // A filter that the server would refuse, or with which it would refuse the user's own
