@@ -52,9 +52,9 @@ func (x *Executor) planPipeline(ctx context.Context, s *CreatePipeline, session 
 		case ofTable && f.OK: // told with its columns
 		case ofTable:
 			bad[table] = true
-			r.Rows = append(r.Rows, planRow("table", table, false, f.Detail, nil, nil, f.Fix))
+			planLine{object: "table", name: table, detail: f.Detail, fix: f.Fix}.add(r)
 		default:
-			r.Rows = append(r.Rows, planRow("source", f.Check, f.OK, f.Detail, nil, nil, f.Fix))
+			planLine{object: "source", name: f.Check, ok: f.OK, detail: f.Detail, fix: f.Fix}.add(r)
 		}
 		if f.Check == "connect" && !f.OK {
 			return r, nil
@@ -68,8 +68,17 @@ func (x *Executor) planPipeline(ctx context.Context, s *CreatePipeline, session 
 	return r, nil
 }
 
-func planRow(object, name string, ok bool, detail string, rows, bytes any, fix string) []any {
-	return []any{object, name, ok, orNull(detail), rows, bytes, orNull(fix)}
+// planLine is a row of a plan. rows and bytes are nil where there is nothing to count.
+type planLine struct {
+	object, name string
+	ok           bool
+	detail       string
+	rows, bytes  any
+	fix          string
+}
+
+func (l planLine) add(r *Result) {
+	r.Rows = append(r.Rows, []any{l.object, l.name, l.ok, orNull(l.detail), l.rows, l.bytes, orNull(l.fix)})
 }
 
 // planTables adds a row for each table and each of its columns, and one for the copy.
@@ -88,27 +97,27 @@ func (x *Executor) planTables(r *Result, tables []Discovered, bad map[string]boo
 			case problem != nil:
 				left[name] = true
 				ok := len(p.Selection.Tables) == 0 && !strings.HasPrefix(problem.Message, "table \""+target)
-				r.Rows = append(r.Rows, planRow("table", name, ok, strings.TrimSpace("left out: "+problem.Cause.Error()+". "+problem.Hint), nil, nil, ""))
+				planLine{object: "table", name: name, ok: ok, detail: strings.TrimSpace("left out: "+problem.Cause.Error()+". "+problem.Hint)}.add(r)
 			default:
 				detail := strings.Join(append([]string{"becomes " + target}, d.Notes...), "; ")
-				r.Rows = append(r.Rows, planRow("table", name, true, detail, known(d.EstimatedRows), d.EstimatedBytes, ""))
+				planLine{object: "table", name: name, ok: true, detail: detail, rows: known(d.EstimatedRows), bytes: d.EstimatedBytes}.add(r)
 				total, totalBytes = total+max(d.EstimatedRows, 0), totalBytes+d.EstimatedBytes
 			}
 		}
 		if d.Column == "" || bad[name] || left[name] {
 			continue
 		}
-		r.Rows = append(r.Rows, planRow("column", name+"."+d.Column, true, columnPlan(d), nil, nil, ""))
+		planLine{object: "column", name: name+"."+d.Column, ok: true, detail: columnPlan(d)}.add(r)
 	}
 	if p.Options["copy_data"] == "false" {
-		r.Rows = append(r.Rows, planRow("copy", "existing rows", true, "not copied: copy_data is false", nil, nil, ""))
+		planLine{object: "copy", name: "existing rows", ok: true, detail: "not copied: copy_data is false"}.add(r)
 		return
 	}
 	detail := "as fast as the source and the disk allow; SHOW STATS says how long it takes"
 	if limit, err := strconv.ParseInt(p.Options["backfill_rows_per_second"], 10, 64); err == nil && limit > 0 {
 		detail = fmt.Sprintf("about %s at %d rows/s", time.Duration(float64(total)/float64(limit)*float64(time.Second)).Round(time.Second), limit)
 	}
-	r.Rows = append(r.Rows, planRow("copy", "existing rows", true, detail, total, totalBytes, ""))
+	planLine{object: "copy", name: "existing rows", ok: true, detail: detail, rows: total, bytes: totalBytes}.add(r)
 }
 
 func known(n int64) any {
