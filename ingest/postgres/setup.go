@@ -86,9 +86,6 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 		if err := s.followTimeline(ctx, st, id); err != nil {
 			return ingest.SetupResult{}, err
 		}
-		if prior, err = st.encode(); err != nil {
-			return ingest.SetupResult{}, err
-		}
 	}
 	if prior, err = refilterTables(ctx, conn, st, tables, v); err != nil {
 		return ingest.SetupResult{}, err
