@@ -97,7 +97,7 @@ func (x *Executor) planTables(r *Result, tables []Discovered, bad map[string]boo
 			case problem != nil:
 				left[name] = true
 				ok := len(p.Selection.Tables) == 0 && !strings.HasPrefix(problem.Message, "table \""+target)
-				planLine{object: "table", name: name, ok: ok, detail: strings.TrimSpace("left out: "+problem.Cause.Error()+". "+problem.Hint)}.add(r)
+				planLine{object: "table", name: name, ok: ok, detail: strings.TrimSpace("left out: " + problem.Cause.Error() + ". " + problem.Hint)}.add(r)
 			default:
 				detail := strings.Join(append([]string{"becomes " + target}, d.Notes...), "; ")
 				planLine{object: "table", name: name, ok: true, detail: detail, rows: known(d.EstimatedRows), bytes: d.EstimatedBytes}.add(r)
@@ -107,7 +107,7 @@ func (x *Executor) planTables(r *Result, tables []Discovered, bad map[string]boo
 		if d.Column == "" || bad[name] || left[name] {
 			continue
 		}
-		planLine{object: "column", name: name+"."+d.Column, ok: true, detail: columnPlan(d)}.add(r)
+		planLine{object: "column", name: name + "." + d.Column, ok: true, detail: columnPlan(d)}.add(r)
 	}
 	if p.Options["copy_data"] == "false" {
 		planLine{object: "copy", name: "existing rows", ok: true, detail: "not copied: copy_data is false"}.add(r)
