@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/verify"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/planner"
@@ -178,7 +180,7 @@ func (v *verifier) tables(p *catalog.Pipeline, named []catalog.SelectedTable) (o
 		if len(named) > 0 && !slices.ContainsFunc(named, func(n catalog.SelectedTable) bool { return isNamed(t, n) }) {
 			continue
 		}
-		out = append(out, tableToVerify(t))
+		out = append(out, tableToVerify(t, outofrange.RuleOf(p.Options)))
 	}
 	return out, segment.SliceRef{Seq: offset.Seq, Start: offset.End}, nil
 }
@@ -188,7 +190,7 @@ func isNamed(t *catalog.Table, n catalog.SelectedTable) bool {
 	return t.SourceSchema == n.Schema && t.SourceName == n.Name || t.Schema == n.Schema && t.Name == n.Name
 }
 
-func tableToVerify(t *catalog.Table) *verify.Table {
+func tableToVerify(t *catalog.Table, rule outofrange.Rule) *verify.Table {
 	v := &verify.Table{
 		Name: t.Schema + "." + t.Name, ID: t.ID, Schema: t.SourceSchema, SourceName: t.SourceName, OID: t.SourceOID,
 	}
@@ -201,6 +203,7 @@ func tableToVerify(t *catalog.Table) *verify.Table {
 	for _, id := range t.Current.Key {
 		v.Key = append(v.Key, slices.IndexFunc(t.Current.Fields, func(f schema.Field) bool { return f.ID == id }))
 	}
+	v.Replaced = replaced(t.Current, rule)
 	if t.State != catalog.TableReady {
 		v.Skip = "its state is " + string(t.State)
 		if t.Reason != "" {
@@ -208,6 +211,61 @@ func tableToVerify(t *catalog.Table) *verify.Table {
 		}
 	}
 	return v
+}
+
+// rangeKinds are the types that do not hold all values of the source's.
+var rangeKinds = map[schema.Kind]verify.RangeKind{
+	schema.Date: verify.RangeDate, schema.Timestamp: verify.RangeTimestamp, schema.TimestampTZ: verify.RangeTimestampTZ,
+	schema.Decimal: verify.RangeDecimal,
+}
+
+// replaced are the columns in which values out of range are replaced.
+func replaced(t *schema.Table, rule outofrange.Rule) map[string]verify.Replacement {
+	out := map[string]verify.Replacement{}
+	for _, f := range t.Fields {
+		kind, ranged := rangeKinds[f.Type.Kind]
+		if !ranged || slices.Contains(t.Key, f.ID) {
+			continue
+		}
+		switch {
+		case rule == outofrange.Clamp:
+			out[f.Name] = verify.Replacement{Kind: kind, Clamp: true}
+		case rule == outofrange.Null && !f.NotNull:
+			out[f.Name] = verify.Replacement{Kind: kind}
+		}
+	}
+	return out
+}
+
+// lettersMost is with how many open dead letters a table is compared.
+const lettersMost = 10_000
+
+// setAside lists the rows of a table that wait as dead letters.
+func setAside(snap *catalog.Snapshot, t *verify.Table) error {
+	letters, err := snap.OpenDeadLetters(t.ID)
+	if err != nil || len(letters) == 0 {
+		return err
+	}
+	if len(t.Key) == 0 || len(letters) > lettersMost {
+		t.Skip = fmt.Sprintf("it has %d open dead letters: RETRY or discard them first", len(letters))
+		return nil
+	}
+	t.SetAside = map[string]string{}
+	for _, l := range letters {
+		var key []*string
+		if err := json.Unmarshal([]byte(l.Key), &key); err != nil || len(key) != len(t.Key) {
+			t.Skip = "it has an open dead letter without a key"
+			return nil
+		}
+		cells := make(verify.Cells, len(key))
+		for i, k := range key {
+			if k != nil {
+				cells[i] = []byte(*k)
+			}
+		}
+		t.SetAside[string(verify.AppendRecord(nil, cells))] = l.Reason
+	}
+	return nil
 }
 
 var errLook = errors.New("time to look again")
@@ -295,9 +353,10 @@ func (v *verifier) pin(ctx context.Context, p *catalog.Pipeline, tables []*verif
 		for _, s := range live {
 			k.from = min(k.from, s.Ref.Seq)
 		}
-		skip := t.Skip
-		*t = *tableToVerify(now)
-		t.Skip = skip
+		*t = *tableToVerify(now, outofrange.RuleOf(p.Options))
+		if err := setAside(snap, t); err != nil {
+			return nil, nil, err
+		}
 	}
 	if k.from != segment.Seq(math.MaxUint64) {
 		k.hold = v.compactor.HoldLog(p.ID, k.from)

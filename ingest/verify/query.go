@@ -111,6 +111,9 @@ func (c *cutter) unit(row Cells) (u Unit, key []byte, h Hash, wanted bool, err e
 			return 0, nil, h, false, fmt.Errorf("table %s: %w", t.Name, err)
 		}
 		c.text = AppendRecord(c.text[:0], c.key)
+		if _, aside := t.SetAside[string(c.text)]; aside {
+			return 0, nil, h, false, nil
+		}
 		if c.query.Parts > 1 {
 			part = HashText(c.text)
 		}

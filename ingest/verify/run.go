@@ -34,7 +34,7 @@ func (o Options) withDefaults() Options {
 // State is what a line of the result says.
 type State string
 
-// The states. The last three are of a key.
+// The states. The last four are of a key.
 const (
 	Equal     State = "equal"
 	Differs   State = "differs"
@@ -42,6 +42,7 @@ const (
 	Missing   State = "missing here"
 	Extra     State = "extra here"
 	Different State = "different"
+	Letter    State = "dead letter"
 )
 
 // Line is one line of the result: a run of ranges that are all equal, a range that
@@ -84,10 +85,30 @@ func Run(ctx context.Context, tables []*Table, source Source, here Here, o Optio
 		case err != nil:
 			return out, fmt.Errorf("verify %s: %w", t.Name, err)
 		}
-		out = append(out, lines...)
+		out = append(append(out, lines...), letters(t, o.withDefaults().Keys)...)
 		tick(t.Name, 1)
 	}
 	return out, nil
+}
+
+// letters are lines for the rows that were not compared.
+func letters(t *Table, most int) []Line {
+	var out []Line
+	for _, key := range slices.Sorted(maps.Keys(t.SetAside)) {
+		if len(out) == most {
+			out = append(out, Line{
+				Table: t.Name, State: Letter, unknownRowCount: true,
+				Detail: fmt.Sprintf("%d rows in all were not compared: see skippr.dead_letters", len(t.SetAside)),
+			})
+			break
+		}
+		name := key
+		if len(t.Key) == 1 {
+			name = Unrecord(key)
+		}
+		out = append(out, Line{Table: t.Name, State: Letter, Key: name, Detail: t.SetAside[key], isKey: true})
+	}
+	return out
 }
 
 func skipped(t *Table, reason string) Line {

@@ -21,9 +21,32 @@ type Table struct {
 	// IntegerKey says that the first key column is an integer; others are cut into ranges
 	// by the bytes of their text.
 	IntegerKey bool
+	// Replaced says what values of columns are replaced by here because the lake cannot
+	// hold them, by the column's name: both sides are compared with them replaced.
+	Replaced map[string]Replacement
+	// SetAside are rows that wait as dead letters, by the text of their key as a record:
+	// they are listed, and compared on neither side. The values are clauses.
+	SetAside map[string]string
 	// Skip is why the table cannot be compared, "" when it can.
 	Skip string
 }
+
+// Replacement is what becomes of values that the lake's type of a column does not hold.
+type Replacement struct {
+	Kind  RangeKind
+	Clamp bool // to the nearest value, else null
+}
+
+// RangeKind is a type with values that the lake does not hold.
+type RangeKind uint8
+
+// The kinds.
+const (
+	RangeDate RangeKind = iota + 1
+	RangeTimestamp
+	RangeTimestampTZ
+	RangeDecimal // NaN only
+)
 
 // Cells are the texts of a row's columns, nil for null. They are good until the next row.
 type Cells = [][]byte

@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 )
 
 // Hash is the MD5 of a row's text: what PostgreSQL has without an extension. It finds
@@ -36,6 +37,15 @@ func appendField(dst, c []byte) []byte {
 		dst = append(dst, b)
 	}
 	return append(dst, '"')
+}
+
+// Unrecord is the field of a record of one, as AppendRecord wrote it.
+func Unrecord(text string) string {
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "("), ")")
+	if !strings.HasPrefix(text, `"`) {
+		return text
+	}
+	return strings.NewReplacer(`""`, `"`, `\\`, `\`).Replace(text[1 : len(text)-1])
 }
 
 // quoted says whether a field of a record is written in quotes.

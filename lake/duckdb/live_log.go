@@ -171,23 +171,30 @@ func until(rec arrow.RecordBatch, before int64) (arrow.RecordBatch, error) {
 		return rec, nil
 	}
 	tokens := rec.Column(1).(*array.Int64)
-	n := 0
-	for n < tokens.Len() && tokens.Value(n) < before {
-		n++
-	}
-	if n == tokens.Len() {
-		return rec, nil
+	var runs []arrow.RecordBatch // of rows to keep: one, at the slice's beginning, for a stream's
+	defer func() { releaseAll(runs) }()
+	for from := 0; from < tokens.Len(); {
+		end := from
+		for end < tokens.Len() && tokens.Value(end) < before {
+			end++
+		}
+		if from == 0 && end == tokens.Len() {
+			return rec, nil
+		}
+		if end > from {
+			runs = append(runs, rec.NewSlice(int64(from), int64(end)))
+		}
+		from = end + 1
 	}
 	defer rec.Release()
-	for i := n; i < tokens.Len(); i++ {
-		if tokens.Value(i) < before { // rows of a stream come in the order of their commits
-			return nil, fmt.Errorf("rows before token %d do not begin their slice: %w", before, ErrPlan)
-		}
-	}
-	if n == 0 {
+	switch len(runs) {
+	case 0:
 		return nil, nil
+	case 1:
+		runs[0].Retain()
+		return runs[0], nil
 	}
-	return rec.NewSlice(0, int64(n)), nil
+	return concatenate(runs)
 }
 
 // flush makes a block of the run. After an error the log is broken: its index has

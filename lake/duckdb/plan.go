@@ -111,8 +111,7 @@ type LiveSlice struct {
 	// error.
 	Backfill bool
 	Rows     int64
-	// Before leaves out the rows with this order token or a greater one, which end the
-	// slice; 0: none.
+	// Before leaves out the rows with this order token or a greater one; 0: none.
 	Before int64
 	// Table is filled in by the worker, from Live.Table.
 	Table uint32

@@ -98,9 +98,59 @@ func (s *Session) unit(q *verify.Query, hash string) string {
 func (s *Session) hash(columns []int) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
-		names[i] = ident(s.table.Columns[c])
+		names[i] = s.value(s.table.Columns[c])
 	}
 	return "md5(convert_to(ROW(" + strings.Join(names, ", ") + ")::text, 'UTF8'))"
+}
+
+// The last timestamp that 64 bits of microseconds since 1970 have, and what greater ones
+// are clamped to.
+const (
+	timestampMost  = "294247-01-10 04:00:54.775807"
+	timestampClamp = "294246-12-31 23:59:59.999999"
+	firstDay       = "4714-11-24 BC"
+	lastDay        = "5874897-12-31"
+)
+
+// value is the expression of a column as it is kept here.
+func (s *Session) value(column string) string {
+	name := ident(column)
+	r, ok := s.table.Replaced[column]
+	if !ok {
+		return name
+	}
+	moment := map[verify.RangeKind]string{verify.RangeTimestamp: "timestamp", verify.RangeTimestampTZ: "timestamptz"}[r.Kind]
+	most, clamped, least := timestampMost, timestampClamp, "4714-11-24 00:00:00 BC"
+	if r.Kind == verify.RangeTimestampTZ {
+		most, clamped, least = most+"+00", clamped+"+00", "4714-11-24 00:00:00+00 BC"
+	}
+	switch {
+	case r.Kind == verify.RangeDecimal && !r.Clamp:
+		return fmt.Sprintf("CASE WHEN %[1]s <> 'NaN' THEN %[1]s END", name)
+	case r.Kind == verify.RangeDate && r.Clamp:
+		return fmt.Sprintf("CASE WHEN isfinite(%[1]s) THEN %[1]s WHEN %[1]s > '2000-01-01' THEN '%[2]s'::date WHEN %[1]s < '2000-01-01' THEN '%[3]s'::date END",
+			name, lastDay, firstDay)
+	case r.Kind == verify.RangeDate:
+		return fmt.Sprintf("CASE WHEN isfinite(%[1]s) THEN %[1]s END", name)
+	case moment != "" && r.Clamp:
+		return fmt.Sprintf("CASE WHEN %[1]s > '%[2]s'::%[5]s THEN '%[3]s'::%[5]s WHEN %[1]s = '-infinity' THEN '%[4]s'::%[5]s ELSE %[1]s END",
+			name, most, clamped, least, moment)
+	case moment != "":
+		return fmt.Sprintf("CASE WHEN isfinite(%[1]s) AND %[1]s <= '%[2]s'::%[3]s THEN %[1]s END", name, most, moment)
+	}
+	return name
+}
+
+// aside is the condition that leaves out rows that are set aside, "" for none.
+func (s *Session) aside(keyHash string) string {
+	if len(s.table.SetAside) == 0 {
+		return ""
+	}
+	var hashes []string
+	for _, key := range slices.Sorted(maps.Keys(s.table.SetAside)) {
+		hashes = append(hashes, verify.HashText([]byte(key)).String())
+	}
+	return keyHash + " <> ALL ('{" + strings.Join(hashes, ",") + "}'::text[])"
 }
 
 // inner is the query of the rows of a leaf in units that are asked for: u their unit, m
@@ -127,6 +177,9 @@ func (s *Session) inner(q *verify.Query, l leaf, where []string) string {
 			units = append(units, strconv.FormatInt(int64(u), 10))
 		}
 		where = append(where, unit+" = ANY ('{"+strings.Join(units, ",")+"}'::int8[])")
+	}
+	if aside := s.aside(keyHash); aside != "" {
+		where = append(where, aside)
 	}
 	if s.filter != "" {
 		where = append(where, "("+s.filter+")")
@@ -253,7 +306,7 @@ func (s *Session) Columns(ctx context.Context, keys [][]string, emit func(key ve
 		list = append(list, ident(t.Columns[k]))
 	}
 	for _, c := range t.Columns {
-		list = append(list, fmt.Sprintf("CASE WHEN %[1]s IS DISTINCT FROM NULL THEN md5(convert_to(format('%%s', %[1]s), 'UTF8')) END", ident(c)))
+		list = append(list, fmt.Sprintf("CASE WHEN %[1]s IS DISTINCT FROM NULL THEN md5(convert_to(format('%%s', %[1]s), 'UTF8')) END", s.value(c)))
 	}
 	for _, key := range keys {
 		var equal []string
