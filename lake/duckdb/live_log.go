@@ -22,6 +22,10 @@ import (
 // times.
 const blockRowsMax = 64 << 10
 
+// blockBytesMax is up to how many bytes they are: copying costs more than a short scan
+// where rows are large.
+const blockBytesMax = 8 << 20
+
 // liveLog holds slices of one table in log order, with their collapse. Small slices
 // are put together into blocks, so that a table that gets a slice per commit is not
 // scanned a row at a time. Not safe for concurrent use.
@@ -129,10 +133,12 @@ type blockRun struct {
 	records []arrow.RecordBatch
 	version uint32
 	rows    int64
+	bytes   int64
 }
 
 func (b *blockRun) takes(rec arrow.RecordBatch, version uint32) bool {
 	return len(b.records) == 0 || version == b.version && b.rows+rec.NumRows() <= blockRowsMax &&
+		b.bytes+recordBytes(rec) <= blockBytesMax &&
 		b.records[0].Schema().Equal(rec.Schema())
 }
 
@@ -161,6 +167,7 @@ func (l *liveLog) extendOne(ctx context.Context, reader SliceReader, r *Relation
 		return err
 	}
 	run.records, run.version, run.rows = append(run.records, rec), s.SchemaVersion, run.rows+rec.NumRows()
+	run.bytes += recordBytes(rec)
 	return nil
 }
 
@@ -263,7 +270,7 @@ func (l *liveLog) addBlock(run []arrow.RecordBatch, version uint32) error {
 func (l *liveLog) mergeLast() (bool, error) {
 	n := len(l.blocks)
 	a, b := l.blocks[n-2], l.blocks[n-1]
-	if a.version != b.version || a.to-a.from > 2*(b.to-b.from) || b.to-a.from > blockRowsMax ||
+	if a.version != b.version || a.to-a.from > 2*(b.to-b.from) || b.to-a.from > blockRowsMax || a.bytes+b.bytes > blockBytesMax ||
 		!a.Record().Schema().Equal(b.Record().Schema()) {
 		return false, nil
 	}
