@@ -30,6 +30,9 @@ func (a *applier) describe(t *streamTable) error {
 		if err != nil {
 			return err
 		}
+		if err := a.source.dropUnlisted(a.ctx, conn, live, t.Source.OID); err != nil {
+			return err
+		}
 		a.looked[t.Source.OID] = a.looked[t.Source.OID].next(live.tableFiles)
 		d := description{streamTable: t, relation: r, live: live, looked: a.looked[t.Source.OID], xid: a.xid}
 		change, problem, err = d.change(a.ctx, conn)

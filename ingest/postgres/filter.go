@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -20,19 +21,13 @@ const filterBytesMax = 64 << 10
 // said that it understands them, and refuses those that it could not stream by, or with
 // which the user's own updates would fail.
 func checkFilters(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable, sel catalog.TableSelection) error {
-	version := 0
 	for i := range tables {
 		t := &tables[i]
 		if t.Filter = selectedTable(sel, t.Schema, t.Name).Where; t.Filter == "" || t.Unsupported != "" {
 			continue
 		}
-		if version == 0 {
-			if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int4").Scan(&version); err != nil {
-				return unavailable("read server version", err)
-			}
-		}
 		switch {
-		case version < versionFilter:
+		case serverVersion(conn) < versionFilter:
 			t.Unsupported = "row filters need PostgreSQL 15 or newer at the source"
 			t.Hint = "Take in the whole table, and filter in queries."
 		case len(t.Filter) > filterBytesMax:
@@ -116,6 +111,38 @@ func (b *backfill) filter(ctx context.Context, conn *pgconn.PgConn, t ingest.Sou
 		return "", &ingest.TableError{Reason: "the publication has no row filter for it any more", Hint: resync}
 	}
 	return row[0], nil
+}
+
+// dropUnlisted takes the columns away that a publication of somebody else's has not in its
+// list of the table's: they are not described.
+func (s *Source) dropUnlisted(ctx context.Context, conn *pgx.Conn, live *liveTable, oid uint32) error {
+	st, err := s.current()
+	version := serverVersion(conn)
+	if err != nil || len(st.Owned) > 0 || version < versionFilter {
+		return err
+	}
+	for _, name := range st.Publications {
+		p, err := readPublication(ctx, conn, name, version)
+		if err != nil {
+			return err
+		}
+		if list, ok := p.listed[oid]; ok {
+			live.columns = slices.DeleteFunc(live.columns, func(a liveAttribute) bool { return !a.dropped && !slices.Contains(list, a.name) })
+		}
+	}
+	return nil
+}
+
+// serverVersion is the server's version to the tens of thousands, as it told when the
+// connection began.
+func serverVersion(conn *pgx.Conn) int {
+	text := conn.PgConn().ParameterStatus("server_version") // "15.8 (Debian …)", "18beta1"
+	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if digits >= 0 {
+		text = text[:digits]
+	}
+	n, _ := strconv.Atoi(text) // 0 when it did not tell
+	return n * 10000
 }
 
 // filterClause is the WHERE of a table in a publication.

@@ -145,6 +145,29 @@ func TestRowFilterChanges(t *testing.T) {
 	}
 }
 
+// A publication that somebody made for us may send only the columns that are wanted: what
+// is left out never leaves the source.
+func TestColumnListOfGivenPublication(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, ssn text, v int)", "INSERT INTO a VALUES (1, 'secret', 2)")
+	r.exec("CREATE PUBLICATION skippr_"+r.name+" FOR TABLE a (id, v) WHERE (id < 10)",
+		"CREATE PUBLICATION skippr_"+r.name+"_other FOR TABLE a")
+	r.sel = catalog.TableSelection{Tables: []catalog.SelectedTable{{Schema: "public", Name: "a", Columns: []string{"id", "v"}, Where: "id < 10"}}}
+	r.exec("ALTER PUBLICATION skippr_" + r.name + " SET (publish_via_partition_root = true)")
+	r.reopen()
+	r.begin()
+	b := r.backfill()
+	if rows := r.copy(b, "a"); !slices.Equal(rows, []string{"1|2"}) {
+		t.Fatalf("copied %q", rows)
+	}
+	_ = b.Close()
+	k := r.stream(r.setup.Start, nil)
+	r.exec("UPDATE a SET ssn = 'other', v = 3", "INSERT INTO a VALUES (2, 'x', 2), (20, 'x', 2)", "ALTER TABLE a ADD COLUMN w int", "UPDATE a SET id = 3, w = 1 WHERE id = 2")
+	k.expect("a update 1|3", "a insert 2|2", "a delete 2|-", "a insert 3|2")
+	if n := r.ask("SELECT count(*)::text FROM pg_publication WHERE obj_description(oid, 'pg_publication') IS NOT NULL"); n != "0" {
+		t.Errorf("%s publications are ours", n)
+	}
+}
+
 // Columns that are excepted stay out, also of the stream, and others may come.
 func TestExceptColumns(t *testing.T) {
 	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, ssn text, v int)", "INSERT INTO a VALUES (1, 'secret', 2)")

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -30,9 +30,9 @@ type publication struct {
 	comment string
 	tables  []uint32
 	// filters are the row filters of tables, as the server writes them; listed are the
-	// tables of which only some columns are published.
+	// columns that are published of tables that have a list.
 	filters map[uint32]string
-	listed  []uint32
+	listed  map[uint32][]string
 }
 
 const publicationQuery = `
@@ -51,9 +51,12 @@ func readPublication(ctx context.Context, conn *pgx.Conn, name string, version i
 		root = "p.pubviaroot"
 	}
 	if version >= versionFilter {
-		filtered = `ARRAY(SELECT r.prrelid || CASE WHEN r.prattrs IS NULL THEN ' ' ELSE '*' END
-		        || coalesce(pg_catalog.pg_get_expr(r.prqual, r.prrelid), '') FROM pg_catalog.pg_publication_rel r
-		 WHERE r.prpubid = p.oid AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL))::text[]`
+		filtered = `ARRAY(SELECT pg_catalog.json_build_object('table', r.prrelid::int8,
+		          'filter', pg_catalog.pg_get_expr(r.prqual, r.prrelid),
+		          'columns', (SELECT pg_catalog.json_agg(a.attname) FROM pg_catalog.pg_attribute a
+		                       WHERE a.attrelid = r.prrelid AND a.attnum = ANY(r.prattrs)))::text
+		   FROM pg_catalog.pg_publication_rel r
+		  WHERE r.prpubid = p.oid AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL))::text[]`
 	}
 	p := publication{name: name, exists: true}
 	var oid uint32
@@ -69,21 +72,23 @@ func readPublication(ctx context.Context, conn *pgx.Conn, name string, version i
 	return p, p.limit(limits)
 }
 
-// limit notes what is published of tables only in part: "oid filter", or "oid*filter"
-// with a list of columns.
+// limit notes what is published of tables only in part.
 func (p *publication) limit(limits []string) error {
-	p.filters = map[uint32]string{}
+	p.filters, p.listed = map[uint32]string{}, map[uint32][]string{}
 	for _, text := range limits {
-		at := strings.IndexAny(text, " *")
-		oid, err := strconv.ParseUint(text[:max(at, 0)], 10, 32)
-		if err != nil {
+		var l struct {
+			Table   uint32   `json:"table"`
+			Filter  string   `json:"filter"`
+			Columns []string `json:"columns"`
+		}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			return fmt.Errorf("read publication %s: %w", p.name, err)
 		}
-		if text[at] == '*' {
-			p.listed = append(p.listed, uint32(oid))
+		if l.Filter != "" {
+			p.filters[l.Table] = l.Filter
 		}
-		if filter := text[at+1:]; filter != "" {
-			p.filters[uint32(oid)] = filter
+		if l.Columns != nil {
+			p.listed[l.Table] = l.Columns
 		}
 	}
 	return nil
@@ -112,11 +117,17 @@ func wantedTables(tables []ingest.SourceTable) wanted {
 func (p publication) lacks(tables []ingest.SourceTable) []ingest.SourceTable {
 	var out []ingest.SourceTable
 	for _, t := range tables {
-		if !slices.Contains(p.tables, t.OID) || slices.Contains(p.listed, t.OID) || !p.filtersAlike(t) {
+		if !slices.Contains(p.tables, t.OID) || !p.has(t) || !p.filtersAlike(t) {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// has says whether all columns that are wanted of a table are published.
+func (p publication) has(t ingest.SourceTable) bool {
+	list, ok := p.listed[t.OID]
+	return !ok || !slices.ContainsFunc(t.Columns, func(c ingest.SourceColumn) bool { return !slices.Contains(list, c.Name) })
 }
 
 // filtersAlike says whether a table is published with the filter that it is to have. Of
