@@ -78,6 +78,11 @@ func (w *writer) write(ctx context.Context, rows arrow.RecordBatch) error {
 			return fmt.Errorf("column %s: %w", f.Name, err)
 		}
 		defer cols[i].Release()
+		if data, changed := withBytes(cols[i].Data()); changed {
+			cols[i] = array.MakeFromData(data)
+			data.Release()
+			defer cols[i].Release()
+		}
 	}
 	rec := array.NewRecordBatch(w.arrow, cols, rows.NumRows())
 	defer rec.Release()
@@ -236,4 +241,24 @@ func retype(a arrow.Array, want arrow.DataType) (arrow.Array, error) {
 		return array.NewListData(data), nil
 	}
 	return nil, fmt.Errorf("type is %s, want %s", a.DataType(), want)
+}
+
+// withBytes gives text and binary arrays that have no bytes of values, since all their values
+// are empty, a buffer that is empty rather than none: to the encoder's statistics a value
+// of no buffer is none, and the bounds of the file would exclude it. The caller releases
+// the result when it is another.
+func withBytes(a arrow.ArrayData) (out arrow.ArrayData, changed bool) {
+	switch a.DataType().ID() {
+	case arrow.STRING, arrow.BINARY:
+		if b := a.Buffers(); b[2] != nil && b[2].Bytes() == nil {
+			return array.NewData(a.DataType(), a.Len(), []*memory.Buffer{b[0], b[1], nil}, nil, a.NullN(), a.Offset()), true
+		}
+	case arrow.LIST:
+		elem, changed := withBytes(a.Children()[0])
+		if changed {
+			defer elem.Release()
+			return array.NewData(a.DataType(), a.Len(), a.Buffers(), []arrow.ArrayData{elem}, a.NullN(), a.Offset()), true
+		}
+	}
+	return a, false
 }
