@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/lake/merge"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // errNoCopy means that a delete of a whole row finds no row in the lake that equals it:
@@ -43,7 +44,7 @@ func (s *Service) writeCounted(ctx context.Context, tbl lake.Table, j *job, base
 	}
 	deletes := make([]merge.Selection, len(batches))
 	for i, b := range batches {
-		if b != nil {
+		if b != nil && !mutant.On(mutant.LakeCopyKept) {
 			deletes[i] = onlyDeletes(b, winners[i])
 		}
 	}

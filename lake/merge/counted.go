@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // NewCounted returns an empty index of a table whose rows are told apart by all their
@@ -137,7 +138,8 @@ func (x *Index) count(s Ordinal, b *batch) {
 			x.scratch = append(append(x.scratch[:0], tagInserts), sum[:]...)
 		}
 		row, deletes := first+uint64(i), change.Op(b.op[i]) == change.Delete
-		if (deletes || b.copied) && x.pair(s, row, !deletes) {
+		copied := b.copied && !mutant.On(mutant.CopyAfterDelete)
+		if (deletes || copied) && x.pair(s, row, !deletes) {
 			continue
 		}
 		e := x.unpaired(deletes)
@@ -171,5 +173,9 @@ func (x *Index) pair(s Ordinal, row uint64, withDelete bool) bool {
 	x.supersede(old, s)
 	x.supersede(row, x.sliceOf(old))
 	e.row = x.below[old-x.baseRow]
+	for mutant.On(mutant.DeleteAllEqual) && !withDelete && e.row != 0 && e.row > x.baseRow {
+		x.supersede(e.row-1, s)
+		e.row = x.below[e.row-1-x.baseRow]
+	}
 	return true
 }

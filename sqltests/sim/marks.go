@@ -11,7 +11,8 @@ func (w *World) mark(name string) { w.marks[name]++ }
 // marksAlways are covered on a disk and on an object store.
 var marksAlways = []string{
 	"acknowledged", "clock jumps ahead", "clock jumps back", "column added", "column dropped", "column renamed",
-	"column widened", "compaction found in the lake", "delete", "change without a key", "forced compaction",
+	"column widened", "compaction found in the lake", "delete", "change without a key", "one of equal rows",
+	"whole row insert", "whole row update", "whole row delete", "forced compaction",
 	"group committed", "hold moved", "hold released", "hold taken", "host paused or resumed",
 	"idle position", "aborted transaction", "huge transaction", "insert", "update", "key update", "truncate",
 	"transaction", "kill", "power cut", "lake commit", "lake deletes written",

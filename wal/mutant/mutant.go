@@ -90,6 +90,16 @@ const (
 	FillByNewKey
 	// FillFromLaterCopy takes what a copy has that was read later than the update.
 	FillFromLaterCopy
+	// ResyncInPlace copies a table anew in its own place, though queries read it.
+	ResyncInPlace
+	// PlaceTooEarly gives a copy its place before the stream has passed its horizon.
+	PlaceTooEarly
+	// DeleteAllEqual has the delete of a whole row take all equal rows of the log away.
+	DeleteAllEqual
+	// LakeCopyKept compacts the delete of a whole row without one of the lake's rows.
+	LakeCopyKept
+	// CopyAfterDelete takes a copied row for newer than the deletes before it in the log.
+	CopyAfterDelete
 
 	end
 )
@@ -126,7 +136,10 @@ var names = [end]string{
 	IgnoreToken: "token ignored", StreamBeforeCopy: "stream before copy", SplitTransaction: "transaction split",
 	KeepVoidParts: "void parts kept", SchemaAtOnce: "schema change at once", TruncateForgotten: "truncate forgotten",
 	RetrySync: "sync again after a failure", NoTailCompaction: "no tail compaction",
-	FillPastGroup: "look-up ignores its group", FillPastParts: "look-up ignores its transaction's parts",
+	DeleteAllEqual: "delete of all equal rows", LakeCopyKept: "deleted row kept in the lake",
+	CopyAfterDelete: "copied row after its delete",
+	FillPastGroup:   "look-up ignores its group", FillPastParts: "look-up ignores its transaction's parts",
 	FillPastLog: "look-up ignores the log", FillByNewKey: "look-up by the new key",
-	FillFromLaterCopy: "look-up in a later copy",
+	FillFromLaterCopy: "look-up in a later copy", ResyncInPlace: "resync in place",
+	PlaceTooEarly: "place too early",
 }
