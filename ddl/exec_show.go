@@ -22,6 +22,7 @@ var discoverColumns = []Column{
 	{"policy", oidText},
 	{"rows_estimate", oidInt8},
 	{"reason", oidText},
+	{"notes", oidText}, // what is not taken in of a table that is
 }
 
 // discover lists what a pipeline or a connection would take in.
@@ -50,6 +51,7 @@ func (x *Executor) discover(ctx context.Context, s *Discover) (*Result, error) {
 		row := []any{
 			d.Schema + "." + d.Table, orNull(d.Column), orNull(d.Column), orNull(d.LakeType), !d.NotNull, d.Key,
 			orNull(d.SourceType), orNull(d.Policy), nil, orNull(d.Unsupported),
+			orNull(strings.Join(d.Notes, "; ")),
 		}
 		if d.EstimatedRows >= 0 {
 			row[8] = d.EstimatedRows

@@ -182,7 +182,7 @@ func TestExecute(t *testing.T) {
 		{"ALTER PIPELINE q COMPACT", "ALTER PIPELINE | compact q"},
 		{"SYNC PIPELINE q", "NOTICE half way | SYNC 1 | [a.b ready 7 0 0] | sync q 0s"},
 		{"SHOW PIPELINE q", "SHOW"},
-		{"DISCOVER PIPELINE q", "DISCOVER 1 | [public.t <nil> <nil> <nil> true false <nil> <nil> <nil> <nil>] | discover c"},
+		{"DISCOVER PIPELINE q", "DISCOVER 1 | [public.t <nil> <nil> <nil> true false <nil> <nil> <nil> <nil> <nil>] | discover c"},
 		{"DROP CONNECTION c", "ERROR 2BP01 cannot drop connection c because other objects depend on it"},
 		{"DROP PIPELINE q KEEP DATA", `WARNING slot "s" is left | DROP PIPELINE | drop q true`},
 		{"DROP PIPELINE q", `ERROR 42704 pipeline "q" does not exist`},
