@@ -425,8 +425,7 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 		if refused { // the copy would not take it in either
 			stop.At, stop.Reason, stop.Hint = "", problem.Reason, problem.Hint
 		}
-		copying := t.State == catalog.TablePending || t.State == catalog.TableBackfill || t.State == catalog.TableCatchup
-		if refused || !copying {
+		if refused || !unknown.Copying { // it may have become ready since
 			stop.apply(t)
 			if err := txn.PutTable(t); err != nil {
 				return err

@@ -19,6 +19,9 @@ var ErrNotExact = errors.New("rows may be newer than the change")
 type UnknownError struct {
 	Table  change.TableID
 	Column string
+	// Copying says that the table's initial copy was not complete and consistent then: a
+	// new one makes the value needless.
+	Copying bool
 }
 
 // Error names the column.

@@ -69,7 +69,8 @@ func (t *tableFill) origin(key []byte, batch, row int) (origin, error) {
 
 // unknown is an error of a column whose value is nowhere.
 func (t *tableFill) unknown(column string, cause error) error {
-	return fmt.Errorf("%w: %w", &UnknownError{Table: t.id, Column: column}, cause)
+	copying := t.known.Copied != nil || !t.known.Exact
+	return fmt.Errorf("%w: %w", &UnknownError{Table: t.id, Column: column, Copying: copying}, cause)
 }
 
 func (t *tableFill) schemaOf(batch int) *schema.Table {
