@@ -29,7 +29,7 @@ CREATE TABLE t_pkupd (id int PRIMARY KEY, v text)`
 
 	probeRows = `INSERT INTO t_toast VALUES (1, 1, repeat('x', 20000));
 INSERT INTO t_num VALUES (1, 12345678901234567890.123456789, 1.5, 12345678901234567890123456789012345678901234567890), (2, 'NaN', 2, 3);
-INSERT INTO t_time VALUES (2, '2026-01-02 03:04:05.123456', '2026-01-02 03:04:05.123456+09', '2026-01-02', '03:04:05.123456', '03:04:05+09', '1 hour'), (3, '0044-03-15 BC', '0044-03-15 BC', '0044-03-15 BC', '0:0', '0:0+0', '0');
+INSERT INTO t_time VALUES (1, 'infinity', '-infinity', 'infinity', '12:00', '12:00+02', '1 mon 2 days'), (2, '2026-01-02 03:04:05.123456', '2026-01-02 03:04:05.123456+09', '2026-01-02', '03:04:05.123456', '03:04:05+09', '1 hour'), (3, '0044-03-15 BC', '0044-03-15 BC', '0044-03-15 BC', '0:0', '0:0+0', '0');
 INSERT INTO t_types VALUES (1, 'ok', ROW(1, 'a,b'), '[1,5)', '{1,2,NULL}', '{{1,2},{3,4}}', '{"a":1}', '11111111-1111-1111-1111-111111111111', '\xdeadbeef', '10.0.0.1', 'NaN', '(1,2)');
 INSERT INTO t_nopk VALUES (1, 'a'), (1, 'a'), (2, 'b');
 INSERT INTO t_gen (id, a) VALUES (1, 21);
@@ -38,7 +38,8 @@ INSERT INTO t_part VALUES (1, '2026-02-01', 'a'), (2, '2026-08-01', 'b');
 INSERT INTO t_alter VALUES (1, 1);
 INSERT INTO t_pkupd VALUES (1, 'a'), (2, 'b')`
 
-	probeChanges = `TRUNCATE t_trunc;
+	probeChanges = `UPDATE t_toast SET n = 2 WHERE id = 1;
+TRUNCATE t_trunc;
 INSERT INTO t_trunc VALUES (3, 'c');
 UPDATE t_part SET d = '2026-09-01' WHERE id = 1;
 ALTER TABLE t_alter ADD COLUMN b text DEFAULT 'dflt';
