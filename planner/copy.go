@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -12,17 +13,10 @@ import (
 
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/copyin"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
-
-// copyOptions are the options of COPY TO.
-type copyOptions struct {
-	kind       duckdb.OutputKind
-	options    duckdb.CopyOptions
-	forceAll   bool
-	forceQuote []string
-}
 
 // prepareCopy prepares COPY … TO STDOUT.
 func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwire.Statement, error) {
@@ -77,118 +71,61 @@ func copySelect(n *pg.CopyStmt) *pg.SelectStmt {
 	return sel
 }
 
-func parseCopyOptions(list []*pg.Node) (*copyOptions, error) {
-	o := &copyOptions{kind: duckdb.OutputCopyText}
-	seen := map[string]string{}
+// parseCopyOptions makes the options of COPY TO from their parse tree.
+func parseCopyOptions(list []*pg.Node) (copyin.Options, error) {
+	var given []copyin.Option
 	for _, n := range list {
 		d := n.GetDefElem()
-		v := defText(d)
-		if _, dup := seen[d.Defname]; dup {
-			return nil, pgerr.New(codes.Syntax, "conflicting or redundant options")
+		o := copyin.Option{Name: d.GetDefname(), Value: defText(d), Alone: d.GetArg() == nil, Star: d.GetArg().GetAStar() != nil}
+		for _, i := range d.GetArg().GetList().GetItems() {
+			o.List = append(o.List, i.GetString_().GetSval())
 		}
-		seen[d.Defname] = v
-		switch d.Defname {
-		case "format":
-			switch v {
-			case "text":
-			case "csv":
-				o.kind = duckdb.OutputCopyCSV
-			case "binary":
-				o.kind = duckdb.OutputCopyBinary
-			default:
-				return nil, pgerr.New(codes.InvalidParameterValue, "COPY format \"%s\" not recognized", v)
-			}
-		case "header":
-			on, ok := defBool(v)
-			if !ok {
-				return nil, pgerr.New(codes.Syntax, "header requires a Boolean value or \"match\"")
-			}
-			o.options.Header = on
-		case "force_quote":
-			if d.Arg.GetAStar() != nil {
-				o.forceAll = true
-			}
-			for _, i := range d.Arg.GetList().GetItems() {
-				o.forceQuote = append(o.forceQuote, i.GetString_().GetSval())
-			}
-		case "delimiter", "null", "quote", "escape":
-		case "encoding":
-			if e := strings.ToUpper(strings.ReplaceAll(v, "-", "")); e != "UTF8" {
-				return nil, pgerr.New(codes.FeatureNotSupported, "COPY encoding \"%s\" is not supported", v)
-			}
-		default:
-			return nil, pgerr.New(codes.Syntax, "option \"%s\" not recognized", d.Defname)
-		}
+		given = append(given, o)
 	}
-	return o, o.characters(seen)
+	return copyin.ParseTo(given)
 }
 
-// characters applies DELIMITER, NULL, QUOTE and ESCAPE, whose defaults depend on the
-// format.
-func (o *copyOptions) characters(seen map[string]string) error {
-	csv := o.kind == duckdb.OutputCopyCSV
-	c := &o.options
-	c.Delimiter, c.Null = '\t', `\N`
-	if csv {
-		c.Delimiter, c.Quote, c.Null = ',', '"', ""
-	}
-	if o.kind == duckdb.OutputCopyBinary {
-		for _, name := range []string{"delimiter", "null", "header", "quote", "escape"} {
-			if v, ok := seen[name]; ok && (name != "header" || v != "false") {
-				return pgerr.New(codes.Syntax, "cannot specify %s in BINARY mode", strings.ToUpper(name))
-			}
-		}
-		return nil
-	}
-	for _, x := range []struct {
-		name string
-		to   *byte
-		csv  bool
-	}{{"delimiter", &c.Delimiter, false}, {"quote", &c.Quote, true}, {"escape", &c.Escape, true}} {
-		v, ok := seen[x.name]
-		switch {
-		case !ok:
-		case x.csv && !csv:
-			return pgerr.New(codes.FeatureNotSupported, "COPY %s available only in CSV mode", x.name)
-		case len(v) != 1:
-			return pgerr.New(codes.FeatureNotSupported, "COPY %s must be a single one-byte character", x.name)
-		default:
-			*x.to = v[0]
-		}
-	}
-	if c.Escape == 0 {
-		c.Escape = c.Quote
-	}
-	if v, ok := seen["null"]; ok {
-		c.Null = v
-	}
-	if !csv && strings.IndexByte("\\.abcdefghijklmnopqrstuvwxyz0123456789\r\n", c.Delimiter) >= 0 {
-		return pgerr.New(codes.InvalidParameterValue, "COPY delimiter cannot be \"%c\"", c.Delimiter)
-	}
-	if (o.forceAll || o.forceQuote != nil) && !csv {
-		return pgerr.New(codes.FeatureNotSupported, "COPY force quote available only in CSV mode")
-	}
-	return nil
+// outputKinds are the engine's words for formats.
+var outputKinds = map[copyin.Format]duckdb.OutputKind{
+	copyin.Text: duckdb.OutputCopyText, copyin.CSV: duckdb.OutputCopyCSV, copyin.Binary: duckdb.OutputCopyBinary,
 }
 
-func (s *session) copyOut(ctx context.Context, q *queryStatement, o *copyOptions, sink pgwire.Sink) (int, error) {
+// encodeOptions are the options as the engine's encoder takes them.
+func encodeOptions(o copyin.Options, columns []pgwire.Column) (duckdb.CopyOptions, error) {
+	if o = o.WithDefaults(); o.Format == copyin.Binary {
+		o = copyin.Options{Format: copyin.Binary, Null: new(string)}
+	}
+	out := duckdb.CopyOptions{
+		Delimiter: o.Delimiter, Quote: o.Quote, Escape: o.Escape, Null: *o.Null, Header: o.Header != copyin.HeaderNone,
+		ForceQuote: make([]bool, len(columns)),
+	}
+	for i := range columns {
+		out.ForceQuote[i] = o.ForceQuoteAll
+	}
+	for _, name := range o.ForceQuote {
+		i := slices.IndexFunc(columns, func(c pgwire.Column) bool { return c.Name == name })
+		if i < 0 {
+			return out, pgerr.New(codes.InvalidColumnReference, "FORCE_QUOTE column \"%s\" not referenced by COPY", name)
+		}
+		out.ForceQuote[i] = true
+	}
+	return out, nil
+}
+
+func (s *session) copyOut(ctx context.Context, q *queryStatement, o copyin.Options, sink pgwire.Sink) (int, error) {
 	if err := q.refresh(); err != nil {
 		return 0, err
 	}
-	opts := o.options
-	opts.ForceQuote = make([]bool, len(q.columns))
-	for i, c := range q.columns {
-		opts.ForceQuote[i] = o.forceAll
-		for _, f := range o.forceQuote {
-			opts.ForceQuote[i] = opts.ForceQuote[i] || f == c.Name
-		}
+	opts, err := encodeOptions(o, q.columns)
+	if err != nil {
+		return 0, err
 	}
-	out := s.output(o.kind, q.columns, nil)
+	out := s.output(outputKinds[o.Format], q.columns, nil)
 	out.Copy = opts
 	s.tx.queried = true
 	var rows Rows
 	var frame *duckdb.Frame
-	err := q.pinned(func(a *pgsql.Analysis) (err error) {
+	err = q.pinned(func(a *pgsql.Analysis) (err error) {
 		rows, frame, err = s.start(ctx, a, nil, out)
 		return err
 	})
@@ -197,7 +134,7 @@ func (s *session) copyOut(ctx context.Context, q *queryStatement, o *copyOptions
 	}
 	defer rows.Close()
 	format := int16(0)
-	if o.kind == duckdb.OutputCopyBinary {
+	if o.Format == copyin.Binary {
 		format = 1
 	}
 	if err := sink.CopyOut(format, len(q.columns)); err != nil {

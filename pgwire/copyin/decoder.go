@@ -68,7 +68,7 @@ func New(data io.Reader, c Config) (*Decoder, error) {
 	if c.RowBytesMax <= 0 || c.RowBytesMax > rowBytesMax {
 		c.RowBytesMax = rowBytesMax
 	}
-	d := &Decoder{c: c, options: c.Options.withDefaults()}
+	d := &Decoder{c: c, options: c.Options.WithDefaults()}
 	d.in = input{source: data, max: c.RowBytesMax, utf8: c.Options.Format != Binary}
 	var err error
 	if d.notNull, d.null, err = c.Options.flags(c.Columns); err != nil {

@@ -30,7 +30,7 @@ const (
 	HeaderMatch
 )
 
-// Options are those of COPY FROM. The zero value is the text format with its defaults.
+// Options are those of COPY. The zero value is the text format with its defaults.
 type Options struct {
 	Format Format
 	Header Header
@@ -45,6 +45,9 @@ type Options struct {
 	// Null; match even if it was quoted.
 	ForceNotNull, ForceNull       []string
 	ForceNotNullAll, ForceNullAll bool
+	// ForceQuote names columns of COPY TO, or all, that are quoted in every row.
+	ForceQuote    []string
+	ForceQuoteAll bool
 }
 
 // Option is one element of COPY's option list as it was parsed. Exactly one of its
@@ -58,7 +61,12 @@ type Option struct {
 }
 
 // Parse makes the options of COPY FROM from a list, with PostgreSQL's errors.
-func Parse(list []Option) (Options, error) {
+func Parse(list []Option) (Options, error) { return parse(list, false) }
+
+// ParseTo makes the options of COPY TO.
+func ParseTo(list []Option) (Options, error) { return parse(list, true) }
+
+func parse(list []Option, to bool) (Options, error) {
 	o := Options{}
 	seen := map[string]bool{}
 	var texts [3]*string // delimiter, quote, escape
@@ -73,7 +81,7 @@ func Parse(list []Option) (Options, error) {
 		case "format":
 			o.Format, err = format(v)
 		case "header":
-			o.Header, err = header(x)
+			o.Header, err = header(x, to)
 		case "delimiter":
 			texts[0] = &v
 		case "quote":
@@ -89,7 +97,7 @@ func Parse(list []Option) (Options, error) {
 		case "force_null":
 			o.ForceNull, o.ForceNullAll, err = names(x)
 		case "force_quote":
-			_, _, err = names(x)
+			o.ForceQuote, o.ForceQuoteAll, err = names(x)
 		case "freeze": // a promise about the table, which decoding does not need
 			if _, ok := boolean(x); !ok {
 				err = pgerr.New(codes.Syntax, "%s requires a Boolean value", x.Name)
@@ -103,7 +111,7 @@ func Parse(list []Option) (Options, error) {
 			return o, err
 		}
 	}
-	return o, o.check(seen, texts)
+	return o, o.check(seen, texts, to)
 }
 
 func format(v string) (Format, error) {
@@ -118,8 +126,11 @@ func format(v string) (Format, error) {
 	return 0, pgerr.New(codes.InvalidParameterValue, "COPY format \"%s\" not recognized", v)
 }
 
-func header(x Option) (Header, error) {
+func header(x Option, to bool) (Header, error) {
 	if strings.EqualFold(x.Value, "match") {
+		if to {
+			return 0, pgerr.New(codes.FeatureNotSupported, "cannot use \"%s\" with HEADER in COPY TO", x.Value)
+		}
 		return HeaderMatch, nil
 	}
 	on, ok := boolean(x)
@@ -165,7 +176,7 @@ func encoding(v string) error {
 }
 
 // check applies the rules between options, in PostgreSQL's order.
-func (o *Options) check(seen map[string]bool, texts [3]*string) error {
+func (o *Options) check(seen map[string]bool, texts [3]*string, to bool) error {
 	if o.Format == Binary {
 		for _, name := range []string{"delimiter", "null", "default"} {
 			if seen[name] {
@@ -186,7 +197,7 @@ func (o *Options) check(seen map[string]bool, texts [3]*string) error {
 	if o.Quote, err = o.single("quote", texts[1], true); err != nil {
 		return err
 	}
-	d := o.withDefaults()
+	d := o.WithDefaults()
 	if o.Format == CSV && d.Delimiter == d.Quote {
 		return pgerr.New(codes.InvalidParameterValue, "COPY delimiter and quote must be different")
 	}
@@ -198,9 +209,16 @@ func (o *Options) check(seen map[string]bool, texts [3]*string) error {
 		if seen[name] && o.Format != CSV {
 			return pgerr.New(codes.FeatureNotSupported, "COPY %s available only in CSV mode", words)
 		}
-		if seen[name] && name == "force_quote" {
-			return pgerr.New(codes.FeatureNotSupported, "COPY %s only available using COPY TO", words)
+		if seen[name] && (name == "force_quote") != to {
+			direction := "COPY FROM"
+			if name == "force_quote" {
+				direction = "COPY TO"
+			}
+			return pgerr.New(codes.FeatureNotSupported, "COPY %s only available using %s", words, direction)
 		}
+	}
+	if to && seen["default"] {
+		return pgerr.New(codes.FeatureNotSupported, "COPY DEFAULT only available using COPY FROM")
 	}
 	return d.checkOverlap()
 }
@@ -259,8 +277,8 @@ func (o *Options) checkOverlap() error {
 	return nil
 }
 
-// withDefaults returns a copy with what the format leaves open filled in.
-func (o Options) withDefaults() Options {
+// WithDefaults returns a copy with what the format leaves open filled in.
+func (o Options) WithDefaults() Options {
 	null, delimiter := `\N`, byte('\t')
 	if o.Format == CSV {
 		null, delimiter = "", ','

@@ -3,6 +3,7 @@ package copyin_test
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -68,13 +69,25 @@ func TestOptionsAgainstPostgres(t *testing.T) {
 		if want := refusal(t, c, "COPY t FROM STDIN "+d.sql); got != want {
 			t.Errorf("%s:\n%s\nPostgreSQL:\n%s", d.sql, got, want)
 		}
+		got = ""
+		if _, err := copyin.ParseTo(d.options); err != nil {
+			got = problem(err)
+		}
+		if want := refusal(t, c, "COPY t TO STDOUT "+d.sql); got != want {
+			t.Errorf("to, %s:\n%s\nPostgreSQL:\n%s", d.sql, got, want)
+		}
 	}
 }
 
 // refusal is the code and message of PostgreSQL's error before any data, or nothing.
 func refusal(t *testing.T, c *pgconn.PgConn, sql string) string {
 	t.Helper()
-	_, err := c.CopyFrom(context.Background(), strings.NewReader(""), sql)
+	var err error
+	if strings.Contains(sql, " TO ") {
+		_, err = c.CopyTo(context.Background(), io.Discard, sql)
+	} else {
+		_, err = c.CopyFrom(context.Background(), strings.NewReader(""), sql)
+	}
 	var e *pgconn.PgError
 	switch {
 	case err == nil || errors.As(err, &e) && (strings.Contains(e.Message, "signature") || strings.Contains(e.Message, "header line")):
