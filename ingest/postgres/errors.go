@@ -57,6 +57,7 @@ const (
 	codePrivilege         = "42501"
 	codeObjectInUse       = "55006"
 	codeNotInPrerequisite = "55000"
+	codeLockTimeout       = "55P03"
 )
 
 // code is the SQLSTATE of a server's error, "" for any other error.

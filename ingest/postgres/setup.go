@@ -90,7 +90,11 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if prior, err = refilterTables(ctx, conn, st, tables, v); err != nil {
 		return ingest.SetupResult{}, err
 	}
-	refused, err := addTables(ctx, conn, st, tables, v)
+	var refused map[uint32]*ingest.TableError
+	err = lockBriefly(ctx, conn, func() error {
+		refused, err = addTables(ctx, conn, st, tables, v)
+		return err
+	})
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
@@ -98,6 +102,25 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	out, err := result(st, prior, false)
 	out.Refused = refused
 	return out, err
+}
+
+// lockMost is how long a publication may wait for the lock that it takes on each of its
+// tables. Reads and writes do not hold it up, an ALTER TABLE or a VACUUM does.
+const lockMost = "5s"
+
+// lockBriefly has f wait for locks no longer than lockMost.
+func lockBriefly(ctx context.Context, conn *pgx.Conn, f func() error) error {
+	if err := run(ctx, conn.PgConn(), "SET lock_timeout = '"+lockMost+"'"); err != nil {
+		return unavailable("limit waits for locks", err)
+	}
+	err := f()
+	if code(err) == codeLockTimeout {
+		err = fmt.Errorf("another session holds a lock on a table that is to be published, see pg_locks there: %w", err)
+	}
+	if !conn.IsClosed() {
+		err = errors.Join(err, run(ctx, conn.PgConn(), "SET lock_timeout = 0"))
+	}
+	return err
 }
 
 func namesOf(tables []ingest.SourceTable) []string {
@@ -164,7 +187,11 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 			return ingest.SetupResult{}, err
 		}
 	}
-	names, owned, err := ensurePublications(ctx, conn, s.cfg.publication, tables, v)
+	var names, owned []string
+	err = lockBriefly(ctx, conn, func() error {
+		names, owned, err = ensurePublications(ctx, conn, s.cfg.publication, tables, v)
+		return err
+	})
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}

@@ -135,7 +135,7 @@ func start() *Server {
 	if err != nil {
 		return &Server{errNone: err, skip: true}
 	}
-	s, _, err := run(bin, "")
+	s, _, err := run(bin, "", "")
 	if err != nil {
 		return &Server{errNone: err}
 	}
@@ -171,7 +171,11 @@ set -e
 trap '' INT TERM HUP
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pgtest.XXXXXX")
 trap 'PATH="$1:$PATH" pg_ctl -D "$dir/data" -m immediate -w stop >/dev/null 2>&1; rm -rf "$dir"' EXIT
-"$1/initdb" -D "$dir/data" -A trust -U postgres -E UTF8 --no-locale --no-sync >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+if [ -n "$4" ]; then
+  "$1/pg_basebackup" -D "$dir/data" -d "$4" -R -X stream -c fast --no-sync >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+else
+  "$1/initdb" -D "$dir/data" -A trust -U postgres -E UTF8 --no-locale --no-sync >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+fi
 cat >>"$dir/data/postgresql.conf" <<CONF
 listen_addresses = '127.0.0.1'
 port = $2
@@ -195,14 +199,14 @@ cat >/dev/null || true
 `
 
 // run starts a private cluster under a shell that outlives us just long enough to
-// stop it, with further lines of configuration. The directory is the cluster's; end
-// stops the server.
-func run(bin, config string) (s *Server, own *cluster, err error) {
+// stop it, with further lines of configuration: an empty one, or a standby of the
+// server that primary reaches.
+func run(bin, config, primary string) (s *Server, own *cluster, err error) {
 	port, err := proc.FreePort()
 	if err != nil {
 		return nil, nil, err
 	}
-	args, err := stepDown("/bin/sh", "-c", script, "pgtest", bin, strconv.Itoa(port), config)
+	args, err := stepDown("/bin/sh", "-c", script, "pgtest", bin, strconv.Itoa(port), config, primary)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -35,7 +37,19 @@ func StartPrivate(t testing.TB, config ...string) *Private {
 	if err != nil {
 		t.Skipf("SKIPPED, NO POSTGRESQL: %v", err)
 	}
-	s, own, err := run(bin, strings.Join(config, "\n"))
+	return startPrivate(t, bin, strings.Join(config, "\n"), "")
+}
+
+// Standby starts a standby of p, which follows it, with further lines of
+// postgresql.conf; it ends with the test. Control(t, "promote") makes it a primary.
+func (p *Private) Standby(t testing.TB, config ...string) *Private {
+	t.Helper()
+	return startPrivate(t, p.own.bin, strings.Join(config, "\n"), p.DSN)
+}
+
+func startPrivate(t testing.TB, bin, config, primary string) *Private {
+	t.Helper()
+	s, own, err := run(bin, config, primary)
 	if err != nil {
 		t.Fatalf("start postgresql: %v", err)
 	}
@@ -48,6 +62,46 @@ func StartPrivate(t testing.TB, config ...string) *Private {
 		}
 	})
 	return &Private{Server: s, own: own}
+}
+
+// DataDir is the cluster's directory.
+func (p *Private) DataDir() string { return filepath.Join(p.own.dir, "data") }
+
+// Version is the server's major version.
+func (p *Private) Version(t testing.TB) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.DataDir(), "PG_VERSION"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Write puts a file into the cluster's directory, for the server's user alone.
+func (p *Private) Write(t testing.TB, name string, content []byte) {
+	t.Helper()
+	path := filepath.Join(p.DataDir(), name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := os.Stat(p.DataDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, ok := owner.Sys().(*syscall.Stat_t); ok {
+		for _, path := range []string{filepath.Dir(path), path} {
+			if err := os.Chown(path, int(st.Uid), int(st.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // Control runs pg_ctl on the server: Control(t, "restart", "-m", "immediate").

@@ -1,0 +1,380 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/sqltests/pgtest"
+	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
+)
+
+// privateRig is a rig on a server of the test's own.
+func privateRig(t *testing.T, p *pgtest.Private, statements ...string) *rig {
+	t.Helper()
+	r := &rig{
+		T: t, server: p.Server, dsn: p.CreateDatabase(t), name: "slots", sel: catalog.TableSelection{AllTables: true},
+		opts: map[string]string{}, ids: map[string]change.TableID{},
+	}
+	r.exec(statements...)
+	r.reopen()
+	return r
+}
+
+// awaitThat polls until ok, or fails the test.
+func awaitThat(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("awaiting %s: too long", what)
+}
+
+// text is the one value of a query.
+func (r *rig) text(sql string) string {
+	r.Helper()
+	conn, err := pgx.Connect(r.Context(), r.dsn)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var out string
+	if err := conn.QueryRow(r.Context(), sql).Scan(&out); err != nil {
+		r.Fatalf("%s: %v", sql, err)
+	}
+	return out
+}
+
+// Making a slot waits for transactions that are open, locks nothing of the user's, says
+// for whom it waits, and ends at once when nobody wants it any more: no slot is left
+// then, not even when those transactions end later.
+func TestSlotWaits(t *testing.T) {
+	const secret = "topsecret"
+	for _, prepared := range []bool{false, true} {
+		t.Run(map[bool]string{false: "session", true: "prepared"}[prepared], func(t *testing.T) {
+			r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, v text)")
+			conn, err := pgx.Connect(t.Context(), r.dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close(context.Background()) }()
+			want, end := "of postgres, open since ", "ROLLBACK"
+			sql := []string{"BEGIN", "INSERT INTO a VALUES (1, '" + secret + "')"}
+			if prepared {
+				sql, want, end = append(sql, "PREPARE TRANSACTION 'gid_"+r.name+"'"), "prepared transaction 'gid_"+r.name+"'", "ROLLBACK PREPARED 'gid_"+r.name+"'"
+			}
+			for _, s := range sql {
+				if _, err := conn.Exec(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var mu sync.Mutex
+			var told []string
+			r.src.waiting = func(reason string) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, reason)
+			}
+			tables, err := r.src.Discover(t.Context(), r.sel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				_, err := r.src.Setup(ctx, nil, tables)
+				done <- err
+			}()
+			awaitThat(t, "who is waited for", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, want) })
+			})
+			cancel()
+			if err := <-done; !errors.Is(err, ingest.ErrSourceUnavailable) && !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v", err)
+			}
+			if all := strings.Join(told, "\n"); strings.Contains(all, secret) || told[len(told)-1] != "" {
+				t.Fatalf("told %q", told)
+			}
+			none := func() bool {
+				return r.text("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = 'skippr_"+r.name+"'") == "0"
+			}
+			awaitThat(t, "the slot to go", none)
+			if _, err := conn.Exec(t.Context(), end); err != nil {
+				t.Fatal(err)
+			}
+			if !none() {
+				t.Fatal("a slot was made that nobody knows of")
+			}
+			r.begin()
+		})
+	}
+}
+
+// A table that somebody alters is not waited for without an end: what is in the way is
+// said, and the attempt is repeated.
+func TestPublicationWaitsBriefly(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")
+	conn, err := pgx.Connect(t.Context(), r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	tables, err := r.src.Discover(t.Context(), r.sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE a IN SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.src.Setup(t.Context(), nil, tables); !errors.Is(err, ingest.ErrSourceUnavailable) || !strings.Contains(err.Error(), "holds a lock on a table") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	r.begin()
+}
+
+// A slot that the server lets go of, because the pipeline fell too far behind, is seen
+// while that can be seen, and never passed over: what needs a new copy is named.
+func TestSlotFallsBehind(t *testing.T) {
+	p := pgtest.StartPrivate(t, "max_slot_wal_keep_size = 32MB", "min_wal_size = 32MB", "max_wal_size = 32MB", "checkpoint_timeout = 1d")
+	r := privateRig(t, p, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)", "CREATE TABLE noise (v text)")
+	r.sel.AllTables, r.sel.Tables = false, selected("a", "b")
+	r.reopen()
+	r.begin()
+	k := r.stream(r.setup.Start, nil)
+	k.mu.noAck = true
+	r.exec("INSERT INTO a VALUES (1)")
+	k.expect("a insert 1")
+	status := func() ingest.SourceStatus {
+		t.Helper()
+		s, err := r.src.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := status()
+	if before.SlotState != "reserved" || !before.Limited || before.SafeBytes <= 0 || before.Warning != "" || before.WrittenBytes == 0 {
+		t.Fatalf("%+v", before)
+	}
+	write := func() { r.exec("INSERT INTO noise SELECT repeat(md5(g::text), 30) FROM generate_series(1, 20000) g") }
+	var seen []string
+	for range 8 {
+		write()
+		s := status()
+		if s.SafeBytes > before.SafeBytes {
+			t.Fatalf("safe bytes grew to %d", s.SafeBytes)
+		}
+		if s.Warning != "" {
+			seen = append(seen, s.SlotState+": "+s.Warning)
+			break
+		}
+	}
+	if len(seen) == 0 || !strings.Contains(seen[0], "unreserved: the source may drop log") {
+		t.Fatalf("warnings: %q", seen)
+	}
+	if err := k.stop(); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	r.exec("CHECKPOINT", "CHECKPOINT")
+	r.reopen()
+	check := func(err error) {
+		t.Helper()
+		if !errors.Is(err, ErrSlotLost) || !strings.Contains(err.Error(), "public.a, public.b: ALTER PIPELINE slots RESET;") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	_, err := r.src.Setup(t.Context(), r.setup.State, r.tables)
+	check(err)
+	watched, err := r.src.Watch(t.Context(), r.setup.State)
+	if err != nil || watched.SlotState != "lost" || watched.Warning == "" {
+		t.Fatalf("%+v, %v", watched, err)
+	}
+}
+
+// A server that was restored from a copy has less than is durable here. It is never
+// streamed from as if nothing were missing.
+func TestServerBehind(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")
+	r.begin()
+	if err := r.stream("7FFF/0", nil).end(); !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "7FFF/0") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestForkOf(t *testing.T) {
+	const history = "1\t0/3000148\tno recovery target specified\n\n# words\n2\t0/5000000\tbefore 2026\n12\tnonsense\tx\n"
+	for timeline, want := range map[int32]string{1: "0/3000148", 2: "0/5000000"} {
+		if at, ok := forkOf(history, timeline); !ok || at.String() != want {
+			t.Errorf("timeline %d: %s %v", timeline, at, ok)
+		}
+	}
+	for _, timeline := range []int32{0, 3, 12} {
+		if at, ok := forkOf(history, timeline); ok {
+			t.Errorf("timeline %d: %s", timeline, at)
+		}
+	}
+}
+
+// The standby of a source is promoted. With the slot there, the pipeline goes on where
+// it was; without the slot, or when the standby had not all that is durable here, it
+// says so.
+func TestPromotion(t *testing.T) {
+	primary := pgtest.StartPrivate(t, "wal_keep_size = 256MB")
+	r := privateRig(t, primary, "CREATE TABLE a (id int PRIMARY KEY)")
+	carried, bare := primary.Standby(t, "hot_standby_feedback = on"), primary.Standby(t)
+	r.begin()
+	k := r.stream(r.setup.Start, nil)
+	r.exec("INSERT INTO a VALUES (1)")
+	k.expect("a insert 1")
+	if err := k.stop(); err != nil {
+		t.Fatal(err)
+	}
+	at := max(k.mu.idle, k.mu.last)
+
+	r.exec("INSERT INTO a VALUES (2)")
+	target := r.text("SELECT pg_current_wal_lsn()::text")
+	for _, s := range []*pgtest.Private{carried, bare} {
+		on := *r
+		on.dsn = s.DSN
+		awaitThat(t, "the standby", func() bool { return on.text("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
+	}
+	// As fail-over managers do before version 17: they copy the slot's file.
+	state, err := os.ReadFile(filepath.Join(primary.DataDir(), "pg_replslot", "skippr_slots", "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	carried.Control(t, "stop", "-m", "fast")
+	carried.Write(t, "pg_replslot/skippr_slots/state", state)
+	carried.Control(t, "start")
+	primary.Control(t, "stop", "-m", "immediate")
+	name := databaseOf(t, r.dsn)
+	goOver := func(s *pgtest.Private, durable string) *rig {
+		t.Helper()
+		s.Control(t, "promote")
+		on := *r
+		on.server, on.dsn, on.T = s.Server, s.WithDatabase(name), t
+		on.src = nil
+		on.reopen()
+		on.src.durable, _ = parseLSN(pos(durable))
+		return &on
+	}
+
+	t.Run("with slot", func(t *testing.T) {
+		on := goOver(carried, string(at))
+		on.exec("INSERT INTO a VALUES (3)")
+		again, err := on.src.Setup(t.Context(), r.setup.State, r.tables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := decodeState(again.State)
+		if err != nil || st.Timeline != 2 {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		k := on.stream(at, nil)
+		k.expect("a insert 2", "a insert 3")
+		if err := k.stop(); err != nil {
+			t.Fatal(err)
+		}
+		// What the old primary had and this one never got is not to be taken for here.
+		on.reopen()
+		on.src.durable, _ = parseLSN("1/0")
+		if _, err := on.src.Setup(t.Context(), r.setup.State, r.tables); !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "1/0") {
+			t.Fatalf("got %v", err)
+		}
+	})
+	t.Run("without slot", func(t *testing.T) {
+		on := goOver(bare, string(at))
+		if _, err := on.src.Setup(t.Context(), r.setup.State, r.tables); !errors.Is(err, ErrSlotLost) ||
+			!strings.Contains(err.Error(), "public.a: ALTER PIPELINE slots RESET;") {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+func databaseOf(t *testing.T, dsn string) string {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Database
+}
+
+// A heartbeat is written when others write and nothing is acknowledged, once an
+// interval, and never into a server that rests, nor a standby, nor where it is refused.
+func TestHeartbeatDue(t *testing.T) {
+	fake := env.NewFake(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 1)
+	s := newSource(config{heartbeat: 10 * time.Second}, ingest.SourceDeps{Clock: fake})
+	step := func(elapsed time.Duration, confirmed, current LSN, want bool) {
+		t.Helper()
+		fake.Advance(elapsed)
+		if got := s.beatDue(settings{}, slot{confirmed: confirmed, current: current}); got != want {
+			t.Fatalf("confirmed %d, current %d: %v", confirmed, current, got)
+		}
+	}
+	step(0, 10, 20, false)
+	step(11*time.Second, 10, 20, false) // nobody writes
+	step(1*time.Second, 10, 30, false)
+	step(10*time.Second, 10, 40, true)
+	step(1*time.Second, 10, 50, false) // too soon
+	step(10*time.Second, 55, 60, false)
+	step(10*time.Second, 65, 65, false) // all is acknowledged
+	step(1*time.Second, 65, 70, false)
+	step(10*time.Second, 65, 80, true)
+	if s.beatDue(settings{recovery: true}, slot{confirmed: 1, current: 1 << 40}) {
+		t.Fatal("on a standby")
+	}
+	s.mu.beat.refused = true
+	step(11*time.Second, 65, 90, false)
+}
+
+// The message that a heartbeat is reaches nobody, and the stream passes it.
+func TestHeartbeat(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")
+	r.begin()
+	k := r.stream(r.setup.Start, nil)
+	err := r.src.withControl(t.Context(), func(conn *pgx.Conn) error {
+		r.src.emit(t.Context(), conn)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := change.Position(r.text("SELECT pg_current_wal_insert_lsn()::text"))
+	k.await("the heartbeat", func() bool { return r.src.Compare(k.mu.idle, at) >= 0 })
+	if len(k.mu.lines) != 0 {
+		t.Fatalf("lines %q", k.mu.lines)
+	}
+	r.exec("CREATE ROLE mute_"+r.name+" LOGIN REPLICATION", "REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(bool, text, text) FROM PUBLIC")
+	defer r.exec("GRANT EXECUTE ON FUNCTION pg_logical_emit_message(bool, text, text) TO PUBLIC", "DROP ROLE mute_"+r.name)
+	conn, err := pgx.Connect(t.Context(), strings.Replace(r.dsn, "user=postgres", "user=mute_"+r.name, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	r.src.emit(t.Context(), conn)
+	if !r.src.mu.beat.refused {
+		t.Fatal("the refusal is not noted")
+	}
+}
