@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // A table that queries read is copied anew beside itself: another one, of which they do
@@ -77,7 +78,7 @@ func resync(txn *catalog.Txn, p *catalog.Pipeline, id change.TableID, fresh Sour
 	if err != nil {
 		return err
 	}
-	if t.Answers() {
+	if t.Answers() && !mutant.On(mutant.ResyncInPlace) {
 		err = beginCopy(txn, t, fresh)
 	} else {
 		err = beginAgain(txn, t, fresh)
@@ -139,7 +140,8 @@ func (k *keeper) replace(ctx context.Context, tables []*catalog.Table) (placed b
 	stopped := map[change.TableID]bool{}
 	for _, c := range tables {
 		stopped[c.ID] = c.State == catalog.TableStopped
-		if c.CopyOf != 0 && (c.State == catalog.TableReady || c.State == catalog.TableStopped) {
+		early := mutant.On(mutant.PlaceTooEarly) && c.State == catalog.TableCatchup
+		if c.CopyOf != 0 && (c.State == catalog.TableReady || c.State == catalog.TableStopped || early) {
 			due = append(due, c)
 		}
 	}
@@ -157,7 +159,7 @@ func (k *keeper) replace(ctx context.Context, tables []*catalog.Table) (placed b
 			if err != nil {
 				return err
 			}
-			if c.State == catalog.TableReady {
+			if c.State == catalog.TableReady || c.State == catalog.TableCatchup {
 				placed = true
 				err = takePlace(txn, s.pipeline.Name, c)
 			} else {
@@ -189,6 +191,12 @@ func takePlace(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
 	t, err := txn.TableByID(c.ID)
 	if err != nil {
 		return err
+	}
+	if mutant.On(mutant.PlaceTooEarly) {
+		t.State = catalog.TableReady
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
 	}
 	return txn.AddEvent(catalog.Event{
 		At: txn.Now(), Level: "info", Pipeline: pipeline, Table: t.Schema + "." + t.Name,

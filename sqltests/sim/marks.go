@@ -23,6 +23,8 @@ var marksAlways = []string{
 	"statement done pause", "statement resume", "statement done resume", "statement sync", "statement done sync",
 	"statement drop table", "statement done drop table", "statement add tables", "statement done add tables",
 	"statement resume table", "statement done resume table",
+	"pin of a table that is copied anew", "pin of a copy in its place",
+	"refused row", "dead letters", "dead letters retried", "dead letters superseded", "death while dead letters are retried",
 	"value left out", "unchanged values looked up", "unchanged values fetched",
 }
 

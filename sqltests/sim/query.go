@@ -114,6 +114,12 @@ func (s *session) plan(snap *catalog.Snapshot) (*plan, error) {
 		if err != nil {
 			return nil, err
 		}
+		if snap.CopyFor(t.ID) != nil {
+			p.world.mark("pin of a table that is copied anew")
+		}
+		if t.FaceID != 0 {
+			p.world.mark("pin of a copy in its place")
+		}
 		uses = append(uses, planner.WholeTable(t))
 		out.pin.Tables = append(out.pin.Tables, check.PinnedTable{Table: t, Lake: snap.LakeState(t.ID), Live: live})
 		if pipeline == nil {

@@ -100,6 +100,12 @@ const (
 	LakeCopyKept
 	// CopyAfterDelete takes a copied row for newer than the deletes before it in the log.
 	CopyAfterDelete
+	// LetterOutlived leaves a dead letter open that a later change of its key supersedes.
+	LetterOutlived
+	// LetterLate makes a dead letter durable with the group after the position that passes it.
+	LetterLate
+	// CopyLetterKept keeps the dead letter of a copied row that has changed at the source.
+	CopyLetterKept
 
 	end
 )
@@ -141,5 +147,6 @@ var names = [end]string{
 	FillPastGroup:   "look-up ignores its group", FillPastParts: "look-up ignores its transaction's parts",
 	FillPastLog: "look-up ignores the log", FillByNewKey: "look-up by the new key",
 	FillFromLaterCopy: "look-up in a later copy", ResyncInPlace: "resync in place",
-	PlaceTooEarly: "place too early",
+	PlaceTooEarly: "place too early", LetterOutlived: "dead letter outlived", LetterLate: "dead letter late",
+	CopyLetterKept: "dead letter of a changed copy",
 }
