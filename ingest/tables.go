@@ -218,7 +218,7 @@ func (s *session) described(ctx context.Context) (map[uint32]SourceTable, error)
 	snap.Close()
 	sel := s.pipeline.Selection
 	if len(known) > 0 {
-		sel = catalog.TableSelection{}
+		sel = catalog.TableSelection{OutOfRangeText: sel.OutOfRangeText}
 	}
 	for _, t := range known {
 		sel.Tables = append(sel.Tables, selectedAs(s.pipeline, t))
