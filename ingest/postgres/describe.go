@@ -34,6 +34,10 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 		t.Key = keys.identity
 	}
 	t.Unsupported, t.Hint = unsupported(r, t, keys, generated)
+	if t.Unsupported == "" && r.parent {
+		t.Notes = append(t.Notes, fmt.Sprintf(
+			"tables inherit from %s.%s: they are tables of their own, and it has its own rows only", r.schema, r.name))
+	}
 	t.WholeRow = len(t.Key) == 0 && r.identity == "f" && r.partial == 0
 	if t.Unsupported == "" && len(t.Key) == 0 && !t.WholeRow {
 		t.Notes = append(t.Notes, fmt.Sprintf(

@@ -29,6 +29,7 @@ type relation struct {
 	// readable says that we may read it and its leaves; hidden, that row security keeps
 	// rows from us.
 	readable, hidden bool
+	parent           bool   // other tables inherit from it
 	role             string // ours
 }
 
@@ -113,7 +114,7 @@ func readRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelecti
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
 		err = row.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
-			&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.readable, &r.hidden)
+			&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.readable, &r.hidden, &r.parent)
 		r.role = conn.Config().User
 		return r, err
 	})

@@ -9,7 +9,8 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistenc
        coalesce(l.partial, 0)::int8, coalesce(l.mixed, 0)::int8,
        (CASE WHEN c.relkind IN ('r', 'p') THEN pg_catalog.has_table_privilege(c.oid, 'SELECT')
               AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND coalesce(l.readable, true) ELSE true END),
-       coalesce(l.hidden, false)
+       coalesce(l.hidden, false),
+       c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid)
   FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN LATERAL (
