@@ -96,6 +96,8 @@ type tableTurn struct {
 	seen    bool
 	errors  int
 	retryAt time.Time
+	// name is the lake table's, once a table that took another's place has made sure of it.
+	name lake.Ident
 }
 
 // New makes a service. Nothing runs before Run, Step or Compact.
@@ -193,11 +195,14 @@ func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) 
 		return false, nil
 	}
 	j, err := s.next(id, force)
-	if err == nil && j == nil {
-		return false, nil
-	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case j != nil:
 		err = s.run(ctx, turn, j)
+	default:
+		if err = s.settleName(ctx, turn, id); err == nil {
+			return false, nil
+		}
 	}
 	switch {
 	case errors.Is(err, catalog.ErrTableNotFound):
@@ -216,6 +221,27 @@ func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) 
 		return false, fmt.Errorf("compact table %d: %w", id, err)
 	}
 	return true, nil
+}
+
+// settleName gives the lake table of a copy that took a table's place that one's name, for
+// other engines: a compaction does, and there may be none to do.
+func (s *Service) settleName(ctx context.Context, turn *tableTurn, id change.TableID) error {
+	snap := s.deps.Catalog.Snapshot()
+	t, err := snap.TableByID(id)
+	state := snap.LakeState(id)
+	snap.Close()
+	if err != nil {
+		return err
+	}
+	ident := lake.Ident{Namespace: t.Schema, Name: t.Name}
+	if t.FaceID == 0 || t.CopyOf != 0 || state.Snapshot == 0 || turn.name == ident {
+		return nil
+	}
+	if _, err := s.deps.Warehouse.Table(ctx, lake.Spec{Ident: ident, Table: id, Schema: t.Current}); err != nil {
+		return err
+	}
+	turn.name = ident
+	return nil
 }
 
 // giveUp forgets the plans of a table that has moved on: it was reset. What they put
