@@ -88,7 +88,8 @@ type PipelineStatus struct {
 	State, Reason                 string
 	SourcePosition, AckedPosition string
 	LagBytes, RetainedBytes       int64
-	LagSeconds                    float64
+	LagSeconds                    float64 // -1 when not known
+	Position, LakePosition        string
 	SlotState                     string
 	// ConfirmedPosition is what the source has as acknowledged. RetainedBytesPerSecond is
 	// how fast what it keeps for the pipeline grows, WrittenBytesPerSecond how fast it
@@ -97,10 +98,10 @@ type PipelineStatus struct {
 	RetainedBytesPerSecond, WrittenBytesPerSecond float64
 	// Limited says that the source keeps only so much: it may lose the pipeline's place
 	// after SafeBytes more. SecondsToLoss is in how long, -1 for never.
-	Limited       bool
-	SafeBytes     int64
-	SecondsToLoss float64
-	InactiveSince time.Time // when the source was last read; zero: it is
+	Limited                       bool
+	SafeBytes                     int64
+	SecondsToLoss                 float64
+	InactiveSince                 time.Time // when the source was last read; zero: it is
 	RowsPerSecond, BytesPerSecond float64
 	Rows, Bytes, Transactions     int64
 	LastCommitAt                  time.Time
@@ -129,6 +130,8 @@ type TableStatus struct {
 	State, Reason, Hint       string
 	Backfill                  Backfill
 	Inserts, Updates, Deletes int64
+	LagBytes                  int64
+	LagSeconds                float64 // -1 when not known
 	LastCommitAt              time.Time
 }
 

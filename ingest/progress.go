@@ -12,7 +12,8 @@ import (
 // progress knows how far a pipeline and its tables are, and from that what may be
 // acknowledged (O1). Written by the appender; safe for concurrent reading.
 type progress struct {
-	compare func(a, b change.Position) int
+	compare  func(a, b change.Position) int
+	measurer Measurer // nil: positions have no distance
 
 	mu struct {
 		sync.Mutex

@@ -184,6 +184,7 @@ func (s *session) loadProgress() error {
 		return err
 	}
 	s.progress = newProgress(s.source.Compare, offset.Position, snap.EveryTableOf(s.pipeline.ID))
+	s.progress.measurer, _ = s.source.(Measurer)
 	return nil
 }
 

@@ -18,6 +18,9 @@ type PipelineStatus struct {
 	// Confirmed is what the source has as acknowledged.
 	Confirmed               change.Position
 	LagBytes, RetainedBytes int64
+	// Position is up to where readers see the tables, LakePosition up to where the lake has
+	// them all.
+	Position, LakePosition change.Position
 	// RetainedBytesPerSecond is how fast what the source keeps for us has grown over the
 	// last minutes, negative when it shrank; WrittenBytesPerSecond how fast it writes: as
 	// fast will what it keeps grow when nothing is read.
@@ -55,6 +58,8 @@ type TableStatus struct {
 	Backfill     BackfillStatus
 	LastCommitAt time.Time
 	Metrics      TableMetrics
+	// Lag is from the source to the log.
+	Lag Lag
 }
 
 // Status is the live state of a pipeline and its tables; false if there is no such
@@ -72,10 +77,10 @@ func (s *Supervisor) Status(name string) (PipelineStatus, bool) {
 	if h == nil {
 		return PipelineStatus{}, false
 	}
-	return h.status(p, snap.EveryTableOf(p.ID)), true
+	return h.status(p, snap, snap.EveryTableOf(p.ID)), true
 }
 
-func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStatus {
+func (h *host) status(p *catalog.Pipeline, snap *catalog.Snapshot, tables []*catalog.Table) PipelineStatus {
 	st := PipelineStatus{State: string(p.State), Reason: p.Reason}
 	h.mu.Lock()
 	if h.mu.progress != nil {
@@ -87,7 +92,7 @@ func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStat
 	if h.mu.waits != "" { // also after an error, which stays until the pipeline runs
 		st.Reason = h.mu.waits
 	}
-	running, log := h.mu.source != nil, h.mu.log
+	log := h.mu.log
 	h.mu.Unlock()
 	if l, ok := log.(interface{ Stats() wal.Stats }); ok {
 		s := l.Stats()
@@ -95,9 +100,6 @@ func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStat
 		if s.Stalled != nil && st.Reason == "" {
 			st.Reason = "the log waits for its object store: " + s.Stalled.Error()
 		}
-	}
-	if running {
-		st.LagSeconds = h.live.lag().Seconds()
 	}
 	h.live.fill(&st)
 	now := h.deps.Clock.Now()
@@ -113,6 +115,7 @@ func (h *host) status(p *catalog.Pipeline, tables []*catalog.Table) PipelineStat
 		}
 	}
 	st.Backfill = wholeBackfill(st.Tables)
+	h.measure(&st, snap, tables)
 	return st
 }
 
@@ -325,4 +328,101 @@ type TableMetrics struct {
 func (m *TableMetrics) add(n TableMetrics) {
 	m.Inserts, m.Updates, m.Deletes = m.Inserts+n.Inserts, m.Updates+n.Updates, m.Deletes+n.Deletes
 	m.Truncates, m.CopiedRows, m.LogBytes = m.Truncates+n.Truncates, m.CopiedRows+n.CopiedRows, m.LogBytes+n.LogBytes
+}
+
+// Measurer is a Source whose positions are places in one log of bytes. Pure.
+type Measurer interface {
+	// Distance is how many bytes lie between two positions, 0 when the second is not ahead.
+	Distance(from, to change.Position) int64
+	// PositionOf is the position at which the transaction of an order token comes.
+	PositionOf(token int64) change.Position
+}
+
+// Lag is how far something trails the source: nothing when idle, never negative.
+type Lag struct {
+	Bytes   int64
+	Seconds float64 // -1 when not known
+}
+
+// measure fills in how far the pipeline and its tables are.
+func (h *host) measure(st *PipelineStatus, snap *catalog.Snapshot, tables []*catalog.Table) {
+	h.mu.Lock()
+	p, running := h.mu.progress, h.mu.source != nil
+	h.mu.Unlock()
+	now, newest := h.deps.Clock.Now(), st.LastCommitAt
+	if offset, err := snap.Offset(h.id); err == nil && newest.IsZero() {
+		newest = offset.CommittedAt // by an earlier process
+	}
+	if p != nil {
+		st.Position = p.passed()
+	}
+	measured := p != nil && p.measurer != nil
+	if measured {
+		st.LagBytes = p.measurer.Distance(st.Position, st.SourcePosition)
+		st.LakePosition = lakePosition(snap, tables, st.Position, p.measurer)
+	}
+	switch {
+	case running:
+		st.LagSeconds = h.live.lag().Seconds()
+	case st.LagBytes > 0: // by no more than since the last that came
+		st.LagSeconds = secondsSince(now, newest)
+	}
+	for i := range st.Tables {
+		t := &st.Tables[i]
+		t.Lag = Lag{Bytes: st.LagBytes, Seconds: st.LagSeconds}
+		if !measured {
+			continue
+		}
+		if own := p.place(t.ID); own != st.Position {
+			t.Lag = Lag{Bytes: p.measurer.Distance(own, st.SourcePosition)}
+			if t.Lag.Bytes > 0 {
+				t.Lag.Seconds = secondsSince(now, t.LastCommitAt)
+			}
+		}
+	}
+}
+
+// secondsSince is -1 for a moment that is not known.
+func secondsSince(now, at time.Time) float64 {
+	if at.IsZero() {
+		return -1
+	}
+	return max(0, now.Sub(at).Seconds())
+}
+
+// lakePosition is up to where the lake has all tables.
+func lakePosition(snap *catalog.Snapshot, tables []*catalog.Table, position change.Position, m Measurer) change.Position {
+	oldest, found := int64(0), false
+	for _, t := range tables {
+		live, err := snap.LiveSlices(t.ID)
+		if err != nil {
+			return ""
+		}
+		for i := range live {
+			s := &live[i]
+			if s.Backfill || s.Rows == 0 {
+				continue
+			}
+			if !found || s.Counts.MinToken < oldest {
+				oldest, found = s.Counts.MinToken, true
+			}
+			break // those behind it are newer
+		}
+	}
+	if !found {
+		return position
+	}
+	return m.PositionOf(oldest)
+}
+
+// place is up to where readers see a table.
+func (p *progress) place(id change.TableID) change.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, own := range []map[change.TableID]change.Position{p.mu.stopped, p.mu.behind} {
+		if at, ok := own[id]; ok && p.compare(at, p.mu.passed) < 0 {
+			return at
+		}
+	}
+	return p.mu.passed
 }

@@ -193,6 +193,7 @@ func (c *controller) Status(name string) (ddl.PipelineStatus, bool) {
 		RowsPerSecond: s.RowsPerSecond, BytesPerSecond: s.BytesPerSecond,
 		Rows: s.Metrics.StreamRows + s.Metrics.CopiedRows, Bytes: s.Metrics.LogBytes, Transactions: s.Metrics.Transactions,
 		LastCommitAt: s.LastCommitAt, LogCommits: int64(s.LogCommits), // counts fit
+		Position: string(s.Position), LakePosition: string(s.LakePosition),
 	}
 	out.Backfill = backfill(s.Backfill)
 	if c.leader != nil {
@@ -202,7 +203,7 @@ func (c *controller) Status(name string) (ddl.PipelineStatus, bool) {
 		out.Tables = append(out.Tables, ddl.TableStatus{
 			Schema: t.Schema, Name: t.Name, State: t.State, Reason: t.Reason, Hint: t.Hint,
 			Backfill: backfill(t.Backfill), Inserts: t.Metrics.Inserts, Updates: t.Metrics.Updates,
-			Deletes: t.Metrics.Deletes, LastCommitAt: t.LastCommitAt,
+			Deletes: t.Metrics.Deletes, LastCommitAt: t.LastCommitAt, LagBytes: t.Lag.Bytes, LagSeconds: t.Lag.Seconds,
 		})
 	}
 	return out, ok

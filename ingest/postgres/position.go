@@ -91,3 +91,16 @@ func comparePositions(a, b change.Position) int {
 	y, _ := parseLSN(b)
 	return cmp.Compare(x, y)
 }
+
+// Distance implements ingest.Measurer.
+func (*Source) Distance(from, to change.Position) int64 {
+	x, _ := parseLSN(from)
+	y, _ := parseLSN(to)
+	if y <= x {
+		return 0
+	}
+	return int64(y - x)
+}
+
+// PositionOf implements ingest.Measurer.
+func (*Source) PositionOf(token int64) change.Position { return LSN(token).Position() }

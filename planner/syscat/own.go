@@ -2,6 +2,7 @@ package syscat
 
 import (
 	"context"
+	"time"
 
 	"github.com/skipprd/skipprd/planner"
 )
@@ -63,23 +64,58 @@ func ownRelations() []ownRelation {
 			"retained_bytes", i8, "slot_state", text, "rows_per_second", f8, "bytes_per_second", f8, "rows", i8, "bytes", i8, "transactions", i8,
 			"last_commit_at", ts, "pending_rows", i8, "log_commits", i8, "log_epoch", i8, "log_host", text, "dead_letters", i8,
 			"backfill_percent", f8, "backfill_rows", i8, "backfill_rows_estimated", i8, "backfill_bytes", i8,
-			"backfill_rows_per_second", f8, "backfill_seconds_left", f8, "backfill_started_at", ts), fillStatPipeline},
+			"backfill_rows_per_second", f8, "backfill_seconds_left", f8, "backfill_started_at", ts, "position", text, "lake_position", text,
+			"lake_lag_bytes", i8), fillStatPipeline},
 		{"pg_catalog", "pg_stat_pipeline_table", 13122, cols("pipeline", text, "table_schema", text, "table_name", text, "state", text,
 			"reason", text, "hint", text, "backfill_percent", f8, "backfill_rows", i8, "backfill_rows_estimated", i8,
 			"backfill_bytes", i8, "backfill_rows_per_second", f8, "backfill_seconds_left", f8, "backfill_started_at", ts, "inserts", i8, "updates", i8, "deletes", i8, "live_rows", i8, "lake_rows", i8,
-			"dead_letters", i8, "last_commit_at", ts, "last_dead_letter", text), fillStatPipelineTable},
+			"dead_letters", i8, "last_commit_at", ts, "last_dead_letter", text, "lag_bytes", i8, "lag_seconds", f8,
+			"lake_lag_rows", i8, "lake_lag_bytes", i8, "lake_lag_seconds", f8), fillStatPipelineTable},
 		lettersRelation(),
 	}
 }
 
 // liveOf sums up a table's live slices.
 func liveOf(env *planner.SystemEnv, t *tableRef) (rows, slices, bytes int64, err error) {
+	l, err := waiting(env, t)
+	return l.rows, l.slices, l.bytes, err
+}
+
+// lakeLag is what the lake does not have yet.
+type lakeLag struct {
+	rows, slices, bytes int64
+	oldest              time.Time // zero for none
+}
+
+// waiting is how far the lake trails the log for a table.
+func waiting(env *planner.SystemEnv, t *tableRef) (l lakeLag, err error) {
 	live, err := env.Snapshot.LiveSlices(t.ID)
-	for _, s := range live {
-		rows += int64(s.Rows)
-		bytes += int64(s.Length)
+	for i := range live {
+		s := &live[i]
+		l.rows += int64(s.Rows)
+		l.bytes += int64(s.Length)
+		if l.oldest.IsZero() || s.PublishedAt.Before(l.oldest) {
+			l.oldest = s.PublishedAt
+		}
 	}
-	return rows, int64(len(live)), bytes, err
+	l.slices = int64(len(live))
+	return l, err
+}
+
+// seconds is the age of what waits, 0 for nothing.
+func (l lakeLag) seconds(now time.Time) float64 {
+	if l.oldest.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(l.oldest).Seconds())
+}
+
+// add adds another table's.
+func (l *lakeLag) add(o lakeLag) {
+	l.rows, l.slices, l.bytes = l.rows+o.rows, l.slices+o.slices, l.bytes+o.bytes
+	if l.oldest.IsZero() || !o.oldest.IsZero() && o.oldest.Before(l.oldest) {
+		l.oldest = o.oldest
+	}
 }
 
 func orNull(s string) any {

@@ -270,32 +270,28 @@ func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 		if o, err := env.Snapshot.Offset(p.ID); err == nil {
 			r["durable_position"] = orNull(string(o.Position))
 		}
-		var waiting, letters int64
-		oldest := env.Now
+		var lake lakeLag
+		var letters int64
 		for _, t := range env.Snapshot.Tables(p.ID) {
-			live, err := env.Snapshot.LiveSlices(t.ID)
+			lag, err := waiting(env, t)
 			if err != nil {
 				return nil, err
 			}
+			lake.add(lag)
 			open, _, err := openLetters(env, t)
 			if err != nil {
 				return nil, err
 			}
 			letters += open
-			for _, s := range live {
-				waiting += int64(s.Rows)
-				if s.PublishedAt.Before(oldest) {
-					oldest = s.PublishedAt
-				}
-			}
 		}
 		r["dead_letters"] = letters
 		pending, _ := env.Snapshot.Pending(p.ID)
 		r["pending_rows"] = pending.Rows
-		r["lake_lag_rows"], r["lake_lag_seconds"] = waiting, max(0, env.Now.Sub(oldest).Seconds())
+		r["lake_lag_rows"], r["lake_lag_bytes"], r["lake_lag_seconds"] = lake.rows, lake.bytes, lake.seconds(env.Now)
 		if s, ok := c.deps.Status(p.Name); ok {
 			r["state"], r["reason"], r["source_position"] = s.State, orNull(s.Reason), orNull(s.SourcePosition)
-			r["acked_position"], r["lag_bytes"], r["lag_seconds"] = orNull(s.AckedPosition), s.LagBytes, s.LagSeconds
+			r["acked_position"], r["lag_bytes"], r["lag_seconds"] = orNull(s.AckedPosition), s.LagBytes, secondsOrNull(s.LagSeconds)
+			r["position"], r["lake_position"] = orNull(s.Position), orNull(s.LakePosition)
 			r["retained_bytes"], r["slot_state"] = s.RetainedBytes, orNull(s.SlotState)
 			r["retained_bytes_per_second"], r["source_bytes_per_second"] = s.RetainedBytesPerSecond, s.WrittenBytesPerSecond
 			r["confirmed_position"], r["inactive_since"] = orNull(s.ConfirmedPosition), s.InactiveSince
@@ -333,19 +329,28 @@ func backfillOf(r row, b ddl.Backfill) {
 	}
 }
 
+// secondsOrNull is null for what is not known.
+func secondsOrNull(s float64) any {
+	if s < 0 {
+		return nil
+	}
+	return s
+}
+
 func fillStatPipelineTable(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, p := range env.Snapshot.Pipelines() {
 		status, _ := c.deps.Status(p.Name)
 		for _, t := range env.Snapshot.Tables(p.ID) {
-			live, _, _, err := liveOf(env, t)
+			lake, err := waiting(env, t)
 			if err != nil {
 				return nil, err
 			}
 			r := row{
 				"pipeline": p.Name, "table_schema": t.Schema, "table_name": t.Name, "state": string(t.State), "reason": orNull(t.Reason),
-				"hint": orNull(t.Hint), "live_rows": live, "lake_rows": env.Snapshot.LakeState(t.ID).Rows,
+				"hint": orNull(t.Hint), "live_rows": lake.rows, "lake_rows": env.Snapshot.LakeState(t.ID).Rows,
 			}
+			r["lake_lag_rows"], r["lake_lag_bytes"], r["lake_lag_seconds"] = lake.rows, lake.bytes, lake.seconds(env.Now)
 			letters, last, err := openLetters(env, t)
 			if err != nil {
 				return nil, err
@@ -357,6 +362,7 @@ func fillStatPipelineTable(_ context.Context, c *Catalog, env *planner.SystemEnv
 				}
 				r["reason"], r["hint"] = orNull(s.Reason), orNull(s.Hint)
 				r["state"] = s.State
+				r["lag_bytes"], r["lag_seconds"] = s.LagBytes, secondsOrNull(s.LagSeconds)
 				backfillOf(r, s.Backfill)
 				r["inserts"], r["updates"], r["deletes"], r["last_commit_at"] = s.Inserts, s.Updates, s.Deletes, s.LastCommitAt
 			}

@@ -100,3 +100,48 @@ func TestReadYourOwnWrite(t *testing.T) {
 	}
 	s.Stop()
 }
+
+// TestLag: what waits is told in bytes and seconds, from the source to the log and from the
+// log to the lake, of the pipeline and of each table; when nothing waits all of it is 0.
+func TestLag(t *testing.T) {
+	source := pgtest.Start(t).CreateDatabase(t)
+	harness.Exec(t, source, "CREATE TABLE busy (id bigint PRIMARY KEY)", "CREATE TABLE quiet (id bigint PRIMARY KEY)")
+	s := harness.New(t, t.TempDir(), "--commit-interval", "1h")
+	s.Start()
+	harness.Exec(t, s.DSN, "CREATE PIPELINE l FROM POSTGRES "+quoted(source)+" FOR ALL TABLES", "SYNC PIPELINE l")
+	ours := harness.Connect(t, s.DSN)
+	const pipeline = `SELECT format('lag %s %s lake %s %s %s', lag_bytes > 0, lag_seconds > 0, lake_lag_rows, lake_lag_bytes > 0, lake_lag_seconds > 0)
+		FROM pg_stat_pipeline WHERE lag_bytes >= 0 AND lag_seconds >= 0 AND lake_lag_bytes >= 0 AND lake_lag_seconds >= 0`
+	const table = `SELECT string_agg(format('%s lag %s lake %s %s %s', table_name, lag_bytes > 0, lake_lag_rows, lake_lag_bytes > 0, lake_lag_seconds > 0), ', ' ORDER BY table_name)
+		FROM pg_stat_pipeline_table WHERE lag_bytes >= 0 AND lag_seconds >= 0 AND lake_lag_bytes >= 0 AND lake_lag_seconds >= 0`
+	expect := func(when, wantPipeline, wantTables string) {
+		t.Helper()
+		var a, b string
+		ok := harness.Until(20*time.Second, func() bool {
+			a, _ = harness.Text(s.DSN, pipeline)
+			b, _ = harness.Text(s.DSN, table)
+			return a == wantPipeline && b == wantTables
+		})
+		if !ok {
+			t.Errorf("%s: %s; %s\nwant %s; %s", when, a, b, wantPipeline, wantTables)
+		}
+	}
+	const idle, idleTables = "lag f f lake 0 f f", "busy lag f lake 0 f f, quiet lag f lake 0 f f"
+	expect("at first", idle, idleTables)
+	harness.Exec(t, source, "INSERT INTO busy SELECT generate_series(1, 100)")
+	expect("with a lake that takes nothing", "lag f f lake 100 t t", "busy lag f lake 100 t t, quiet lag f lake 0 f f")
+	do(t, ours, "ALTER PIPELINE l COMPACT")
+	expect("when the lake has it", idle, idleTables)
+	if got := scalar(t, ours, "SELECT (position = lake_position AND position IS NOT NULL)::text FROM pg_stat_pipeline"); got != "true" {
+		t.Errorf("the lake is not where the log is: %s", got)
+	}
+	do(t, ours, "PAUSE PIPELINE l")
+	harness.Exec(t, source, "INSERT INTO busy SELECT generate_series(101, 300)")
+	s.Stop()
+	s.Start() // looks at the source of what rests at once, then now and then
+	ours = harness.Connect(t, s.DSN)
+	expect("paused", "lag t t lake 0 f f", "busy lag t lake 0 f f, quiet lag t lake 0 f f")
+	do(t, ours, "RESUME PIPELINE l; SYNC PIPELINE l; ALTER PIPELINE l COMPACT")
+	expect("in the end", idle, idleTables)
+	s.Stop()
+}
