@@ -181,6 +181,10 @@ func (s *Supervisor) teardown(ctx context.Context, p *catalog.Pipeline) (left []
 	if len(p.SourceState) == 0 {
 		return nil, nil
 	}
+	return s.teardownOf(ctx, p)
+}
+
+func (s *Supervisor) teardownOf(ctx context.Context, p *catalog.Pipeline) (left []string, err error) {
 	snap := s.deps.Catalog.Snapshot()
 	c, err := snap.Connection(p.Connection)
 	snap.Close()
@@ -202,6 +206,14 @@ func (s *Supervisor) teardown(ctx context.Context, p *catalog.Pipeline) (left []
 // tornDown is teardown for a pipeline that goes whatever its source says: left has what
 // could not be removed.
 func (s *Supervisor) tornDown(ctx context.Context, p *catalog.Pipeline) (left []string, err error) {
+	if len(p.SourceState) == 0 {
+		// It may have died between making something there and writing that down. Most
+		// often there is nothing, and whether its source answers does not matter then.
+		ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+		defer cancel()
+		_, _ = s.teardownOf(ctx, p)
+		return nil, nil
+	}
 	left, err = s.teardown(ctx, p)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return nil, cause

@@ -187,6 +187,9 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 			return ingest.SetupResult{}, err
 		}
 	}
+	if err := s.claimed(ctx, conn, v); err != nil {
+		return ingest.SetupResult{}, err
+	}
 	var names, owned []string
 	err = lockBriefly(ctx, conn, func() error {
 		names, owned, err = ensurePublications(ctx, conn, s.cfg.publication, tables, v)
@@ -211,7 +214,7 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	}
 	st.published(tables)
 	if len(owned) > 0 {
-		mark := fmt.Sprintf("COMMENT ON PUBLICATION %s IS %s", quoteIdent(names[0]), quoteLiteral(markStart+st.Start))
+		mark := fmt.Sprintf("COMMENT ON PUBLICATION %s IS %s", quoteIdent(names[0]), quoteLiteral(markStart+st.Start+markSlot+st.Slot))
 		if err := run(ctx, conn.PgConn(), mark); err != nil {
 			closeNow(e.conn)
 			return ingest.SetupResult{}, unavailable("mark publication "+names[0], err)

@@ -141,12 +141,13 @@ func (s *Source) copyAnew(names []string) string {
 	return fmt.Sprintf("%s: ALTER PIPELINE %s RESET;", what, quoteIdentWhereNeeded(s.cfg.pipeline))
 }
 
-// dropOrphan drops a slot of our name that no state of ours knows. It refuses when
-// somebody reads it, or has: our mark on the publication says where a slot began, and
-// a slot that was acknowledged past it belongs to another pipeline.
+// dropOrphan drops a slot of our name that no state of ours knows. It refuses what it
+// cannot prove to be ours: a publication of ours is made before the slot, and marked
+// with where the slot began after it. A slot without the one, or acknowledged past the
+// other, belongs to somebody else, be it another pipeline that rests.
 func (s *Source) dropOrphan(ctx context.Context, conn *pgx.Conn, v settings, sl slot) error {
 	other := Problem{
-		What: fmt.Sprintf("replication slot %s exists and another process has read from it", sl.name),
+		What: fmt.Sprintf("replication slot %s exists and is not of this pipeline", sl.name),
 		Fix: fmt.Sprintf("choose another slot_name, or, if nothing needs it any more: SELECT pg_drop_replication_slot(%s);",
 			quoteLiteral(sl.name)),
 	}
@@ -160,7 +161,8 @@ func (s *Source) dropOrphan(ctx context.Context, conn *pgx.Conn, v settings, sl 
 	if err != nil {
 		return err
 	}
-	if start, ok := strings.CutPrefix(p.comment, markStart); ok && start != sl.confirmed.String() {
+	start, of := p.mark()
+	if !p.ours() || start != "" && start != sl.confirmed.String() || of != "" && of != sl.name {
 		return joined([]Problem{other})
 	}
 	if err := dropSlot(ctx, conn, sl.name); err != nil {
@@ -168,6 +170,41 @@ func (s *Source) dropOrphan(ctx context.Context, conn *pgx.Conn, v settings, sl 
 	}
 	s.log.Info("unused replication slot dropped", env.KeySlot, sl.name)
 	return nil
+}
+
+// mark is where the slot began that a publication of ours was made for, and its name,
+// as far as the publication says.
+func (p publication) mark() (start, slot string) {
+	text, ok := strings.CutPrefix(p.comment, markStart)
+	if !ok {
+		return "", ""
+	}
+	start, slot, _ = strings.Cut(text, markSlot)
+	return start, slot
+}
+
+// markSlot precedes the slot's name in the mark of a publication.
+const markSlot = " of slot "
+
+// claimed says whether a publication of ours is in the use of another slot than ours, of
+// another pipeline: to make it anew would take that one's tables away.
+func (s *Source) claimed(ctx context.Context, conn *pgx.Conn, v settings) error {
+	p, err := readPublication(ctx, conn, s.cfg.publication, v.version)
+	if err != nil {
+		return err
+	}
+	_, of := p.mark()
+	if !p.ours() || of == "" || of == s.cfg.slot {
+		return nil
+	}
+	sl, err := readSlot(ctx, conn, of, v.version)
+	if err != nil || !sl.exists {
+		return err
+	}
+	return joined([]Problem{{
+		What: fmt.Sprintf("publication %s is of another pipeline, with replication slot %s", p.name, of),
+		Fix:  "choose another name with the option publication",
+	}})
 }
 
 func dropSlot(ctx context.Context, conn *pgx.Conn, name string) error {

@@ -378,3 +378,44 @@ func TestHeartbeat(t *testing.T) {
 		t.Fatal("the refusal is not noted")
 	}
 }
+
+// Pipelines side by side on one database have a slot and publications each, and stream
+// alike. One that is given the slot or the publication of another is told so, whether
+// the other runs or rests, and harms nothing.
+func TestSeveralPipelines(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")
+	r.begin()
+	second := *r
+	second.name, second.src, second.setup = r.name+"b", nil, ingest.SetupResult{}
+	second.reopen()
+	second.begin()
+	r.exec("INSERT INTO a VALUES (1)")
+	for _, p := range []*rig{r, &second} {
+		k := p.stream(p.setup.Start, nil)
+		k.expect("a insert 1")
+		if err := k.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	third := *r
+	third.name, third.src, third.setup = r.name+"c", nil, ingest.SetupResult{}
+	for options, want := range map[string]string{
+		"slot_name":   "replication slot skippr_" + r.name + " exists and is not of this pipeline",
+		"publication": "publication skippr_" + r.name + " is of another pipeline, with replication slot skippr_" + r.name,
+	} {
+		third.opts = map[string]string{options: "skippr_" + r.name}
+		third.reopen()
+		var setup *SetupError
+		if _, err := third.src.Setup(t.Context(), nil, r.tables); !errors.As(err, &setup) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", options, err)
+		}
+		if _, err := third.src.Teardown(t.Context(), nil); !errors.As(err, &setup) {
+			t.Errorf("%s: torn down: %v", options, err)
+		}
+	}
+	r.reopen()
+	r.begin()
+	if n := r.text("SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) || ' ' || (SELECT count(*) FROM pg_publication)"); n != "2 4" {
+		t.Errorf("slots and publications: %s", n)
+	}
+}

@@ -110,6 +110,9 @@ func (s *Source) dropUnknown(ctx context.Context, conn *pgx.Conn, v settings, st
 			return nil, err
 		}
 	}
+	if err := s.claimed(ctx, conn, v); err != nil {
+		return nil, err
+	}
 	have, err := readPublications(ctx, conn, s.cfg.publication, v.version)
 	if err != nil {
 		return nil, err
