@@ -18,7 +18,8 @@ type column struct {
 // table is a drawn table as it is at the source now.
 type table struct {
 	name    string // at the source
-	here    string // the name it came with, which it keeps here
+	here    string // the name it came with, which it keeps here; "" when it is not known yet
+	names   []string
 	columns []column
 	full    bool // replica identity
 	parts   int
@@ -34,6 +35,10 @@ type generator struct {
 	keys   []typ
 	tables []*table
 	names  int
+	// beyond says that values come that the types here do not hold.
+	beyond bool
+	// labels are those that the enum got later.
+	labels []string
 }
 
 func newGenerator(seed uint64) *generator {
@@ -59,6 +64,12 @@ func (g *generator) value(c column) string {
 	if nullable && g.one(8) {
 		return "NULL"
 	}
+	if g.beyond && len(c.typ.refused) > 0 && g.one(5) {
+		return pick(g, c.typ.refused)
+	}
+	if c.typ.sql == "mood" && len(g.labels) > 0 && g.one(2) {
+		return literal(pick(g, g.labels)) + "::mood"
+	}
 	if c.typ.draw != nil && g.one(2) {
 		return c.typ.draw(g.r)
 	}
@@ -72,7 +83,7 @@ func (g *generator) newTable() *table {
 	if g.one(6) {
 		t.name = fmt.Sprintf("T %d \"ä\"", g.names)
 	}
-	t.here = t.name
+	t.names = []string{t.name}
 	keyless := g.one(7)
 	for range 1 + g.r.IntN(2)*g.r.IntN(3) {
 		t.add(column{typ: pick(g, g.keys), key: !keyless})
@@ -194,6 +205,14 @@ func (g *generator) update(t *table) string {
 	return fmt.Sprintf("UPDATE %s SET %s WHERE %s", ident(t.name), strings.Join(sets, ", "), g.rows(t, n))
 }
 
+// newLabel draws a further label of the enum.
+func (g *generator) newLabel() string {
+	g.names++
+	label := fmt.Sprintf("l'%d", g.names)
+	g.labels = append(g.labels, label)
+	return "ALTER TYPE mood ADD VALUE " + literal(label) + " BEFORE 'ok'"
+}
+
 // change draws a change of a table's rows.
 func (g *generator) change(t *table) string {
 	switch n := g.r.IntN(20); {
@@ -239,7 +258,7 @@ func (g *generator) alter(t *table) (sql string, done func()) {
 	case n == 11:
 		g.names++
 		to := fmt.Sprintf("n%d", g.names)
-		return table + "RENAME TO " + to, func() { t.name = to }
+		return table + "RENAME TO " + to, func() { t.name, t.names = to, append(t.names, to) }
 	}
 	return table + "ALTER COLUMN " + ident(c.name) + " SET STATISTICS 10", func() {}
 }

@@ -29,11 +29,14 @@ type writer struct {
 	wrote       int64 // rows, by the last statement
 }
 
-func newWriter(t testing.TB, dsn string, seed uint64, tables int) *writer {
+func newWriter(t testing.TB, dsn string, seed uint64, tables int, beyond bool) *writer {
 	w := &writer{generator: newGenerator(seed), dsn: dsn}
+	w.beyond = beyond
 	w.conn = connect(t, dsn)
 	for len(w.tables) < tables {
-		w.makeTable(t)
+		if err := w.makeTable(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return w
 }
@@ -47,15 +50,16 @@ func (w *writer) exec(sql string) error {
 	return err
 }
 
-func (w *writer) makeTable(t testing.TB) {
+func (w *writer) makeTable() error {
 	n := w.newTable()
 	if err := w.exec(strings.Join(n.made, ";\n")); err != nil {
-		t.Fatalf("%s: %v", strings.Join(n.made, ";\n"), err)
+		return fmt.Errorf("%s: %w", strings.Join(n.made, ";\n"), err)
 	}
 	for _, sql := range n.made {
 		w.log = append(w.log, done{n, sql})
 	}
 	w.tables = append(w.tables, n)
+	return nil
 }
 
 // transactions runs n transactions: statements with savepoints, some rolled back.
@@ -64,8 +68,23 @@ func (w *writer) transactions(n int) error {
 		if err := w.transaction(); err != nil {
 			return err
 		}
+		if w.one(30) {
+			if err := w.more(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// more makes something new: a table, which the pipeline takes in, or a label of the enum.
+func (w *writer) more() error {
+	if w.one(2) {
+		sql := w.newLabel()
+		w.log = append(w.log, done{nil, sql})
+		return w.exec(sql)
+	}
+	return w.makeTable()
 }
 
 func (w *writer) transaction() error {
