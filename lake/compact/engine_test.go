@@ -65,6 +65,10 @@ func TestEngineSearchKeyTypes(t *testing.T) {
 		{Kind: schema.Binary},
 		{Kind: schema.UUID},
 		{Kind: schema.Float64},
+		{Kind: schema.Float32},
+		{Kind: schema.List, Elem: &schema.Type{Kind: schema.Int32}},
+		{Kind: schema.List, Elem: &schema.Type{Kind: schema.String}},
+		{Kind: schema.List, Elem: &schema.Type{Kind: schema.Float64}},
 	} {
 		t.Run(schema.EngineType(k), func(t *testing.T) {
 			w := newWorld(t)
@@ -124,6 +128,12 @@ func appendKey(t *testing.T, b array.Builder, k int) {
 	switch b := b.(type) {
 	case *array.BooleanBuilder:
 		b.Append(k == 1)
+	case *array.ListBuilder: // [] and [0, null]
+		b.Append(true)
+		if k > 0 {
+			appendKey(t, b.ValueBuilder(), 0)
+			b.ValueBuilder().AppendNull()
+		}
 	case *array.FixedSizeBinaryBuilder:
 		b.Append(fmt.Appendf([]byte{byte(0x7f + k)}, "%014d\xff", k))
 	case *array.BinaryBuilder:

@@ -42,6 +42,11 @@ func content(a arrow.Array) func(dst []byte, i int) []byte {
 	if value == nil {
 		return nil
 	}
+	return nullable(a, value)
+}
+
+// nullable renders a null, or a value after its tag.
+func nullable(a arrow.Array, value func([]byte, int) []byte) func([]byte, int) []byte {
 	return func(dst []byte, i int) []byte {
 		if a.IsNull(i) {
 			return append(dst, tagNull)
@@ -62,6 +67,11 @@ func listContent(a *array.List) func([]byte, int) []byte {
 	if element == nil {
 		return nil
 	}
+	return listBytes(a, element)
+}
+
+// listBytes renders lists, whose elements are never run together.
+func listBytes(a *array.List, element func([]byte, int) []byte) func([]byte, int) []byte {
 	return func(dst []byte, i int) []byte {
 		start, end := a.ValueOffsets(i)
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(end-start))

@@ -112,6 +112,11 @@ func encoder(a arrow.Array) func([]byte, int) []byte {
 		return func(dst []byte, i int) []byte { return appendBytes(dst, a.Value(i)) }
 	case *array.FixedSizeBinary:
 		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
+	case *array.List:
+		if element := encoder(a.ListValues()); element != nil {
+			return listBytes(a, nullable(a.ListValues(), element))
+		}
+		return nil
 	case *array.Decimal128:
 		return func(dst []byte, i int) []byte {
 			v := a.Value(i)
