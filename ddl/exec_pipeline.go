@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -408,6 +409,11 @@ var fixedOptions = map[string]bool{
 	"dry_run": true,
 }
 
+// liveOptions are looked at while a pipeline runs: with others it begins a new session.
+var liveOptions = map[string]bool{
+	"backfill_rows_per_second": true, "commit_interval": true, "commit_bytes": true, "on_recreate": true, "on_partition": true,
+}
+
 func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *AlterPipeline, session Session) error {
 	values := map[string]string{}
 	for _, o := range s.Options {
@@ -435,7 +441,8 @@ func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *Alter
 		p.Selection.OutOfRangeText = p.Options["out_of_range"] == "text"
 		return nil
 	})
-	if err != nil || !p.Enabled || p.Paused {
+	live := !slices.ContainsFunc(s.Options, func(o Option) bool { return !liveOptions[o.Name] })
+	if err != nil || live || !p.Enabled || p.Paused {
 		return err
 	}
 	if err := x.Controller.Stop(ctx, p.Name); err != nil {

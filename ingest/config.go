@@ -165,6 +165,9 @@ type SourceDeps struct {
 	// Scratch is room for files that are of no use after the source; without FS there is
 	// none. Only the source of a pipeline's session has it.
 	Scratch Scratch
+	// Option is an option of the pipeline as it is now, "" when it has none; nil: as it was
+	// when the source was made.
+	Option func(name string) string
 	// Waiting is told what the source waits for, a clause, and "" when it goes on. Nil:
 	// nobody wants to know.
 	Waiting func(reason string)

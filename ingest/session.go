@@ -33,7 +33,7 @@ type session struct {
 
 	source   Source
 	progress *progress
-	backfill Backfill // nil when nothing is to be copied
+	backfill Backfill    // nil when nothing is to be copied
 	copying  atomic.Bool // while backfill reads
 	// refusals are the rows of its chunks that cannot be taken in.
 	refusals *copyLetters
@@ -103,6 +103,14 @@ func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog
 	}
 	source, err := factory(ctx, resolved, p, SourceDeps{
 		Clock: deps.Clock, IDs: deps.IDs, Log: deps.Log, Position: at, Scratch: deps.session.Scratch, Waiting: deps.session.Waiting,
+		Option: func(name string) string {
+			snap := deps.Catalog.Snapshot()
+			defer snap.Close()
+			if now, err := snap.PipelineByID(p.ID); err == nil {
+				return now.Options[name]
+			}
+			return p.Options[name]
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connection %q: %w", c.Name, err)

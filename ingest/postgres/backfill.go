@@ -57,7 +57,7 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 	e := s.takeExporter()
 	b := &backfill{
 		source: s, exact: e != nil,
-		limit:   &limiter{clock: s.clock, perSecond: s.cfg.rowsPerSecond},
+		limit:   &limiter{clock: s.clock, perSecond: s.rowsPerSecond},
 		readers: make(chan *pgconn.PgConn, s.cfg.parallel), // one per reader
 		fetcher: make(chan *pgconn.PgConn, 1),              // one
 		holder:  make(chan *pgx.Conn, 1),                   // the one connection

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,8 +11,9 @@ import (
 
 // limiter spreads rows over time. Safe for concurrent use.
 type limiter struct {
-	clock     env.Clock
-	perSecond int64 // 0: no limit
+	clock env.Clock
+	// perSecond is how many rows there may be now; 0: no limit.
+	perSecond func() int64
 
 	mu struct {
 		sync.Mutex
@@ -20,18 +22,38 @@ type limiter struct {
 	}
 }
 
-// wait returns when rows more have had their time.
+// wait returns when rows more have had their time. Another limit counts within a second.
 func (l *limiter) wait(ctx context.Context, rows int) error {
-	if l.perSecond <= 0 {
-		return nil
+	for rows > 0 {
+		perSecond := l.perSecond()
+		if perSecond <= 0 {
+			return nil
+		}
+		some := int(min(int64(rows), perSecond))
+		rows -= some
+		now := l.clock.Now()
+		l.mu.Lock()
+		if l.mu.next.Before(now) {
+			l.mu.next = now
+		}
+		l.mu.next = l.mu.next.Add(time.Duration(some) * time.Second / time.Duration(perSecond))
+		pause := l.mu.next.Sub(now)
+		l.mu.Unlock()
+		if err := l.clock.Sleep(ctx, pause); err != nil {
+			return err
+		}
 	}
-	now := l.clock.Now()
-	l.mu.Lock()
-	if l.mu.next.Before(now) {
-		l.mu.next = now
+	return nil
+}
+
+// rowsPerSecond is the limit of a backfill as it is now.
+func (s *Source) rowsPerSecond() int64 {
+	if s.option == nil {
+		return s.cfg.rowsPerSecond
 	}
-	l.mu.next = l.mu.next.Add(time.Duration(rows) * time.Second / time.Duration(l.perSecond))
-	pause := l.mu.next.Sub(now)
-	l.mu.Unlock()
-	return l.clock.Sleep(ctx, pause)
+	n, err := strconv.ParseInt(s.option("backfill_rows_per_second"), 10, 64)
+	if err != nil {
+		return 0 // not set, or not by us
+	}
+	return n
 }
