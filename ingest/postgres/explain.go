@@ -52,7 +52,7 @@ func explainConnect(e *pgconn.ConnectError) Explanation {
 // connectHints say what helps when a server answers with an error.
 var connectHints = map[string]string{
 	"28P01": "Check USER and PASSWORD of the connection.",
-	"28000": "Check USER of the connection, and pg_hba.conf of the source.",
+	"28000": "Check USER, SSLMODE and SSLCERT of the connection, and pg_hba.conf of the source.",
 	"3D000": "Check DATABASE of the connection.",
 	"53300": "The source has too many connections.",
 	"57P03": "The source starts up or shuts down: try again.",
