@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -19,7 +20,9 @@ import (
 
 // ResyncTable copies a table anew. What it has stays readable meanwhile, if it was. A
 // stopped table holds nothing back at the source any more. A copy under way gives way to
-// the new one.
+// the new one. A want that says more than a name is what the pipeline selects of the table
+// from then on; with another row filter what it has is not readable meanwhile, for the
+// stream would follow only rows of the new one.
 func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.SelectedTable) error {
 	return s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
 		if err := h.openLog(ctx); err != nil {
@@ -31,17 +34,27 @@ func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.
 		if err != nil {
 			return err
 		}
-		fresh, err := s.describe(ctx, p, t)
+		selected := selectedAs(p, t)
+		if want.Partly() {
+			selected = want
+			selected.Schema, selected.Name = t.SourceSchema, t.SourceName
+		}
+		fresh, err := s.describe(ctx, p, selected)
 		if err != nil {
 			return err
 		}
 		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			if want.Partly() {
+				if err := reselect(txn, p.ID, selected); err != nil {
+					return err
+				}
+			}
 			return resync(txn, p, t.ID, fresh)
 		})
 		if err != nil {
 			return fmt.Errorf("resync table %s.%s: %w", t.Schema, t.Name, err)
 		}
-		if !t.Answers() {
+		if !t.Answers() || t.Filter != fresh.Filter {
 			if err := s.dropLake(ctx, []*catalog.Table{t}); err != nil {
 				return err
 			}
@@ -50,15 +63,26 @@ func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.
 	})
 }
 
-// describe asks the source how a table is now.
-func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catalog.Table) (SourceTable, error) {
+// reselect has a pipeline select a table as given, whatever it said of it before.
+func reselect(txn *catalog.Txn, id change.PipelineID, selected catalog.SelectedTable) error {
+	p, err := txn.PipelineByID(id)
+	if err != nil {
+		return err
+	}
+	p.Selection.Tables = append(slices.DeleteFunc(slices.Clone(p.Selection.Tables), func(w catalog.SelectedTable) bool {
+		return w.Name == selected.Name && (w.Schema == "" || w.Schema == selected.Schema)
+	}), selected)
+	return txn.PutPipeline(p)
+}
+
+// describe asks the source how a selected table is now.
+func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, want catalog.SelectedTable) (SourceTable, error) {
 	snap := s.deps.Catalog.Snapshot()
 	c, err := snap.Connection(p.Connection)
 	snap.Close()
 	if err != nil {
 		return SourceTable{}, err
 	}
-	want := selectedAs(p, t)
 	found, err := s.Discover(ctx, c, catalog.TableSelection{
 		Tables: []catalog.SelectedTable{want}, OutOfRangeText: p.Selection.OutOfRangeText,
 	})
@@ -78,9 +102,9 @@ func resync(txn *catalog.Txn, p *catalog.Pipeline, id change.TableID, fresh Sour
 	if err != nil {
 		return err
 	}
-	if t.Answers() && !mutant.On(mutant.ResyncInPlace) {
+	if t.Answers() && t.Filter == fresh.Filter && !mutant.On(mutant.ResyncInPlace) {
 		err = beginCopy(txn, t, fresh)
-	} else {
+	} else if err = txn.DropCopy(id); err == nil {
 		err = beginAgain(txn, t, fresh)
 	}
 	if err != nil {
