@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Refuser is what a Sink can do beside taking changes in: set them aside. A source that
@@ -166,6 +167,14 @@ func splitLetters(all []letterRecord, txn uint64) (before, within []letterRecord
 		}
 	}
 	return before, within
+}
+
+// sealLetters are those that go with a group: its own.
+func (b *batcher) sealLetters(own []letterRecord) []letterRecord {
+	if mutant.On(mutant.LetterLate) {
+		own, b.lateLetters = b.lateLetters, own
+	}
+	return own
 }
 
 // letterRecords is what a group says of letters, nil for nothing.
@@ -389,7 +398,7 @@ func (c *copyLetters) Changed(t SourceTable, chunk, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.chunks[chunkName{t.OID, chunk}]
-	if l == nil {
+	if l == nil || mutant.On(mutant.CopyLetterKept) {
 		return
 	}
 	for i := len(l.added) - 1; i >= 0; i-- {

@@ -46,6 +46,7 @@ type batcher struct {
 	letters     *deadletter.Open
 	onErrorStop bool
 	letterBytes int64
+	lateLetters []letterRecord // of a deliberate bug
 
 	// wake tells the appender that there may be work, room tells the stream that a
 	// group was taken.
@@ -345,7 +346,7 @@ func (b *batcher) sealLocked() *group {
 	f := &b.mu.filling
 	g := &group{
 		position: b.mu.last, txns: f.txns,
-		oldest: f.oldest, newest: f.newest, stops: f.stops, schemas: f.schemas, letters: f.letters,
+		oldest: f.oldest, newest: f.newest, stops: f.stops, schemas: f.schemas, letters: b.sealLetters(f.letters),
 		completes: f.completes, voids: f.voids,
 	}
 	for _, t := range f.touched {

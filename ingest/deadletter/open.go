@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Open are the open letters of a pipeline's tables, as one session knows them: those
@@ -117,7 +118,7 @@ func (t *Table) Add(l *catalog.DeadLetter) (closes []catalog.DeadLetterRef, undo
 // Pass notes that a change of a key was taken in whole: closes are the letters that it
 // supersedes. undo takes it back.
 func (t *Table) Pass(key string) (closes []catalog.DeadLetterRef, undo func()) {
-	if !t.Any() || key == "" {
+	if !t.Any() || key == "" || mutant.On(mutant.LetterOutlived) {
 		return nil, nil
 	}
 	t.mu.Lock()

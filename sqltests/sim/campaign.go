@@ -220,6 +220,9 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.PlaceTooEarly:           {script: "copy/copy_is_ahead_of_the_stream.sim"},
 	mutant.DeleteAllEqual:          {most: 300},
 	mutant.LakeCopyKept:            {most: 300},
+	mutant.LetterOutlived:          {script: "letters/superseded_then_reclaimed.sim"},
+	mutant.LetterLate:              {script: "letters/truncate_and_die.sim"},
+	mutant.CopyLetterKept:          {script: "letters/copied_row_was_changed.sim"},
 	mutant.CopyAfterDelete:         {script: "rows/deleted_while_copied.sim"},
 	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
 }

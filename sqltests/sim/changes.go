@@ -145,6 +145,7 @@ func (s *shadow) change(r *random, t *source.Table, arg uint8) []source.Change {
 	}
 	if len(v.Key) == 0 {
 		base.Op, base.New = change.Insert, row
+		w.refuse(&base)
 		w.mark("change without a key")
 		return []source.Change{base}
 	}
@@ -163,6 +164,7 @@ func (s *shadow) change(r *random, t *source.Table, arg uint8) []source.Change {
 		if _, to, taken := s.find(t, moved); !taken {
 			base.Op, base.Old, base.New = change.Update, old, moved
 			w.leaveOut(&base, w.leaves())
+			w.refuse(&base)
 			w.mark("key update")
 			s.rows[key], s.rows[to] = nil, moved
 			return []source.Change{base}
@@ -173,6 +175,7 @@ func (s *shadow) change(r *random, t *source.Table, arg uint8) []source.Change {
 		w.leaveOut(&base, w.leaves())
 		w.mark("update")
 	}
+	w.refuse(&base)
 	s.rows[key] = base.New
 	return []source.Change{base}
 }
@@ -190,6 +193,9 @@ func (w *World) leaves() uint64 {
 // leaveOut has an update leave columns as they are, which the source then does not send.
 func (w *World) leaveOut(c *source.Change, which uint64) {
 	for i := range c.Version.Columns {
+		if text, ok := c.Old[i].(string); ok && strings.HasPrefix(text, source.RefusedPrefix) {
+			continue // so that it can be told from what the table has
+		}
 		if which>>(i%40)&1 == 0 || isKey(c.Version, i) {
 			continue
 		}
@@ -199,4 +205,33 @@ func (w *World) leaveOut(c *source.Change, which uint64) {
 	if len(c.Left) > 0 {
 		w.mark("value left out")
 	}
+}
+
+// refuse makes some rows ones that cannot be taken in, in worlds that have them; no draw of
+// its own either. A row that was taken in stays one while it keeps its key: what its table
+// shows then is the last that could be, which the oracle does not know of copies.
+func (w *World) refuse(c *source.Change) {
+	if !w.cfg.refuses() || uint64(w.serial)*0xD1B54A32D192ED03>>60 > 3 || c.New == nil {
+		return
+	}
+	moved := c.Old != nil && !sameKey(c.Version, c.Old, c.New)
+	if c.Old != nil && !moved && !source.Refused(c.Version, c.Old) {
+		return
+	}
+	for i, v := range c.New {
+		if text, ok := v.(string); ok && !isKey(c.Version, i) && !slices.Contains(c.Left, i) {
+			c.New[i] = source.RefusedPrefix + text
+			w.mark("refused row")
+			return
+		}
+	}
+}
+
+func sameKey(v *source.Version, a, b source.Row) bool {
+	for _, i := range v.KeyIndexes() {
+		if string(source.AppendValue(nil, a[i])) != string(source.AppendValue(nil, b[i])) {
+			return false
+		}
+	}
+	return true
 }

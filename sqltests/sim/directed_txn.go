@@ -87,6 +87,9 @@ func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []sou
 		c.Op, c.Old, c.New = change.Delete, old, nil
 	case found:
 		c.Op, c.Old = change.Update, old
+		if source.Refused(v, c.New) && !source.Refused(v, old) { // see World.refuse
+			c.New = s.w.shaped(t, key, "plain")
+		}
 		switch shape {
 		case "same":
 			c.New = old
@@ -211,6 +214,8 @@ func shapedValue(t schema.Type, shape string, key int, serial int64) any {
 		return ""
 	case shape == "long" && t == stringType:
 		return strings.Repeat("long ", longText/5) + fmt.Sprint(serial)
+	case shape == "refused" && t == stringType:
+		return fmt.Sprintf("%sv%d", source.RefusedPrefix, serial)
 	case isOdd && t == stringType:
 		return oddTexts[n%len(oddTexts)]
 	case isOdd && t == float64Type:

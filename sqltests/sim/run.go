@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -69,6 +70,7 @@ func Run(c Config) (Result, error) {
 	}
 	if w.violation == nil {
 		w.drain()
+		w.retryLetters()
 		w.probe(c, -1)
 	}
 	w.end()
@@ -275,4 +277,73 @@ func (w *World) end() {
 	w.view.Events = nil
 	w.reap()
 	w.returnCoroutines()
+}
+
+// retryLetters is what an operator does at the end of a run: what was refused can be taken
+// in now, and RETRY DEAD LETTERS brings it, also when the server dies meanwhile. Then every
+// table has all rows of the source.
+func (w *World) retryLetters() {
+	if w.db.Letters == 0 || w.violation != nil {
+		return
+	}
+	w.say("- retry dead letters")
+	w.mark("dead letters")
+	w.db.Healed = true
+	r := random{w.cfg.Seed ^ 0x1e77e5}
+	for deaths := r.n(3); w.violation == nil; deaths-- {
+		p := w.leader()
+		if p == nil || !p.serving {
+			w.drain()
+			p = w.leader()
+		}
+		if p == nil || w.violation != nil {
+			return
+		}
+		w.view.Drained = false
+		done, failing := false, int64(0)
+		w.execute(p, "retry dead letters", func(ctx context.Context) error {
+			res, err := p.supervisor.RetryDeadLetters(ctx, pipelineName, nil, func(string) {})
+			done, failing = err == nil, res.Failing
+			if res.Retried > 0 {
+				w.mark("dead letters retried")
+			}
+			if res.Superseded > 0 {
+				w.mark("dead letters superseded")
+			}
+			return err
+		})
+		if deaths > 0 {
+			w.goOn(going{points: 1 + r.n(25)})
+			w.mark("death while dead letters are retried")
+			w.crash(p.host, r.one(2), false)
+		}
+		for w.statementRuns(p) != "" && !p.dead && w.violation == nil {
+			w.goOn(going{points: 50, time: 500 * time.Millisecond})
+		}
+		w.drain()
+		if done && w.violation == nil {
+			if failing > 0 {
+				w.fail("L1", fmt.Sprintf("%d dead letters stay, and all can be taken in", failing))
+			}
+			break
+		}
+	}
+	w.readHealed()
+}
+
+// readHealed has a client read all tables.
+func (w *World) readHealed() {
+	p := w.leader()
+	if p == nil || w.violation != nil {
+		return
+	}
+	if w.suite != nil {
+		w.suite.Heal()
+	}
+	w.queries++
+	s := &session{p: p, id: w.queries, queries: 1}
+	t := w.spawn(p, fmt.Sprintf("query %d", s.id), s.run)
+	for !t.ended && w.violation == nil {
+		w.goOn(going{points: 50, time: 500 * time.Millisecond})
+	}
 }

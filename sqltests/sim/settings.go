@@ -58,6 +58,9 @@ func (s settings) early() bool { return s.c[byRows]%16 > 8 && s.c[byRows]&16 != 
 // whole says whether rows of the table without a key are told apart by all their columns.
 func (s settings) whole() bool { return s.c[byWhole]%2 == 1 }
 
+// refuses says whether some rows cannot be taken in.
+func (s settings) refuses() bool { return s.c[byWhole]/2%2 == 1 }
+
 // busy says whether the source has transactions of its own accord.
 func (s settings) busy() bool { return s.c[byLoad]%4 == 3 }
 

@@ -21,6 +21,8 @@ type oracle struct {
 type admitted struct {
 	oid   uint32
 	after int64
+	// healed says that rows which were refused have been taken in since.
+	healed bool
 }
 
 func newOracle() *oracle { return &oracle{tables: map[admitted]*oracleTable{}} }
@@ -101,7 +103,7 @@ func (t *oracleTable) fold(c *source.Change) {
 		if c.Old != nil && c.Version.WholeRow {
 			t.removeOne(c.Version, c.Old)
 		}
-		if c.Op == change.Insert || c.New != nil && c.Version.WholeRow {
+		if (c.Op == change.Insert || c.New != nil && c.Version.WholeRow) && !t.refuses(c) {
 			r := t.make(c)
 			t.bag = append(t.bag, r)
 		}
@@ -111,9 +113,16 @@ func (t *oracleTable) fold(c *source.Change) {
 		}
 		if c.New != nil {
 			t.remove(c.Version, c.New)
+		}
+		if c.New != nil && !t.refuses(c) {
 			t.rows[string(t.keyOf(c.Version, c.New))] = t.make(c)
 		}
 	}
+}
+
+// refuses says whether a change cannot be taken in: it leaves nothing of its row.
+func (t *oracleTable) refuses(c *source.Change) bool {
+	return !t.healed && source.Refused(c.Version, c.New)
 }
 
 func (t *oracleTable) make(c *source.Change) *oracleRow {

@@ -66,7 +66,7 @@ type lifeKey struct {
 // admits says which changes of a table count. A table that is not copied begins with the
 // slot.
 func (f *facts) admits(v *View, t *catalog.Table) admitted {
-	a := admitted{oid: t.SourceOID}
+	a := admitted{oid: t.SourceOID, healed: f.healed}
 	if t.Backfill.StartedAt.IsZero() {
 		a.after = f.begin(v, t)
 	}

@@ -230,6 +230,8 @@ type backfill struct {
 	exact bool
 	// files are those that the tables had at that moment.
 	files map[uint32]int
+	// refusals take rows that cannot be taken in.
+	refusals ingest.CopyRefusals
 }
 
 // chunksOf is how many chunks a table has.
@@ -300,6 +302,12 @@ func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table
 	ordinal := int32(0)
 	for i, r := range b.rows[t.OID] {
 		if chunkOf(v, r, i) != want {
+			continue
+		}
+		if b.refusals != nil && !b.conn.db.Healed && Refused(v, r) {
+			if err := b.refused(t, chunk, s, r, token); err != nil {
+				return err
+			}
 			continue
 		}
 		builder.Add(change.Insert, token, ordinal)

@@ -15,6 +15,10 @@ type DB struct {
 	History
 	// LSN is the newest position: of the last transaction, or idle after it.
 	LSN int64
+	// Healed says that texts which were refused can be taken in now; Letters is how many
+	// were.
+	Healed  bool
+	Letters int
 	// items are transactions in the order of their ends, aborted ones too.
 	items []item
 	slot  slot

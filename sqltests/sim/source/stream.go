@@ -11,6 +11,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -21,6 +22,7 @@ type target struct {
 	version *Version
 	places  []int
 	stopped bool
+	letters *deadletter.Table
 }
 
 // Stream implements ingest.Source.
@@ -49,7 +51,11 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 	}
 	targets := map[uint32][]*target{} // two may follow one table
 	for _, t := range tables {
-		targets[t.Source.OID] = append(targets[t.Source.OID], &target{id: t.ID, after: LSN(t.After)})
+		to := &target{id: t.ID, after: LSN(t.After)}
+		if r, ok := sink.(ingest.Refuser); ok {
+			to.letters = r.OpenLetters(t.ID)
+		}
+		targets[t.Source.OID] = append(targets[t.Source.OID], to)
 	}
 	idle := int64(0)
 	for {
@@ -151,38 +157,48 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 		return err
 	}
 	moved := ch.Op == change.Update && keyOf(ch.Version, ch.Old) != keyOf(ch.Version, ch.New)
-	add := func(op change.Op, r Row) {
+	kept := false // what was left out is in the letter before, which is as the row was
+	if t.letters.Any() && ch.Old != nil && len(ch.Version.Key) > 0 {
+		_, kept = t.letters.Row(keyText(ch.Version, ch.Old))
+	}
+	add := func(op change.Op, r Row) error {
 		b.Add(op, lsn, *ordinal)
 		*ordinal++
 		if op == change.Delete {
 			appendRow(b, t.places, r, nil)
-			return
+			return t.passed(sink, ch.Version, r)
 		}
 		appendRow(b, t.places, r, func(i int) bool {
-			if slices.Contains(ch.Left, t.places[i]) {
+			if !kept && slices.Contains(ch.Left, t.places[i]) {
 				b.LeaveOut(i, moved)
 				return true
 			}
 			return false
 		})
+		if r2, ok := sink.(ingest.Refuser); ok && t.letters != nil && !c.db.Healed && Refused(ch.Version, r) {
+			return r2.Refuse(t.id, c.db.refusal(ch.Version, r, op, lsn, *ordinal-1))
+		}
+		return t.passed(sink, ch.Version, r)
 	}
 	switch {
 	case ch.Version.WholeRow:
+		var err error
 		if ch.Old != nil {
-			add(change.Delete, ch.Old)
+			err = add(change.Delete, ch.Old)
 		}
-		if ch.New != nil {
-			add(change.Insert, ch.New)
+		if ch.New != nil && err == nil {
+			err = add(change.Insert, ch.New)
 		}
+		return err
 	case ch.Op == change.Delete:
-		add(change.Delete, keyOnly(ch.Version, ch.Old))
+		return add(change.Delete, keyOnly(ch.Version, ch.Old))
 	case moved:
-		add(change.Delete, keyOnly(ch.Version, ch.Old))
-		add(change.Insert, ch.New)
-	default:
-		add(ch.Op, ch.New)
+		if err := add(change.Delete, keyOnly(ch.Version, ch.Old)); err != nil {
+			return err
+		}
+		return add(change.Insert, ch.New)
 	}
-	return nil
+	return add(ch.Op, ch.New)
 }
 
 func keyOnly(v *Version, r Row) Row {
