@@ -74,10 +74,10 @@ func Run(ctx context.Context, tables []*Table, source Source, here Here, o Optio
 			continue
 		}
 		v := &verifier{
-			table: t, source: source, here: here, options: o.withDefaults(),
+			table: t, here: here, options: o.withDefaults(),
 			tick: func(share float64) { tick(t.Name, share) },
 		}
-		lines, err := v.run(ctx)
+		lines, err := v.run(ctx, source)
 		var skip *SkipError
 		switch {
 		case errors.As(err, &skip):
@@ -118,7 +118,7 @@ func skipped(t *Table, reason string) Line {
 // verifier compares one table. Used by one goroutine.
 type verifier struct {
 	table   *Table
-	source  Source
+	source  Reader
 	here    Here
 	options Options
 	tick    func(share float64)
@@ -127,8 +127,8 @@ type verifier struct {
 // The first pass is at the source for this share of the progress, then here.
 const sourceShare = 0.5
 
-func (v *verifier) run(ctx context.Context) (lines []Line, err error) {
-	if err := v.source.Open(ctx, v.table); err != nil {
+func (v *verifier) run(ctx context.Context, source Source) (lines []Line, err error) {
+	if v.source, err = source.Open(ctx, v.table); err != nil {
 		return nil, err
 	}
 	defer func() {

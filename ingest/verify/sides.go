@@ -57,22 +57,27 @@ type Source interface {
 	Before() int64
 	// Position is the moment as a position: it is reached when everything before is here.
 	Position() change.Position
-	// Open begins to read a table, Done ends that. A table that cannot be read at the
-	// moment is an error that wraps *SkipError; then others still can.
-	Open(ctx context.Context, t *Table) error
-	Done(ctx context.Context) error
-	// Bounds are at most n-1 texts of the first key column that cut the open table into
-	// parts of about equal size, in any order.
+	// Open begins to read a table; one at a time. A table that cannot be read at the moment
+	// is an error that wraps *SkipError; then others still can.
+	Open(ctx context.Context, t *Table) (Reader, error)
+	// Close ends the session.
+	Close()
+}
+
+// Reader reads a table of the source. Used by one goroutine.
+type Reader interface {
+	// Bounds are at most n-1 texts of the first key column that cut the table into parts of
+	// about equal size, in any order.
 	Bounds(ctx context.Context, n int) ([]string, error)
-	// Sums adds up the open table. tick is told the share that is done.
+	// Sums adds up the table. tick is told the share that is done.
 	Sums(ctx context.Context, q *Query, tick func(share float64)) (map[Unit]Sum, error)
 	// Rows yields the rows of the query's units: the texts of the key's columns, and the
 	// hash of the row.
 	Rows(ctx context.Context, q *Query, emit func(key Cells, hash Hash) error) error
 	// Columns yields the hashes of all columns, "" for null, of the rows with these keys.
 	Columns(ctx context.Context, keys [][]string, emit func(key Cells, hashes []string) error) error
-	// Close ends the session.
-	Close()
+	// Done ends the reading, also after an error.
+	Done(ctx context.Context) error
 }
 
 // Here is our side: the tables at the same moment. Used by one goroutine.

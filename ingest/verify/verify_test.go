@@ -51,9 +51,9 @@ type fakeSource struct {
 
 func (*fakeSource) Before() int64             { return 1 }
 func (*fakeSource) Position() change.Position { return "0/1" }
-func (f *fakeSource) Open(_ context.Context, t *Table) error {
+func (f *fakeSource) Open(_ context.Context, t *Table) (Reader, error) {
 	f.table = t
-	return f.open
+	return f, f.open
 }
 func (*fakeSource) Done(context.Context) error                          { return nil }
 func (*fakeSource) Close()                                              {}

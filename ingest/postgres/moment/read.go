@@ -18,7 +18,7 @@ import (
 // sampleRows is about how many rows are looked at for bounds, for each of them.
 const sampleRows = 32
 
-// Bounds implements verify.Source: quantiles of a sample of pages.
+// Bounds implements verify.Reader: quantiles of a sample of pages.
 func (s *Session) Bounds(ctx context.Context, n int) ([]string, error) {
 	var rows, pages int64
 	for _, l := range s.leaves {
@@ -245,7 +245,7 @@ func (s *Session) pace(ctx context.Context, began time.Time, rows int64) error {
 	return nil
 }
 
-// Sums implements verify.Source.
+// Sums implements verify.Reader.
 func (s *Session) Sums(ctx context.Context, q *verify.Query, tick func(share float64)) (map[verify.Unit]verify.Sum, error) {
 	out := map[verify.Unit]verify.Sum{}
 	err := s.pieces(ctx, func(l leaf, where []string) (rows int64, err error) {
@@ -278,7 +278,7 @@ func modulo(text []byte) (uint64, error) {
 	return n.And(n, new(big.Int).SetUint64(1<<64-1)).Uint64(), nil
 }
 
-// Rows implements verify.Source.
+// Rows implements verify.Reader.
 func (s *Session) Rows(ctx context.Context, q *verify.Query, emit func(key verify.Cells, hash verify.Hash) error) error {
 	list := "m"
 	for i := range s.table.Key {
@@ -298,7 +298,7 @@ func (s *Session) Rows(ctx context.Context, q *verify.Query, emit func(key verif
 	}, func(float64) {})
 }
 
-// Columns implements verify.Source.
+// Columns implements verify.Reader.
 func (s *Session) Columns(ctx context.Context, keys [][]string, emit func(key verify.Cells, hashes []string) error) error {
 	t := s.table
 	var list, terms []string

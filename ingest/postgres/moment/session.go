@@ -42,7 +42,7 @@ const versionRowFilter = 150000
 const lockTimeout = 5 * time.Second
 
 // Session is a transaction that reads one moment. Used by one goroutine. It implements
-// verify.Source.
+// verify.Source, and verify.Reader for the table that is open.
 type Session struct {
 	conn  *pgconn.PgConn
 	cfg   Config
@@ -54,7 +54,10 @@ type Session struct {
 	filter string // of the publication, "" for none
 }
 
-var _ verify.Source = (*Session)(nil)
+var (
+	_ verify.Source = (*Session)(nil)
+	_ verify.Reader = (*Session)(nil)
+)
 
 // leaf is an ordinary table that holds rows of the open one.
 type leaf struct {
@@ -196,23 +199,14 @@ SELECT c.oid, c.oid::pg_catalog.regclass::text, coalesce(pg_catalog.pg_relation_
  WHERE c.relkind = 'r' ORDER BY c.oid`
 
 // Open implements verify.Source.
-func (s *Session) Open(ctx context.Context, t *verify.Table) error {
+func (s *Session) Open(ctx context.Context, t *verify.Table) (verify.Reader, error) {
 	if _, err := s.query(ctx, "SAVEPOINT opened"); err != nil {
-		return err
+		return nil, err
 	}
-	err := s.open(ctx, t)
-	if err != nil {
-		err = skip(err)
-		if done := s.Done(ctx); done != nil && !isSkip(err) {
-			return errors.Join(err, done)
-		}
+	if err := s.open(ctx, t); err != nil {
+		return nil, errors.Join(skip(err), s.Done(ctx)) // Done fails where the connection is gone
 	}
-	return err
-}
-
-func isSkip(err error) bool {
-	var skip *verify.SkipError
-	return errors.As(err, &skip)
+	return s, nil
 }
 
 func (s *Session) open(ctx context.Context, t *verify.Table) error {
@@ -280,7 +274,7 @@ func (s *Session) readFilter(ctx context.Context, t *verify.Table) error {
 	return nil
 }
 
-// Done implements verify.Source.
+// Done implements verify.Reader.
 func (s *Session) Done(ctx context.Context) error {
 	s.table, s.leaves = nil, nil
 	_, err := s.query(ctx, "ROLLBACK TO SAVEPOINT opened; RELEASE SAVEPOINT opened")
