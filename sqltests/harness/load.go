@@ -14,11 +14,13 @@ import (
 )
 
 // LoadSchema is what a Load writes to: a table with every common change, one without a
-// key, one that is truncated, and two balances with a constant sum.
+// key, one of equal rows that are told apart by nothing, one that is truncated, and two balances with a constant sum.
 var LoadSchema = []string{
 	"CREATE TABLE items (id bigint PRIMARY KEY, n int NOT NULL, v numeric(12,2), note text, at timestamptz, tags text[])",
 	"CREATE TABLE ledger (at timestamptz NOT NULL, who int NOT NULL, what text)",
 	"CREATE TABLE pairs (a int, b text, v int, PRIMARY KEY (a, b))",
+	"CREATE TABLE bag (n int, what text); ALTER TABLE bag REPLICA IDENTITY FULL",
+	"INSERT INTO bag SELECT i % 20, CASE WHEN i % 3 > 0 THEN 'w' || i % 5 END FROM generate_series(1, 2000) i",
 	"CREATE TABLE scratch (id int PRIMARY KEY, v text)",
 	"INSERT INTO items SELECT i, 0, i * 1.25, repeat('x', i % 50), now(), ARRAY['a', NULL, i::text] FROM generate_series(1, 20000) i",
 	"CREATE TABLE balance_a (id int PRIMARY KEY, amount bigint NOT NULL)",
@@ -29,7 +31,7 @@ var LoadSchema = []string{
 
 // LoadTables are the tables of LoadSchema with a total order of their rows.
 var LoadTables = map[string]string{
-	"items": "id", "ledger": "at, who, what", "pairs": "a, b", "scratch": "id", "balance_a": "id", "balance_b": "id",
+	"items": "id", "ledger": "at, who, what", "pairs": "a, b", "bag": "n, what", "scratch": "id", "balance_a": "id", "balance_b": "id",
 }
 
 // awayMax is how long the source may be away before a Load fails the test.
@@ -142,6 +144,9 @@ func (*Load) transaction(r *rand.Rand, w, i int) string {
 		fmt.Sprintf("INSERT INTO pairs VALUES (%d, 'k%d', %d) ON CONFLICT (a, b) DO UPDATE SET v = pairs.v + 1", old%50, old%7, i),
 		fmt.Sprintf("DELETE FROM pairs WHERE a = %d", old%50),
 		fmt.Sprintf("UPDATE balance_a SET amount = amount - %d WHERE id = %d; UPDATE balance_b SET amount = amount + %d WHERE id = %d", amount, old%100+1, amount, i%100+1),
+		fmt.Sprintf("INSERT INTO bag VALUES (%[1]d, 'w%[2]d'), (%[1]d, 'w%[2]d'), (%[1]d, NULL)", old%20, i%5),
+		fmt.Sprintf("DELETE FROM bag WHERE ctid IN (SELECT ctid FROM bag WHERE n = %d LIMIT 2)", old%20),
+		fmt.Sprintf("UPDATE bag SET what = 'w%d' WHERE ctid = (SELECT ctid FROM bag WHERE n = %d LIMIT 1)", i%5, old%20),
 		fmt.Sprintf("INSERT INTO scratch VALUES (%d, 'v') ON CONFLICT DO NOTHING", old),
 	}
 	if i%97 == 0 {
