@@ -475,6 +475,10 @@ func textOf(e expr) (string, error) {
 		return e.sql, nil
 	}
 	switch e.typ.OID {
+	case OIDDate, OIDTimestamp, OIDTimestamptz:
+		return "skippr_era_text(CAST(" + e.sql + " AS VARCHAR))", nil
+	case OIDInet:
+		return "skippr_inet_text(" + e.sql + ")", nil
 	case OIDBpchar:
 		return "rtrim(" + e.sql + ", ' ')", nil
 	case OIDFloat4, OIDFloat8:
@@ -493,9 +497,13 @@ func textOf(e expr) (string, error) {
 	t := lookupType(e.typ.OID)
 	if t.elem != 0 {
 		switch lookupType(t.elem).engine {
+		case "BOOLEAN":
+			return "skippr_text_array(list_transform(" + e.sql + ", lambda b: CASE b WHEN true THEN 't' WHEN false THEN 'f' END))", nil
+		case "DATE":
+			return "skippr_text_array(list_transform(CAST(" + e.sql + " AS VARCHAR[]), lambda d: skippr_era_text(d)))", nil
 		case "VARCHAR":
 			return "skippr_text_array(" + e.sql + ")", nil
-		case "SMALLINT", "INTEGER", "BIGINT", "BOOLEAN", "UUID", "DATE":
+		case "SMALLINT", "INTEGER", "BIGINT", "UUID":
 			if e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector {
 				return "array_to_string(" + e.sql + ", ' ')", nil
 			}

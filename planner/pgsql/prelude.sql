@@ -20,10 +20,20 @@ CREATE OR REPLACE MACRO skippr_text_bool(x) AS CASE WHEN x IS NULL THEN NULL
   WHEN lower(trim(x)) IN ('t','tr','tru','true','y','ye','yes','on','1') THEN true 
   WHEN lower(trim(x)) IN ('f','fa','fal','fals','false','n','no','of','off','0') THEN false 
   ELSE CAST(error('22P02: invalid input syntax for type boolean: "' || x || '"') AS BOOLEAN) END;
--- The engine writes 1.0 and 1e+20; PostgreSQL 1 and 1e+20.
+-- The engine writes 1.0, 1000000000000000.0 and 1e+20; PostgreSQL 1, 1e+15 and 1e+20, and of a real 1e+06.
+CREATE OR REPLACE MACRO skippr_float_exponent(t) AS regexp_extract(t, '^-?[0-9]') 
+  || rtrim(regexp_replace('.' || regexp_replace(t, '^-?[0-9]|\.', '', 'g'), '0+$', ''), '.') 
+  || 'e+' || lpad(CAST(length(regexp_extract(t, '^-?([0-9]+)', 1)) - 1 AS VARCHAR), 2, '0');
 CREATE OR REPLACE MACRO skippr_float_text(x) AS CASE WHEN isnan(x) THEN 'NaN' 
   WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END 
+  WHEN abs(x) >= (CASE typeof(x) WHEN 'FLOAT' THEN 1e6 ELSE 1e15 END) AND NOT contains(CAST(x AS VARCHAR), 'e') 
+  THEN skippr_float_exponent(regexp_replace(CAST(x AS VARCHAR), '\.0$', '')) 
   ELSE regexp_replace(CAST(x AS VARCHAR), '\.0$', '') END;
+-- The engine writes .5 of a decimal without whole digits, and (BC) in the middle of a time.
+CREATE OR REPLACE MACRO skippr_decimal_text(x) AS regexp_replace(CAST(x AS VARCHAR), '^(-?)\.', '\10.');
+CREATE OR REPLACE MACRO skippr_era_text(t) AS regexp_replace(t, '^([0-9-]+) \(BC\)(.*)$', '\1\2 BC');
+CREATE OR REPLACE MACRO skippr_inet_text(x) AS 
+  CASE WHEN contains(x, '/') THEN x WHEN contains(x, ':') THEN x || '/128' ELSE x || '/32' END;
 CREATE OR REPLACE MACRO skippr_interval_text(x) AS replace(replace(CAST(x AS VARCHAR), ' months', ' mons'), ' month', ' mon');
 CREATE OR REPLACE MACRO skippr_array_item(x) AS CASE WHEN x IS NULL THEN 'NULL' 
   WHEN x = '' OR upper(x) = 'NULL' OR regexp_matches(x, '[{}",\\\s]') 

@@ -115,7 +115,7 @@ func numericText(e expr) string {
 	case e.trim == trim16:
 		return "skippr_trim16(" + e.sql + ")"
 	}
-	return "CAST(" + e.sql + " AS VARCHAR)"
+	return "skippr_decimal_text(" + e.sql + ")"
 }
 
 // commonType is PostgreSQL's select_common_type.

@@ -39,6 +39,7 @@ const (
 	OIDFloat4      = 700
 	OIDFloat8      = 701
 	OIDUnknown     = 705
+	OIDInet        = 869
 	OIDBpchar      = 1042
 	OIDVarchar     = 1043
 	OIDDate        = 1082
