@@ -38,6 +38,9 @@ type Config struct {
 	// IdleInterval is the least time between two groups that only move the position
 	// of an idle stream. Default 5 s.
 	IdleInterval time.Duration
+	// LookInterval is how often a source is asked what has become of its tables, beside
+	// the stream. Default 2 s.
+	LookInterval time.Duration
 	// BackoffMin and BackoffMax bound the wait after an error of the source, which
 	// doubles each time, with jitter. Defaults 200 ms and 30 s.
 	BackoffMin, BackoffMax time.Duration
@@ -66,6 +69,9 @@ func (c Config) withDefaults() Config {
 	if c.IdleInterval == 0 {
 		c.IdleInterval = 5 * time.Second
 	}
+	if c.LookInterval == 0 {
+		c.LookInterval = 2 * time.Second
+	}
 	if c.BackoffMin == 0 {
 		c.BackoffMin = 200 * time.Millisecond
 	}
@@ -90,7 +96,7 @@ func (c Config) Validate() error {
 	if c.Freshness < 0 || c.Freshness > time.Hour {
 		errs = append(errs, fmt.Errorf("ingest: freshness %v is outside 0..1 h", c.Freshness))
 	}
-	if c.BackoffMin < 0 || c.BackoffMax < 0 || c.IdleInterval < 0 || c.GroupInterval < 0 {
+	if c.BackoffMin < 0 || c.BackoffMax < 0 || c.IdleInterval < 0 || c.GroupInterval < 0 || c.LookInterval < 0 {
 		errs = append(errs, errors.New("ingest: an interval is negative"))
 	}
 	return errors.Join(errs...)

@@ -17,8 +17,6 @@ const (
 	// statusEvery is how often the source is asked how it is: a query there.
 	statusEvery   = 5 * time.Second
 	statusTimeout = 10 * time.Second
-	// lookEvery is how often the source is asked what has become of its tables.
-	lookEvery = 2 * time.Second
 )
 
 // keeper looks after a running session. Owned by its goroutine.
@@ -54,7 +52,7 @@ func (k *keeper) step(ctx context.Context) (more bool, err error) {
 		k.asked = now
 		k.askSource(ctx)
 	}
-	if now.Sub(k.looked) >= lookEvery {
+	if now.Sub(k.looked) >= s.cfg.LookInterval {
 		k.looked = now
 		if err := k.look(ctx); err != nil {
 			return false, err

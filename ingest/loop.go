@@ -92,7 +92,7 @@ func (s *session) keep(ctx context.Context) error {
 	k := &keeper{session: s, end: end}
 	return env.RunLoop(ctx, env.LoopConfig{
 		Name: "pipeline keeper", Clock: s.deps.Clock, Tasks: s.deps.Tasks, Step: k.step,
-		Wake: s.advanced, Interval: keepInterval,
+		Wake: s.advanced, Interval: min(keepInterval, s.cfg.LookInterval),
 		OnError: func(err error) { s.out.Warn("pipeline keeper erred", env.KeyError, err) },
 	})
 }

@@ -327,7 +327,7 @@ func (w *world) boot() {
 	w.catalog = c
 	w.supervisor = ingest.NewSupervisor(ingest.Config{
 		DataDir: w.t.TempDir(), BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
-		IdleInterval: time.Millisecond, GroupBytes: w.group, GroupInterval: w.interval,
+		IdleInterval: time.Millisecond, LookInterval: 10 * time.Millisecond, GroupBytes: w.group, GroupInterval: w.interval,
 		PartBytes: w.part,
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},

@@ -93,13 +93,13 @@ func (s *session) awaited(value string, a *pgsql.Analysis) ([]awaited, error) {
 		if u.Relation.System {
 			continue
 		}
-		id, _ := TableIDOf(u.Relation.OID)
-		t, err := snap.TableByID(id)
+		face, _ := TableIDOf(u.Relation.OID)
+		t, err := snap.TableByFace(face)
 		if err != nil {
 			continue // the statement says so
 		}
 		if w := found[t.Pipeline]; w != nil {
-			w.tables = append(w.tables, id)
+			w.tables = append(w.tables, t.ID)
 			continue
 		}
 		p, err := snap.PipelineByID(t.Pipeline)
@@ -112,7 +112,7 @@ func (s *session) awaited(value string, a *pgsql.Analysis) ([]awaited, error) {
 			continue
 		}
 		if at, ok := s.engine.deps.Positions.Read(p, c.Kind, lsn); ok {
-			found[p.ID] = &awaited{pipeline: p, at: at, tables: []change.TableID{id}}
+			found[p.ID] = &awaited{pipeline: p, at: at, tables: []change.TableID{t.ID}}
 		}
 	}
 	var out []awaited

@@ -55,6 +55,7 @@ const (
 	codeUndefinedTable    = "42P01"
 	codeUndefinedObject   = "42704"
 	codePrivilege         = "42501"
+	codeReadOnly          = "25006"
 	codeObjectInUse       = "55006"
 	codeNotInPrerequisite = "55000"
 	codeLockTimeout       = "55P03"

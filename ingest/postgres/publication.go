@@ -369,7 +369,7 @@ func addTo(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.Sou
 	switch {
 	case err == nil:
 		return nil
-	case code(err) != codePrivilege:
+	case code(err) != codePrivilege && code(err) != codeReadOnly:
 		return publicationError(name, sql, err)
 	case len(tables) == 1:
 		if *refused == nil {
@@ -377,7 +377,8 @@ func addTo(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.Sou
 		}
 		(*refused)[tables[0].OID] = &ingest.TableError{
 			Reason: "the role may not publish the table: " + firstLine(err),
-			Hint:   "As a superuser or its owner at the source: " + sql + "; then here: ALTER PIPELINE … RESUME TABLE …;",
+			Hint: "At the source (at its primary, if it is a standby), as a superuser or the owner: " + sql +
+				"; then here: ALTER PIPELINE … RESUME TABLE …;",
 		}
 		return nil
 	}
