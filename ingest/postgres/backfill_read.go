@@ -206,7 +206,7 @@ func columnDecoder(f schema.Field) (value.Decoder, error) {
 }
 
 const fetchColumns = `
-SELECT a.attnum, a.attname, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, NULL), c.oid::regclass::text, c.relkind
+SELECT a.attnum, a.attname, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, -1), c.oid::regclass::text, c.relkind
   FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
  WHERE a.attrelid = %d AND a.attnum > 0 AND NOT a.attisdropped`
 
@@ -233,6 +233,10 @@ func (b *backfill) Fetch(ctx context.Context, t ingest.SourceTable, q *bykey.Que
 		conn = nil
 	}
 	b.fetcher <- conn
+	switch code(err) {
+	case codeUndefinedColumn, codeUndefinedTable: // by a change that the session's moment does not have
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("read rows of %s.%s: %w", t.Schema, t.Name, err)
 	}
@@ -310,7 +314,7 @@ func (b *backfill) place(ctx context.Context, conn *pgconn.PgConn, oid uint32, q
 			f.Name = string(row[1])
 			at.fields.Fields = append(at.fields.Fields, f)
 			at.types = append(at.types, string(row[4]))
-			at.name = string(row[5])
+			at.name = string(row[5]) // its number, if it was dropped
 			if string(row[6]) == "r" {
 				at.name = "ONLY " + at.name
 			}
@@ -330,7 +334,9 @@ func (b *backfill) place(ctx context.Context, conn *pgconn.PgConn, oid uint32, q
 			return nil, nil
 		}
 	}
-	at.types = at.types[:keys]
+	if at.types = at.types[:keys]; strings.TrimPrefix(at.name, "ONLY ") == strconv.FormatUint(uint64(oid), 10) {
+		return nil, nil
+	}
 	return at, nil
 }
 

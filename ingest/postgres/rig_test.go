@@ -187,6 +187,23 @@ func render(rec arrow.RecordBatch, row int) string {
 	return strings.Join(out, "|")
 }
 
+// renderLeft is render with "~" for what was left out, "^" where it is under the old key.
+func renderLeft(b *change.Batch, row int) string {
+	columns := strings.Split(render(b.Record, row), "|")
+	for _, u := range b.Unchanged {
+		switch {
+		case int(u.Row) != row:
+		case columns[u.Column] != "-":
+			columns[u.Column] = "not null but left out"
+		case u.Moved:
+			columns[u.Column] = "^"
+		default:
+			columns[u.Column] = "~"
+		}
+	}
+	return strings.Join(columns, "|")
+}
+
 // stream starts to stream into a new sink; it ends with the test, or with stop.
 func (r *rig) stream(from change.Position, after map[string]change.Position) *fakeSink {
 	r.Helper()
@@ -289,7 +306,7 @@ func (k *fakeSink) drain(id change.TableID) {
 		op := strings.Trim(b.Record.Column(0).ValueStr(i), " ")
 		ord := b.Record.Column(2).ValueStr(i)
 		verb := map[string]string{"1": "insert", "2": "update", "3": "delete"}[op]
-		k.open = append(k.open, fmt.Sprintf("%05s %s %s %s", ord, k.names[id], verb, render(b.Record, i)))
+		k.open = append(k.open, fmt.Sprintf("%05s %s %s %s", ord, k.names[id], verb, renderLeft(b, i)))
 	}
 }
 
