@@ -132,7 +132,7 @@ const watchTimeout = 10 * time.Second
 // watch keeps what the source of a pipeline that rests says of itself: it keeps its log
 // for us meanwhile. One that does not answer is left alone until the next time.
 func (h *host) watch(ctx context.Context, p *catalog.Pipeline) {
-	if h.cfg.RestInterval == 0 || len(p.SourceState) == 0 || h.isHeld() {
+	if h.cfg.RestInterval == 0 || len(p.SourceState) == 0 || p.Enabled && !p.Paused {
 		return
 	}
 	snap := h.deps.Catalog.Snapshot()

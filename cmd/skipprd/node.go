@@ -266,7 +266,7 @@ func (n *node) logDir(p change.PipelineID) string {
 
 // restInterval is how often the source of a pipeline that rests is asked how much it keeps
 // for it.
-const restInterval = 15 * time.Second
+const restInterval = 10 * time.Second
 
 func (n *node) openPipelines(failpoints env.Failpoints) error {
 	cfg := ingest.Config{
