@@ -21,12 +21,14 @@ const (
 )
 
 // token is one lexeme. text is folded to lower case for words, unescaped for
-// quoted identifiers and strings; pos is its 1-based character position.
+// quoted identifiers and strings; raw is as it is written, off where in the statement,
+// in bytes; pos is its 1-based character position.
 type token struct {
 	kind tokenKind
 	text string
 	raw  string
 	pos  int32
+	off  int
 }
 
 type lexer struct {
@@ -49,6 +51,7 @@ func lex(sql string) ([]token, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.off = l.off - len(t.raw)
 		out = append(out, t)
 		if t.kind == tokEOF {
 			return out, nil

@@ -283,7 +283,7 @@ func (p *parser) condition() (string, error) {
 		if depth > 0 {
 			continue
 		}
-		text := strings.TrimSpace(string([]rune(p.src)[open.pos : t.pos-1])) // positions count from 1
+		text := strings.TrimSpace(p.src[open.off+1 : t.off])
 		if text == "" {
 			return "", p.unexpected(t)
 		}
