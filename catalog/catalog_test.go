@@ -169,7 +169,7 @@ func TestOpenRefuses(t *testing.T) {
 		_, err := catalog.Open(t.Context(), memkv.New(), deps)
 		is(t, "open", err, catalog.ErrKey)
 	})
-	for what, row := range map[string]string{"newer format": "\x03", "zero format": "\x00"} {
+	for what, row := range map[string]string{"newer format": "\x04", "a format too old": "\x01", "zero format": "\x00"} {
 		t.Run(what, func(t *testing.T) {
 			store := memkv.New()
 			set(t, store, "\x01", row)
@@ -183,14 +183,14 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("older format", func(t *testing.T) {
 		store := memkv.New()
 		open(t, store)
-		set(t, store, "\x01", "\x01")
+		set(t, store, "\x01", "\x02")
 		other := testDeps()
 		other.Key = bytes.Repeat([]byte{9}, 32)
 		for _, c := range []struct {
 			deps catalog.Deps
 			want string
 			err  error
-		}{{other, "\x01", catalog.ErrKey}, {testDeps(), "\x02", nil}, {testDeps(), "\x02", nil}} {
+		}{{other, "\x02", catalog.ErrKey}, {testDeps(), "\x03", nil}, {testDeps(), "\x03", nil}} {
 			if _, err := catalog.Open(t.Context(), store, c.deps); !errors.Is(err, c.err) {
 				t.Errorf("open: %v, want %v", err, c.err)
 			}

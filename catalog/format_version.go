@@ -9,10 +9,12 @@ import (
 
 // formatVersion is the catalog's format that this program writes. It reads formatVersion
 // and the one before. Version 2 added transactions in parts (pending slices, void schema
-// versions) and initial values of columns, which a program that reads 1 would pass over.
-const formatVersion = 2
+// versions) and initial values of columns, which a program that reads 1 would pass over;
+// version 3 rows that are told apart by all their columns, copies that are to take their
+// table's place, and dead letters.
+const formatVersion = 3
 
-const formatVersionOldest = 1
+const formatVersionOldest = 2
 
 // checkFormat verifies the version of a store that has one. created
 // says that the store was empty.

@@ -52,7 +52,8 @@ type Position string
 //
 // A delete carries its key columns; its other columns are null. An update carries
 // the whole new row. An update that changes the key travels as Delete of the old
-// key and Insert of the new one, in the same group.
+// key and Insert of the new one, in the same group. In a table whose rows are told
+// apart by all their columns a delete carries them all, and every update travels so.
 type Batch struct {
 	Table         TableID
 	SchemaVersion uint32
