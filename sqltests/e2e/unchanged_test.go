@@ -88,6 +88,23 @@ func TestUnchanged(t *testing.T) {
 		s.Start()
 		check("killed")
 	}
+	// A row that was never copied is not here: its table says so, and stops alone.
+	harness.Exec(t, s.DSN, "CREATE PIPELINE w FROM POSTGRES "+quoted(source)+" FOR ALL TABLES WITH (copy_data = false)")
+	harness.Exec(t, source, "UPDATE big SET n = 50 WHERE id = 15 OR id = 20015; INSERT INTO pair VALUES ('y', now(), 1, 'small')")
+	stopped := func() string {
+		text, err := harness.Text(s.DSN, "SELECT state || ': ' || reason || '. ' || hint FROM skippr.tables WHERE pipeline = 'w' AND table_name = 'big'")
+		if err != nil {
+			return err.Error()
+		}
+		return text
+	}
+	if !harness.Until(20*time.Second, func() bool { return strings.HasPrefix(stopped(), "stopped: ") }) ||
+		!strings.Contains(stopped(), `the large value of column "`) || !strings.Contains(stopped(), "ALTER PIPELINE w RESYNC TABLE public.big") {
+		t.Errorf("the table says %q", stopped())
+	}
+	if !harness.Until(20*time.Second, func() bool { n, _ := harness.Text(s.DSN, "SELECT count(*) FROM w.pair"); return n == "1" }) {
+		t.Error("the other table does not go on")
+	}
 }
 
 // moves updates rows at random without their large values, and gives them other keys,
