@@ -44,18 +44,18 @@ const verifyHoldMost = time.Hour
 // Verify compares a pipeline with its source.
 func (c *controller) Verify(ctx context.Context, r ddl.VerifyRequest, progress func(string)) ([]ddl.VerifyLine, error) {
 	lines, err := c.verifier.run(ctx, r, progress)
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() == nil {
 		err = c.verifier.explain(r.Pipeline, err)
 	}
 	return lines, problemOf(err)
 }
 
-// explain says so when the pipeline went away while it was compared: whatever failed then
-// is of that.
+// explain says so when the pipeline went away while it was compared: whatever failed or
+// was skipped then is of that.
 func (v *verifier) explain(pipeline string, err error) error {
 	snap := v.catalog.Snapshot()
 	defer snap.Close()
-	if _, missing := snap.Pipeline(pipeline); missing != nil {
+	if _, missing := snap.Pipeline(pipeline); missing != nil && !errors.Is(err, catalog.ErrPipelineNotFound) {
 		return &ddl.Problem{Kind: ddl.WrongState, Message: fmt.Sprintf("pipeline %q was dropped while it was compared", pipeline), Cause: err}
 	}
 	if errors.Is(err, ingest.ErrSourceUnavailable) {
@@ -67,9 +67,18 @@ func (v *verifier) explain(pipeline string, err error) error {
 	return err
 }
 
+// copied is which copy of a table is compared.
+type copied struct {
+	generation uint32
+	finished   time.Time
+}
+
+func copiedAt(t *catalog.Table) copied { return copied{t.Generation, t.Backfill.FinishedAt} }
+
 // sides are both sides of a comparison at one position.
 type sides struct {
 	tables []*verify.Table
+	copies map[change.TableID]copied // as they were before the position
 	source ingest.Source
 	frozen verify.Source
 	here   *mirror.Mirror
@@ -118,11 +127,11 @@ func (v *verifier) freeze(ctx context.Context, p *catalog.Pipeline, r ddl.Verify
 	// pinned: then the lake has nothing past the position, which is taken later.
 	endRest := v.compactor.Rest(p.ID)
 	defer endRest()
-	tables, known, err := v.tables(p, r.Tables)
+	s := &sides{copies: map[change.TableID]copied{}}
+	known, err := v.tables(p, r.Tables, s)
 	if err != nil {
 		return nil, err
 	}
-	s := &sides{tables: tables}
 	if s.source, err = v.supervisor.OpenSource(ctx, p); err != nil {
 		return nil, err
 	}
@@ -139,10 +148,10 @@ func (v *verifier) freeze(ctx context.Context, p *catalog.Pipeline, r ddl.Verify
 		return nil, err
 	}
 	progress(fmt.Sprintf("comparing at position %s", s.frozen.Position()))
-	if err := v.await(ctx, p, s.source, tables, s.frozen.Position(), r.Wait); err != nil {
+	if err := v.await(ctx, p, s.source, s.tables, s.frozen.Position(), r.Wait); err != nil {
 		return nil, err
 	}
-	s.here, s.keeper, err = v.pin(ctx, p, tables, planner.Moment{Before: s.frozen.Before(), Known: known})
+	s.here, s.keeper, err = v.pin(ctx, p, s, planner.Moment{Before: s.frozen.Before(), Known: known})
 	return s, err
 }
 
@@ -160,18 +169,18 @@ func (v *verifier) running(name string) (*catalog.Pipeline, error) {
 	return p, nil
 }
 
-// tables are those to compare, and the end of the log as it is now.
-func (v *verifier) tables(p *catalog.Pipeline, named []catalog.SelectedTable) (out []*verify.Table, known segment.SliceRef, err error) {
+// tables lists those to compare, and returns the end of the log as it is now.
+func (v *verifier) tables(p *catalog.Pipeline, named []catalog.SelectedTable, s *sides) (known segment.SliceRef, err error) {
 	snap := v.catalog.Snapshot()
 	defer snap.Close()
 	offset, err := snap.Offset(p.ID)
 	if err != nil {
-		return nil, known, err
+		return known, err
 	}
 	all := snap.Tables(p.ID)
 	for _, n := range named {
 		if !slices.ContainsFunc(all, func(t *catalog.Table) bool { return isNamed(t, n) }) {
-			return nil, known, &ddl.Problem{
+			return known, &ddl.Problem{
 				Kind: ddl.NoSuchTable, Message: fmt.Sprintf("table \"%s.%s\" is not part of the pipeline", n.Schema, n.Name),
 			}
 		}
@@ -180,9 +189,10 @@ func (v *verifier) tables(p *catalog.Pipeline, named []catalog.SelectedTable) (o
 		if len(named) > 0 && !slices.ContainsFunc(named, func(n catalog.SelectedTable) bool { return isNamed(t, n) }) {
 			continue
 		}
-		out = append(out, tableToVerify(t, outofrange.RuleOf(p.Options)))
+		s.tables = append(s.tables, tableToVerify(t, outofrange.RuleOf(p.Options)))
+		s.copies[t.ID] = copiedAt(t)
 	}
-	return out, segment.SliceRef{Seq: offset.Seq, Start: offset.End}, nil
+	return segment.SliceRef{Seq: offset.Seq, Start: offset.End}, nil
 }
 
 // isNamed says whether a table is meant, by its name at the source or here.
@@ -327,11 +337,11 @@ func (k *keeper) end() {
 }
 
 // pin pins our side; tables that have changed since they were listed are left out.
-func (v *verifier) pin(ctx context.Context, p *catalog.Pipeline, tables []*verify.Table, at planner.Moment) (*mirror.Mirror, *keeper, error) {
+func (v *verifier) pin(ctx context.Context, p *catalog.Pipeline, s *sides, at planner.Moment) (*mirror.Mirror, *keeper, error) {
 	snap := v.catalog.Snapshot()
 	defer snap.Close()
 	k := &keeper{from: segment.Seq(math.MaxUint64), began: v.clock.Now()}
-	for _, t := range tables {
+	for _, t := range s.tables {
 		now, err := snap.TableByID(t.ID)
 		switch {
 		case t.Skip != "":
@@ -341,6 +351,9 @@ func (v *verifier) pin(ctx context.Context, p *catalog.Pipeline, tables []*verif
 			continue
 		case now.State != catalog.TableReady:
 			t.Skip = "its state became " + string(now.State)
+			continue
+		case copiedAt(now) != s.copies[t.ID]:
+			t.Skip = "it was copied anew meanwhile: run it again"
 			continue
 		case now.Current.HasKey() != (len(t.Key) > 0), now.SourceOID != t.OID:
 			t.Skip = "its key has changed meanwhile: run it again"
@@ -361,7 +374,7 @@ func (v *verifier) pin(ctx context.Context, p *catalog.Pipeline, tables []*verif
 	if k.from != segment.Seq(math.MaxUint64) {
 		k.hold = v.compactor.HoldLog(p.ID, k.from)
 	}
-	here, err := mirror.Pin(ctx, v.pinner, v.runner, snap, tables, at)
+	here, err := mirror.Pin(ctx, v.pinner, v.runner, snap, s.tables, at)
 	if err != nil {
 		k.end()
 		return nil, nil, err

@@ -186,3 +186,77 @@ func TestVerifyPolicies(t *testing.T) {
 	}
 	s.Stop()
 }
+
+// TestVerifyTrouble: a table that the role may not read is skipped with the grant that helps;
+// a cancel, a DROP, a dead engine and a source that is gone end the statement with an error
+// that says so, and the session goes on.
+func TestVerifyTrouble(t *testing.T) {
+	server := pgtest.StartPrivate(t)
+	source := server.CreateDatabase(t)
+	harness.Exec(t, source,
+		"CREATE TABLE readable (id int PRIMARY KEY)", "CREATE TABLE secret (id int PRIMARY KEY)", "INSERT INTO readable SELECT generate_series(1, 200000)",
+		"CREATE ROLE cdc LOGIN REPLICATION", "GRANT SELECT ON readable, secret TO cdc", "GRANT ALL ON SCHEMA public TO cdc",
+		"CREATE PUBLICATION mine FOR TABLE readable, secret")
+	s := harness.New(t, t.TempDir())
+	s.Start()
+	for _, p := range []string{"a", "b"} {
+		harness.Exec(t, s.DSN, "CREATE PIPELINE "+p+" FROM POSTGRES "+quoted(strings.Replace(source, "user=postgres", "user=cdc", 1))+
+			" FOR TABLE public.readable, public.secret WITH (publication = mine)", "SYNC PIPELINE "+p)
+	}
+	harness.Exec(t, source, "REVOKE SELECT ON secret FROM cdc")
+	ours := harness.Connect(t, s.DSN)
+	lines := verified(t, ours, "VERIFY PIPELINE a")
+	if len(lines) != 2 || !strings.Contains(lines[0], "readable - - 200000 200000 equal") || !strings.Contains(lines[1], "skipped") || !strings.Contains(lines[1], "GRANT SELECT") {
+		t.Errorf("a role without a right: %s", strings.Join(lines, "\n"))
+	}
+	for sql, code := range map[string]string{
+		"VERIFY PIPELINE a TABLE nothing": "42P01", "VERIFY PIPELINE nobody": "42704", "BEGIN; VERIFY PIPELINE a": "25001",
+	} {
+		_, err := ours.PgConn().Exec(t.Context(), sql).ReadAll()
+		if !strings.Contains(sqlState(err), code) {
+			t.Errorf("%s: %v", sql, err)
+		}
+		do(t, ours, "ROLLBACK")
+	}
+
+	// What happens while it reads slowly.
+	slowly := func(during func(pid uint32)) error {
+		t.Helper()
+		config, err := pgx.ParseConfig(s.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := make(chan struct{}, 100)
+		config.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) { began <- struct{}{} }
+		c, err := pgx.ConnectConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close(context.Background()) }()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.PgConn().Exec(t.Context(), "SET statement_timeout = '20s'; VERIFY PIPELINE a TABLE readable WITH (rows_per_second = 50000)").ReadAll()
+			ended <- err
+		}()
+		<-began
+		during(c.PgConn().PID())
+		return <-ended
+	}
+	if err := slowly(func(pid uint32) { harness.Exec(t, s.DSN, fmt.Sprintf("SELECT pg_cancel_backend(%d)", pid)) }); !strings.Contains(sqlState(err), "57014") {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := slowly(func(uint32) { harness.Exec(t, s.DSN, "DROP PIPELINE a") }); !strings.Contains(sqlState(err), "55000") || !strings.Contains(sqlState(err), "dropped") {
+		t.Errorf("dropped: %v", err)
+	}
+	if n, err := harness.Text(source, "SELECT count(*) FROM pg_stat_replication WHERE state <> 'streaming'"); err != nil || n != "0" {
+		t.Errorf("%s connections are left at the source: %v", n, err)
+	}
+	server.Control(t, "-m", "immediate", "stop")
+	if _, err := ours.PgConn().Exec(t.Context(), "VERIFY PIPELINE b").ReadAll(); !strings.Contains(sqlState(err), "08001") {
+		t.Errorf("source down: %v", err)
+	}
+	if got := scalar(t, ours, "SELECT count(*)::text FROM b.readable"); got != "200000" {
+		t.Errorf("afterwards: %s", got)
+	}
+	s.Stop()
+}

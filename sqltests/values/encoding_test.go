@@ -32,6 +32,9 @@ func TestEncodings(t *testing.T) {
 			if err != nil || rows != 2 {
 				t.Errorf("%d rows equal: %v", rows, err)
 			}
+			if n := agrees(t, s, p); n != 1 {
+				t.Errorf("VERIFY compared %d tables", n)
+			}
 			harness.Exec(t, s.DSN, "DROP PIPELINE "+p)
 		})
 	}

@@ -173,8 +173,12 @@ func TestMatrix(t *testing.T) {
 	harness.Exec(t, s.DSN, "SYNC PIPELINE m UNTIL CAUGHT UP")
 	a, b := connect(t, source), connect(t, s.DSN)
 	m.check(t, a, b)
+	live := agrees(t, s, "m")
 	harness.Exec(t, s.DSN, "ALTER PIPELINE m COMPACT")
 	m.check(t, a, b)
+	if lake := agrees(t, s, "m"); live != len(m.types) || lake != len(m.types) {
+		t.Errorf("VERIFY compared %d and %d of %d tables", live, lake, len(m.types))
+	}
 	m.checkBinary(t, a, b)
 	m.checkCast(t, a, b)
 	if !t.Failed() {

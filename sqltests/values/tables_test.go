@@ -160,6 +160,9 @@ func (u *run) compare(round, i int, w *writer) {
 				strings.Join(u.events, "\n"), w.reproduction(tb))
 		}
 	}
+	if agrees(u.t, u.server, pipeline) == 0 {
+		u.t.Errorf("VERIFY compared no table of %s", pipeline)
+	}
 }
 
 // recognize finds the names that tables have here: those that they had when the pipeline
