@@ -401,7 +401,7 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	case from == OIDNumeric:
 		out.sql = "CAST(" + decimalSQL(e) + " AS " + to.engineType() + ")"
 	case e.text:
-		out.sql = "CAST(CAST(" + e.sql + " AS " + e.typ.engineType() + ") AS " + to.engineType() + ")"
+		out.sql = "CAST(" + exactValue(e) + " AS " + to.engineType() + ")"
 	case from == OIDTime && to.OID == OIDInterval:
 		out.sql = "(" + e.sql + " - TIME '00:00:00')"
 		return out, unsupported("cast of time to interval is not supported")

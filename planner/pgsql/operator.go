@@ -178,9 +178,19 @@ func native(e expr) string {
 	case e.typ.OID == OIDBpchar:
 		return "rtrim(" + e.sql + ", ' ')"
 	case e.text:
-		return "CAST(" + e.sql + " AS " + e.typ.engineType() + ")"
+		return exactValue(e)
 	}
 	return e.sql
+}
+
+// exactValue reads exact text as the engine's own type; it fails for a value that the
+// engine does not have.
+func exactValue(e expr) string {
+	text := e.sql
+	if isDateLike(e.typ.OID) {
+		text = "skippr_exact_moment(" + text + ")"
+	}
+	return "CAST(" + text + " AS " + e.typ.engineType() + ")"
 }
 
 // pair decides the operands of a comparison: an undecided one takes the other's
@@ -302,7 +312,7 @@ func (a *analyzer) comparableDates(l, r expr) (string, string, bool, error) {
 		return "", "", false, err
 	}
 	rc, err := a.coerce(r, plain(to.OID), implicit)
-	return lc.sql, rc.sql, true, err
+	return native(lc), native(rc), true, err
 }
 
 // compareRows compares row constructors field by field, as SQL defines it.

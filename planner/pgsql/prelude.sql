@@ -16,6 +16,7 @@ CREATE OR REPLACE MACRO skippr_text_numeric(x) AS
 CREATE OR REPLACE MACRO skippr_int_text(x, t) AS 
   CASE WHEN x IS NULL OR regexp_full_match(trim(x), '[+-]?[0-9]+') THEN trim(x) 
   ELSE error('22P02: invalid input syntax for type ' || t || ': "' || x || '"') END;
+CREATE OR REPLACE MACRO skippr_exact_moment(x) AS regexp_replace(x, '^([0-9-]+)(.*) BC$', '\1 (BC)\2');
 CREATE OR REPLACE MACRO skippr_text_bool(x) AS CASE WHEN x IS NULL THEN NULL 
   WHEN lower(trim(x)) IN ('t','tr','tru','true','y','ye','yes','on','1') THEN true 
   WHEN lower(trim(x)) IN ('f','fa','fal','fals','false','n','no','of','off','0') THEN false 

@@ -369,8 +369,8 @@ func sortKey(e expr) string {
 	switch {
 	case e.typ.OID == OIDNumeric:
 		return decimalSQL(e)
-	case e.text && e.typ.OID == OIDInterval, e.text && e.typ.OID == OIDTimetz:
-		return "CAST(" + e.sql + " AS " + e.typ.engineType() + ")"
+	case e.text && e.typ.OID == OIDInterval, e.text && e.typ.OID == OIDTimetz, e.text && isDateLike(e.typ.OID):
+		return exactValue(e)
 	case e.typ.OID == OIDBpchar:
 		return "rtrim(" + e.sql + ", ' ')"
 	}

@@ -94,7 +94,7 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	if text {
 		for _, e := range list {
 			if e.text {
-				e.sql, e.text, e.col = "CAST("+e.sql+" AS "+e.typ.engineType()+")", false, nil
+				e.sql, e.text, e.col = exactValue(*e), false, nil
 			}
 		}
 	}

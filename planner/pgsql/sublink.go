@@ -228,6 +228,9 @@ func (a *analyzer) expandArray(args []expr) (expr, error) {
 }
 
 func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) {
+	if e.text {
+		return e, unsupported("subscripts of an array that is kept as exact text are not supported")
+	}
 	bound := func(n *pg.Node) (string, error) {
 		if n == nil {
 			return "", nil

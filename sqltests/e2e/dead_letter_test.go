@@ -109,6 +109,16 @@ func TestDeadLetterPolicies(t *testing.T) {
 		l.want("SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'p_"+c.name+".t_"+c.name+"'::regclass AND attname = 'at'",
 			"timestamp without time zone")
 	}
+	for query, want := range map[string]string{ // exact text sorts, compares and computes as its type
+		"SELECT id FROM p_text.t_text WHERE at >= '2026-01-02 03:04:05' AND id < 10 ORDER BY id":                 "1; 2",
+		"SELECT id FROM p_text.t_text WHERE at = 'infinity' AND id < 10":                                         "1",
+		"SELECT id FROM p_text.t_text WHERE id < 10 ORDER BY at":                                                 "4; 3; 2; 1",
+		"SELECT min(at), max(at) FROM p_text.t_text WHERE id IN (2, 3)":                                          shown.Replace("BC44 NOW"),
+		"SELECT a.id, b.id FROM p_text.t_text a JOIN p_as_text.t_as_text b USING (at) WHERE a.id = 3 ORDER BY 2": "3 3; 3 13",
+		"SELECT date_trunc('day', at) FROM p_text.t_text WHERE id = 2":                                           "2026-01-02 00:00:00",
+	} {
+		l.want(query, want)
+	}
 }
 
 // TestDeadLetterLife: a letter is superseded by what comes after it, counted, retried once

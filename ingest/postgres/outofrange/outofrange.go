@@ -38,10 +38,11 @@ func RuleOf(options map[string]string) Rule {
 }
 
 // Widens says whether rule Text keeps columns of a type as exact text, since the source's
-// type has values that the lake's has not.
+// type has values that the lake's has not. Arrays stay arrays: their elements are what
+// queries ask for.
 func Widens(t schema.Type) bool {
 	switch t.Kind {
-	case schema.Date, schema.Timestamp, schema.TimestampTZ, schema.Decimal, schema.List:
+	case schema.Date, schema.Timestamp, schema.TimestampTZ, schema.Decimal:
 		return true
 	}
 	return false
@@ -61,7 +62,7 @@ func Decoder(d value.Decoder, f schema.Field, rule Rule) value.Decoder {
 			dst.AppendNull()
 			return nil
 		}
-	case rule == Clamp && clamps(f.Type):
+	case rule == Clamp && Widens(f.Type):
 		low, high := bounds(f.Type)
 		return func(dst array.Builder, src []byte) error {
 			rows := dst.Len()
@@ -100,10 +101,6 @@ const (
 	timestampHigh = 106_751_982*microsPerDay - 1 // 294246-12-31 23:59:59.999999
 	microsPerDay  = 86_400_000_000
 )
-
-func clamps(t schema.Type) bool {
-	return Widens(t) && t.Kind != schema.List
-}
 
 func bounds(t schema.Type) (low, high func(array.Builder)) {
 	switch t.Kind {
