@@ -99,3 +99,39 @@ func splitSQL(sql string) []string {
 	}
 	return strings.Split(sql, "; ")
 }
+
+// TestRefusedTable publishes what the role may publish, and says how the rest is.
+func TestRefusedTable(t *testing.T) {
+	r := newRig(t, "CREATE TABLE mine (id int PRIMARY KEY)")
+	role := "maker_" + r.name
+	r.exec(
+		`DROP ROLE IF EXISTS "`+role+`"`, `CREATE ROLE "`+role+`" LOGIN REPLICATION`, `ALTER TABLE mine OWNER TO "`+role+`"`,
+		`GRANT CREATE ON SCHEMA public TO "`+role+`"`,
+		`DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO "`+role+`"', current_database()); END $$`,
+	)
+	t.Cleanup(func() { r.exec(`DROP OWNED BY "`+role+`"`, `DROP ROLE "`+role+`"`) })
+	r.src = r.openAs(strings.Replace(r.dsn, "user=postgres", "user="+role, 1))
+	r.begin()
+	r.exec(
+		"CREATE TABLE other (id int PRIMARY KEY)", `CREATE TABLE own (id int PRIMARY KEY); ALTER TABLE own OWNER TO "`+role+`"`,
+		`GRANT SELECT ON other TO "`+role+`"`,
+	)
+	r.begin()
+	other, own := r.table("other"), r.table("own")
+	why := r.setup.Refused[other.OID]
+	if len(r.setup.Refused) != 1 || why == nil {
+		t.Fatalf("refused %v", r.setup.Refused)
+	}
+	want := `ALTER PUBLICATION "skippr_` + r.name + `" ADD TABLE ONLY "public"."other";`
+	if !strings.Contains(why.Hint, want) {
+		t.Errorf("hint %q lacks %s", why.Hint, want)
+	}
+	if own.OID == 0 {
+		t.Error("own was not found")
+	}
+	r.exec(want)
+	r.begin()
+	if len(r.setup.Refused) != 0 {
+		t.Errorf("refused still: %v", r.setup.Refused)
+	}
+}
