@@ -87,11 +87,11 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 			return ingest.SetupResult{}, err
 		}
 	}
-	if prior, err = refilterTables(ctx, conn, st, tables, v); err != nil {
-		return ingest.SetupResult{}, err
-	}
 	var refused map[uint32]*ingest.TableError
 	err = lockBriefly(ctx, conn, func() error {
+		if prior, err = refilterTables(ctx, conn, st, tables, v); err != nil {
+			return err
+		}
 		refused, err = addTables(ctx, conn, st, tables, v)
 		return err
 	})
