@@ -64,7 +64,7 @@ func (g *generator) value(c column) string {
 	if nullable && g.one(8) {
 		return "NULL"
 	}
-	if g.beyond && len(c.typ.refused) > 0 && g.one(5) {
+	if g.beyond && len(c.typ.refused) > 0 && !isList(c.typ) && g.one(5) {
 		return pick(g, c.typ.refused)
 	}
 	if c.typ.sql == "mood" && len(g.labels) > 0 && g.one(2) {
@@ -123,7 +123,7 @@ func (t *table) keyNames() []string {
 
 // hashed says that a table can be partitioned by the hash of a type.
 func hashed(t typ) bool {
-	return !slices.Contains([]string{"money", "bit", "bit(67)", "varbit", "tsvector", "tsquery", "ltree"}, t.name)
+	return !strings.HasSuffix(t.name, "]") && !slices.Contains([]string{"money", "bit", "bit(67)", "varbit", "tsvector", "tsquery", "ltree"}, t.name)
 }
 
 func (g *generator) create(t *table) []string {

@@ -113,7 +113,7 @@ func (m *matrix) checkBinary(t *testing.T, a, b *pgx.Conn) {
 func (m *matrix) checkCast(t *testing.T, a, b *pgx.Conn) {
 	for i, ty := range m.types {
 		for _, q := range []string{"SELECT v::text FROM %s ORDER BY id", "SELECT count(v) FROM %s"} {
-			if strings.HasPrefix(ty.sql, "xml") {
+			if strings.HasPrefix(ty.sql, "xml") || strings.Contains(ty.sql, "[]") && m.text[i] { // text is text
 				continue
 			}
 			want, err := ask(t.Context(), a, fmt.Sprintf(q, fmt.Sprintf("t%d", i)))

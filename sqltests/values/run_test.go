@@ -27,6 +27,7 @@ type writer struct {
 	// failed counts statements that the source refused: keys that exist and the like.
 	ran, failed int
 	wrote       int64 // rows, by the last statement
+	refused     error // the last
 }
 
 func newWriter(t testing.TB, dsn string, seed uint64, tables int, beyond bool) *writer {
@@ -135,7 +136,7 @@ func (w *writer) statement(t *table, sql string, keep bool) error {
 		return failed
 	}
 	if failed != nil {
-		w.failed++
+		w.failed, w.refused = w.failed+1, failed
 	}
 	if failed != nil || !keep {
 		return w.exec("ROLLBACK TO SAVEPOINT s")
@@ -167,7 +168,7 @@ func (w *writer) touch(t *table) error {
 			return err
 		}
 	}
-	return fmt.Errorf("no row can be written to %s", t.name)
+	return fmt.Errorf("no row can be written to %s: %w\n%s", t.name, w.refused, w.reproduction(t))
 }
 
 // reproduction is what happened to a table, as statements.

@@ -272,7 +272,7 @@ func arrays(of []typ) []typ {
 			continue // a domain's arrays are of the user's own
 		}
 		a, b := t.values[0], t.values[len(t.values)-1]
-		flat := typ{name: t.name + "[]", sql: t.sql + "[]", own: t.own}
+		flat := typ{name: t.name + "[]", sql: t.sql + "[]", own: t.own, key: t.key && len(t.values) < 12}
 		flat.values = []string{
 			"'{}'::" + t.sql + "[]", fmt.Sprintf("ARRAY[%s, NULL, %s]::%s[]", a, b, t.sql),
 			fmt.Sprintf("ARRAY[%s]::%s[]", strings.Join(t.values, ", "), t.sql), fmt.Sprintf("ARRAY[NULL]::%s[]", t.sql),
