@@ -408,29 +408,16 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 	if !errors.As(err, &unknown) {
 		return fmt.Errorf("look up values that an update left unchanged: %w", err)
 	}
+	var problem *TableError
+	errors.As(err, &problem) // the source has the value, and the copy would not take it in either
 	at := s.progress.own(unknown.Table)
 	updateErr := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(unknown.Table)
 		if err != nil {
 			return err
 		}
-		stop := tableStop{
-			Table: t.ID, At: at,
-			Reason: fmt.Sprintf("an update left the large value of column %q unchanged, and %s", unknown.Column, ReasonRowUnknown),
-			Hint: fmt.Sprintf("Copy the table anew with ALTER PIPELINE %s RESYNC TABLE %s.%s; ALTER TABLE … REPLICA IDENTITY FULL at the source makes updates carry all values.",
-				s.pipeline.Name, t.SourceSchema, t.SourceName),
-		}
-		var problem *TableError
-		refused := errors.As(err, &problem)
-		if refused { // the copy would not take it in either
-			stop.At, stop.Reason, stop.Hint = "", problem.Reason, problem.Hint
-		}
-		if refused || !unknown.Copying { // it may have become ready since
-			stop.apply(t)
-			if err := txn.PutTable(t); err != nil {
-				return err
-			}
-			return stop.addEvent(txn, s.pipeline.ID)
+		if problem != nil || !unknown.Copying {
+			return stopUnfilled(txn, t, unknown, problem, at)
 		}
 		t.State, t.Backfill.Anew, t.Backfill.Skip = catalog.TableBackfill, true, true
 		if err := txn.PutTable(t); err != nil {
@@ -446,4 +433,24 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 	}
 	s.out.Warn("table could not be filled in", env.KeyTable, uint32(unknown.Table), env.KeyReason, err)
 	return errRestart
+}
+
+const hintUnchanged = "Copy the table anew with ALTER PIPELINE … RESYNC TABLE …; ALTER TABLE … REPLICA IDENTITY FULL at the source has " +
+	"updates carry all values."
+
+// stopUnfilled stops a table that has everything up to at, and then a change of a row that
+// is not here; with problem because the row cannot be taken in.
+func stopUnfilled(txn *catalog.Txn, t *catalog.Table, unknown *fill.UnknownError, problem *TableError, at change.Position) error {
+	stop := tableStop{
+		Table: t.ID, At: at, Hint: exactHint(txn, hintUnchanged, t.ID),
+		Reason: fmt.Sprintf("an update left the large value of column %q unchanged, and %s", unknown.Column, ReasonRowUnknown),
+	}
+	if problem != nil {
+		stop.At, stop.Reason, stop.Hint = "", problem.Reason, exactHint(txn, problem.Hint, t.ID)
+	}
+	stop.apply(t)
+	if err := txn.PutTable(t); err != nil {
+		return err
+	}
+	return stop.addEvent(txn, t.Pipeline)
 }

@@ -99,7 +99,7 @@ func TestUnchanged(t *testing.T) {
 		return text
 	}
 	if !harness.Until(20*time.Second, func() bool { return strings.HasPrefix(stopped(), "stopped: ") }) ||
-		!strings.Contains(stopped(), `the large value of column "`) || !strings.Contains(stopped(), "ALTER PIPELINE w RESYNC TABLE public.big") {
+		!strings.Contains(stopped(), `the large value of column "`) || !strings.Contains(stopped(), "ALTER PIPELINE w RESYNC TABLE w.big") {
 		t.Errorf("the table says %q", stopped())
 	}
 	if !harness.Until(20*time.Second, func() bool { n, _ := harness.Text(s.DSN, "SELECT count(*) FROM w.pair"); return n == "1" }) {
