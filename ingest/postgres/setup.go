@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (s *Source) Setup(ctx context.Context, prior []byte, tables []ingest.Source
 		} else {
 			out, err = s.create(ctx, conn, v, tables)
 		}
-		out.Warnings = append(append(v.warnings(), notes(tables)...), gone...)
+		out.Warnings = slices.Concat(out.Warnings, v.warnings(), notes(tables), gone)
 		return err
 	})
 	if err != nil {
@@ -82,9 +83,14 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if err := sl.usable(v.database, s.copyAnew(namesOf(tables))); err != nil {
 		return ingest.SetupResult{}, err
 	}
+	var warned []string
 	if id.timeline != st.Timeline {
 		if err := s.followTimeline(ctx, st, id); err != nil {
 			return ingest.SetupResult{}, err
+		}
+		if !sl.synced {
+			warned = append(warned, fmt.Sprintf("slot %s came to the promoted server by other means than the server's own: "+
+				"if its snapshots did not come with it, changes of about that time can be missing, and VERIFY PIPELINE tells", sl.name))
 		}
 	}
 	var refused map[uint32]*ingest.TableError
@@ -100,7 +106,7 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	}
 	s.settle(st, nil)
 	out, err := result(st, prior, false)
-	out.Refused = refused
+	out.Refused, out.Warnings = refused, warned
 	return out, err
 }
 

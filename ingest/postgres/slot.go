@@ -34,6 +34,7 @@ type slot struct {
 	cause     string // why it is invalid, where the server tells
 	limit     string // max_slot_wal_keep_size
 	failover  bool   // it is carried over to standbys
+	synced    bool   // it was carried over from a primary
 	standby   bool
 }
 
@@ -54,7 +55,7 @@ func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (sl
 	var confirmed, current string
 	err := conn.QueryRow(ctx, fmt.Sprintf(slotQuery, slotColumns(version)), name).Scan(
 		&sl.plugin, &sl.database, &sl.active, &sl.pid, &confirmed, &sl.retained, &current, &sl.limit, &sl.standby,
-		&sl.status, &sl.safe, &sl.cause, &sl.inactive, &sl.failover)
+		&sl.status, &sl.safe, &sl.cause, &sl.inactive, &sl.failover, &sl.synced)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return slot{name: name}, nil
 	}
@@ -74,7 +75,7 @@ func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (sl
 // slotColumns are wal_status, safe_wal_size, the cause of an invalid slot, since when
 // nobody reads it, and whether it fails over, as far as the version tells.
 func slotColumns(version int) string {
-	status, safe, cause, inactive, failover := "''", "NULL::int8", "''", "NULL::timestamptz", "false"
+	status, safe, cause, inactive, failover, synced := "''", "NULL::int8", "''", "NULL::timestamptz", "false", "false"
 	if version >= 130000 {
 		status, safe = "coalesce(s.wal_status, 'lost')", "s.safe_wal_size"
 	}
@@ -82,9 +83,10 @@ func slotColumns(version int) string {
 		cause = "CASE WHEN s.conflicting THEN 'conflict with the primary' ELSE '' END"
 	}
 	if version >= versionFailover {
-		cause, inactive, failover = "coalesce(s.invalidation_reason, '')", "s.inactive_since", "s.failover"
+		cause, inactive = "coalesce(s.invalidation_reason, '')", "s.inactive_since"
+		failover, synced = "s.failover", "s.synced"
 	}
-	return strings.Join([]string{status, safe, cause, inactive, failover}, ", ")
+	return strings.Join([]string{status, safe, cause, inactive, failover, synced}, ", ")
 }
 
 // usable says why a pipeline cannot go on from the slot, if it cannot. lost is what has

@@ -104,7 +104,8 @@ func TestStreamingEqualsWhole(t *testing.T) {
 				t.Fatalf("whole: %d lines to %s; streamed: %d lines to %s; %s", len(whole.mu.lines), whole.mu.last,
 					len(streamed.mu.lines), streamed.mu.last, firstDifference(whole.mu.lines, streamed.mu.lines))
 			}
-			if n := other.streamed(); n == 0 {
+			// From version 18 on a server does not send what it knows to be rolled back.
+			if n := other.streamed(); n == 0 && !strings.HasSuffix(c.name, "rolled back") {
 				t.Fatal("the server sent nothing before its end")
 			}
 			if files, _ := fs.List("/spill"); len(files) != 0 {
