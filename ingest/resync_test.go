@@ -184,6 +184,11 @@ func TestCopyGivenUp(t *testing.T) {
 	w, g := resyncing(t, &cfg)
 	w.copying()
 	g.fail.Store(&ingest.TableError{Reason: "a column is gone", Hint: "Copy it anew."})
+	synced := make(chan error, 1)
+	go func() {
+		_, err := w.supervisor.Sync(context.Background(), "shop", 0, func(ingest.PipelineStatus) {})
+		synced <- err
+	}()
 	close(g.shut)
 	w.await("copy given up", func(s *catalog.Snapshot) bool { return copyOf(s, "customers") == nil })
 	now := w.table("customers")
@@ -191,9 +196,17 @@ func TestCopyGivenUp(t *testing.T) {
 		t.Errorf("customers is %s: %s. %s", now.State, now.Reason, now.Hint)
 	}
 	w.expect(small, 2500)
+	if err := <-synced; err != nil {
+		t.Error(err)
+	}
 	g.fail.Store(nil)
 	w.resync("customers")
-	w.await("copy in its place", func(s *catalog.Snapshot) bool { return w.tableIn(s, "customers").Generation == 1 })
+	if _, err := w.supervisor.Sync(context.Background(), "shop", 0, func(ingest.PipelineStatus) {}); err != nil {
+		t.Fatal(err)
+	}
+	if g := w.table("customers").Generation; g != 1 {
+		t.Errorf("after a SYNC customers has generation %d", g)
+	}
 	w.expect(small, 2500)
 	if now := w.table("customers"); now.Reason != "" || now.Hint != "" {
 		t.Errorf("customers says %s. %s", now.Reason, now.Hint)

@@ -94,7 +94,7 @@ func (h *host) reached(target change.Position) bool {
 	snap := h.deps.Catalog.Snapshot()
 	defer snap.Close()
 	for _, t := range snap.EveryTableOf(h.id) {
-		if t.State != catalog.TableReady && t.State != catalog.TableStopped {
+		if t.CopyOf != 0 || t.State != catalog.TableReady && t.State != catalog.TableStopped {
 			return false
 		}
 	}

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"bufio"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -174,4 +176,65 @@ func TestResyncAnswers(t *testing.T) {
 		t.Errorf("oid %d, was %d: %v", oid, before, err)
 	}
 	harness.CompareTables(t, l.source, ours, "life", map[string]string{"item": "id"})
+}
+
+// TestBackfillKilled kills the server in the middle of a copy while its table is written to:
+// of what was copied at most the chunks that were being read are copied again, and every row is
+// right. SKIPPRD_E2E_COPY_ROWS makes it larger: 5,000,000 for the long variant.
+func TestBackfillKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	const perPage, chunkPages, parallel = 60, 32, 2
+	rows := number("SKIPPRD_E2E_COPY_ROWS", 50_000)
+	l := &tableLife{t: t, source: pgtest.Start(t).CreateDatabase(t)}
+	l.at(fmt.Sprintf("CREATE TABLE item (id int PRIMARY KEY, v text); INSERT INTO item SELECT i, repeat('x', 100) FROM generate_series(1, %d) i; ANALYZE item", rows))
+	l.server = harness.New(t, t.TempDir())
+	l.server.Start()
+	harness.Exec(t, l.server.DSN, fmt.Sprintf(
+		"CREATE PIPELINE life FROM POSTGRES %s FOR TABLE item WITH (backfill_chunk_pages = %d, backfill_parallel = %d, backfill_rows_per_second = %d)",
+		quoted(l.source), chunkPages, parallel, rows/4))
+	done := 0
+	for n, share := range []int{rows / 5, rows / 2} {
+		harness.Until(time.Minute, func() bool {
+			l.at(fmt.Sprintf("UPDATE item SET v = 'changed %d' WHERE id = 1 + (random() * %d)::int", n, rows-1))
+			text, err := harness.Text(l.server.DSN, "SELECT backfill_rows FROM pg_stat_pipeline_table")
+			if err == nil {
+				_, err = fmt.Sscan(text, &done)
+			}
+			return err == nil && done > share
+		})
+		l.server.Kill()
+		l.at(fmt.Sprintf("DELETE FROM item WHERE id %% 1000 = %d; INSERT INTO item VALUES (%d, 'new')", n, rows+1+n))
+		l.server.Start()
+	}
+	harness.Exec(t, l.server.DSN, "ALTER PIPELINE life SET (backfill_rows_per_second = 0)")
+	drain(t, l.server.DSN, "life")
+	harness.CompareTables(t, l.source, l.server.DSN, "life", map[string]string{"item": "id"})
+	again := l.metric("skippr_copied_rows_total") + done - rows
+	t.Logf("%d of %d rows were copied when the server was killed, about %d of them again", done, rows, again)
+	if most := parallel*chunkPages*perPage + rows/100; again > most {
+		t.Errorf("%d rows were copied again, at most %d are in the chunks being read", again, most)
+	}
+}
+
+// metric is a counter of the server.
+func (l *tableLife) metric(name string) int {
+	l.t.Helper()
+	resp, err := http.Get(l.server.HTTP + "/metrics")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // read
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), name); ok {
+			var v float64
+			if _, err := fmt.Sscan(rest[strings.LastIndexByte(rest, ' ')+1:], &v); err == nil {
+				return int(v)
+			}
+		}
+	}
+	l.t.Fatalf("no metric %s", name)
+	return 0
 }

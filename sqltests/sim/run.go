@@ -230,7 +230,7 @@ func (w *World) drained() error {
 	held := false // by a stopped table
 	for _, t := range snap.EveryTableOf(pl.ID) {
 		held = held || t.StoppedAt != ""
-		if t.State != catalog.TableReady && t.State != catalog.TableStopped {
+		if t.CopyOf != 0 || t.State != catalog.TableReady && t.State != catalog.TableStopped {
 			return fmt.Errorf("table %s is %s", t.Name, t.State)
 		}
 		live, err := snap.LiveSlices(t.ID)
