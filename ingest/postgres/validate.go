@@ -154,7 +154,7 @@ func (s *Source) validateTables(ctx context.Context, conn *pgx.Conn, v settings)
 		if _, looked := report.Tables[r.oid]; !looked {
 			return r
 		}
-		r.readable, r.hidden, r.silent = true, false, 0
+		r.readable, r.hidden, r.silent, r.mixed = true, false, 0, 0
 		if r.persistence == "u" {
 			r.persistence = "p"
 		}

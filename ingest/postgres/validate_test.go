@@ -60,6 +60,10 @@ func TestValidateMendsEverything(t *testing.T) {
 		"CREATE UNLOGGED TABLE both_ (id int PRIMARY KEY)", "ALTER TABLE both_ REPLICA IDENTITY NOTHING",
 		"CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id)", "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)",
 		"CREATE UNLOGGED TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20)", "ALTER TABLE p1 REPLICA IDENTITY NOTHING",
+		"CREATE TABLE p3 PARTITION OF p FOR VALUES FROM (20) TO (30)", "ALTER TABLE p3 REPLICA IDENTITY USING INDEX p3_pkey",
+		"CREATE TABLE q (id int NOT NULL, k int NOT NULL, PRIMARY KEY (id, k)) PARTITION BY RANGE (id)", "CREATE UNIQUE INDEX q_id ON q (id)",
+		"CREATE TABLE q1 PARTITION OF q FOR VALUES FROM (0) TO (10)", "ALTER TABLE q REPLICA IDENTITY USING INDEX q_id",
+		"CREATE TABLE q2 PARTITION OF q FOR VALUES FROM (10) TO (20)", "ALTER TABLE q2 REPLICA IDENTITY NOTHING",
 		"CREATE TABLE rls (id int PRIMARY KEY)", "INSERT INTO rls VALUES (1), (2)", "ALTER TABLE rls ENABLE ROW LEVEL SECURITY",
 		"CREATE POLICY one ON rls USING (id = 1)", "CREATE TABLE part (id int PRIMARY KEY, secret text)",
 		"CREATE TABLE keyless (id int, g int GENERATED ALWAYS AS (id * 2) STORED, n numeric)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE heir () INHERITS (keyless)",
@@ -69,7 +73,7 @@ func TestValidateMendsEverything(t *testing.T) {
 	r.exec("GRANT SELECT (id) ON part TO "+role, "GRANT SELECT ON rls TO "+role)
 	r.src = r.openAs(dsn)
 	want := []string{
-		"replication right", "schema", "table Odd.T", "table public.both_", "table public.heir", "table public.keyless", "table public.p", "table public.part",
+		"replication right", "schema", "table Odd.T", "table public.both_", "table public.heir", "table public.keyless", "table public.p", "table public.part", "table public.q",
 		"table public.rls", "table public.silent", "table public.u", "publication",
 	}
 	if got := r.mend(); !slices.Equal(got, want) {

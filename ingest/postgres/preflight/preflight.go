@@ -36,7 +36,7 @@ type Report struct {
 // themselves, and locks them, which needs SELECT on the whole table.
 const factsQuery = `
 SELECT r.root, c.relispartition AND c.oid <> r.root, n.nspname::text, c.relname::text, c.relkind::text,
-       c.relpersistence::text, c.relreplident::text,
+       c.relpersistence::text, c.relreplident::text, t.relreplident::text,
        pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
        pg_catalog.has_table_privilege(c.oid, 'SELECT'),
        pg_catalog.has_any_column_privilege(c.oid, 'SELECT'),
@@ -47,6 +47,7 @@ SELECT r.root, c.relispartition AND c.oid <> r.root, n.nspname::text, c.relname:
         UNION
         SELECT o, t.relid FROM unnest($1::oid[]) o, pg_catalog.pg_partition_tree(o) t WHERE t.isleaf) r
   JOIN pg_catalog.pg_class c ON c.oid = r.relid
+  JOIN pg_catalog.pg_class t ON t.oid = r.root
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  ORDER BY n.nspname, c.relname, r.root`
 
@@ -54,7 +55,8 @@ SELECT r.root, c.relispartition AND c.oid <> r.root, n.nspname::text, c.relname:
 type facts struct {
 	root                                           uint32
 	leaf                                           bool
-	schema, name, kind, persistence, identity      string
+	schema, name, kind, persistence                string
+	identity, rootIdentity                         string // pg_class.relreplident, its table's
 	usage, readable, someColumns, hidesRows, keyed bool
 }
 
@@ -69,7 +71,7 @@ func Check(ctx context.Context, conn *pgx.Conn, role string, oids []uint32) (Rep
 	var unusable []string
 	var f facts
 	_, err = pgx.ForEachRow(rows, []any{
-		&f.root, &f.leaf, &f.schema, &f.name, &f.kind, &f.persistence, &f.identity,
+		&f.root, &f.leaf, &f.schema, &f.name, &f.kind, &f.persistence, &f.identity, &f.rootIdentity,
 		&f.usage, &f.readable, &f.someColumns, &f.hidesRows, &f.keyed,
 	}, func() error {
 		if !f.usage && !slices.Contains(unusable, f.schema) {
@@ -127,7 +129,14 @@ func (f facts) needs(role string) []Need {
 	need(f.readable, "role "+role+" "+missing, fmt.Sprintf("GRANT SELECT ON %s TO %s;", full, role))
 	need(!f.hidesRows, "row security hides rows of the table from role "+role, fmt.Sprintf("ALTER ROLE %s BYPASSRLS;", role))
 	need(f.persistence != "u", "the table is unlogged, so its changes are not in the source's log", fmt.Sprintf("ALTER TABLE %s SET LOGGED;", full))
-	need(f.identity != "n" || !f.keyed, "its replica identity is NOTHING, so updates and deletes are not in the source's log",
-		fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY DEFAULT;", full))
+	identity := "DEFAULT"
+	if f.leaf && f.rootIdentity == "i" {
+		identity = "FULL" // of its own indexes none is known to be the table's
+	}
+	fix := fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY %s;", full, identity)
+	silent := f.identity == "n" && f.keyed
+	need(!silent, "its replica identity is NOTHING, so updates and deletes are not in the source's log", fix)
+	other := f.leaf && f.identity != "f" && (f.identity == "i") != (f.rootIdentity == "i")
+	need(silent || !other, "its replica identity is another than the table's, so changes of its rows do not carry the table's key", fix)
 	return out
 }
