@@ -46,6 +46,10 @@ var problems = []struct {
 		"Its changes may go into the lake again in a moment: run the statement again.",
 	},
 	{
+		compact.ErrNoCopy, ddl.WrongState, "a table differs from the source's, and has stopped",
+		"ALTER PIPELINE … RESYNC TABLE …; copies it anew.",
+	},
+	{
 		catalog.ErrRebuilding, ddl.WrongState, "pipeline could not be rebuilt after the loss of the catalog",
 		"skippr.events says why. Bring its log back and start the server again, or DROP PIPELINE and create it anew.",
 	},

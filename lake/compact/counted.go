@@ -20,9 +20,9 @@ import (
 	"github.com/skipprd/skipprd/wal/mutant"
 )
 
-// errNoCopy means that a delete of a whole row finds no row in the lake that equals it:
+// ErrNoCopy means that a delete of a whole row finds no row in the lake that equals it:
 // what is here is not what the source had. No further change of the table can be trusted.
-var errNoCopy = errors.New("a deleted row is not in the lake")
+var ErrNoCopy = errors.New("a deleted row is not in the lake")
 
 // hasDeletes says whether a slice that applies has a delete.
 func (j *job) hasDeletes() bool {
@@ -68,7 +68,7 @@ func onlyDeletes(b arrow.RecordBatch, chosen []int32) []int32 {
 }
 
 // taken finds for each delete one row of the lake that equals it, sorted. Of files whose
-// bounds exclude every deleted row nothing is read. It wraps errNoCopy.
+// bounds exclude every deleted row nothing is read. It wraps ErrNoCopy.
 func (s *Service) taken(
 	ctx context.Context, t *schema.Table, base *lake.Snapshot, batches []arrow.RecordBatch, deletes []merge.Selection,
 ) ([]lake.Position, error) {
@@ -99,7 +99,7 @@ func (s *Service) taken(
 		}
 	}
 	if len(out) != want {
-		return nil, fmt.Errorf("%d of %d deletes: %w", want-len(out), want, errNoCopy)
+		return nil, fmt.Errorf("%d of %d deletes: %w", want-len(out), want, ErrNoCopy)
 	}
 	return out, nil
 }
@@ -163,6 +163,6 @@ func (s *Service) stopTable(ctx context.Context, id change.TableID) error {
 	if err != nil {
 		return fmt.Errorf("stop table %d: %w", id, err)
 	}
-	s.log.Error("table stopped", env.KeyTable, uint32(id), env.KeyReason, errNoCopy)
+	s.log.Error("table stopped", env.KeyTable, uint32(id), env.KeyReason, ErrNoCopy)
 	return nil
 }

@@ -213,7 +213,7 @@ func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) 
 		return false, context.Cause(ctx)
 	case errors.Is(err, ErrResting):
 		return false, err
-	case errors.Is(err, errNoCopy):
+	case errors.Is(err, ErrNoCopy):
 		err = errors.Join(err, s.stopTable(ctx, id))
 	}
 	s.settle(ctx, turn, id, err)
