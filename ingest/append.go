@@ -413,12 +413,13 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 	at := s.progress.own(unknown.Table)
 	updateErr := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(unknown.Table)
-		if err != nil {
+		if err != nil || t.State == catalog.TableStopped {
 			return err
 		}
 		if problem != nil || !unknown.Copying {
 			return stopUnfilled(txn, t, unknown, problem, at)
 		}
+		// It may have become ready since.
 		t.State, t.Backfill.Anew, t.Backfill.Skip = catalog.TableBackfill, true, true
 		if err := txn.PutTable(t); err != nil {
 			return err
