@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,9 @@ func newLetters(t *testing.T, options string, rows ...string) *letters {
 	l.server = harness.New(t, t.TempDir())
 	l.server.Start()
 	l.ours(fmt.Sprintf("CREATE PIPELINE shop FROM POSTGRES '%s' FOR TABLE t %s", l.source, options))
-	l.drain()
+	if !strings.Contains(options, "start = false") {
+		l.drain()
+	}
 	return l
 }
 
@@ -148,7 +151,9 @@ func TestDeadLetterLife(t *testing.T) {
 	l.drain()
 	l.want(open, `update ["3"] d 22008; insert ["6"] d 22008`)
 	l.ours("ALTER PIPELINE shop COMPACT")
+	l.ours("PAUSE PIPELINE shop")
 	l.want("RETRY DEAD LETTERS FROM shop", "0 4 2") // nothing has changed
+	l.ours("RESUME PIPELINE shop")
 	l.want(open, `update ["3"] d 22008; insert ["6"] d 22008`)
 
 	l.ours("ALTER PIPELINE shop SET (out_of_range = 'null')")
@@ -175,4 +180,82 @@ func TestDeadLetterLife(t *testing.T) {
 	l.drain()
 	l.want(rowsOfT, "9 - - -")
 	l.want(open, "") // the TRUNCATE has taken them all
+}
+
+// TestDeadLetterKills: rows change while they are copied, a third of them cannot be taken in,
+// and the server is killed in the copy, in the stream and in RETRY. Once the policy takes all
+// values in, every row is the source's, once, also in the lake.
+func TestDeadLetterKills(t *testing.T) {
+	r := rand.New(rand.NewPCG(uint64(number("SKIPPRD_SEED", 1)), 19))
+	l := newLetters(t, "WITH (max_dead_letters = 100000, backfill_chunk_pages = 2, start = false)",
+		"INSERT INTO t SELECT i, NULL, NULL, CASE WHEN i % 3 = 0 THEN 'NaN'::numeric ELSE i % 1000 END, repeat('x', 100) FROM generate_series(1, 3000) i",
+		"CREATE TABLE bag (v int, n numeric(6,2))", "INSERT INTO bag SELECT i % 7, CASE WHEN i % 3 = 0 THEN 'NaN'::numeric ELSE 1 END FROM generate_series(1, 300) i")
+	l.ours("ALTER PIPELINE shop ADD TABLE bag", "ALTER PIPELINE shop ENABLE")
+	change := func() {
+		for range 20 {
+			id := 1 + r.IntN(3000)
+			switch r.IntN(5) {
+			case 0:
+				l.at(fmt.Sprintf("DELETE FROM t WHERE id BETWEEN %d AND %d", id, id+5))
+			case 1:
+				l.at(fmt.Sprintf("UPDATE t SET n = 'NaN' WHERE id BETWEEN %d AND %d", id, id+3))
+			case 2:
+				l.at(fmt.Sprintf("UPDATE t SET n = n WHERE id BETWEEN %d AND %d", id, id+3), "INSERT INTO bag VALUES (1, 'NaN'), (1, 2)")
+			case 3:
+				l.at(fmt.Sprintf("UPDATE t SET id = id + 10000 WHERE id BETWEEN %d AND %d", id, id+2))
+			default:
+				l.at(fmt.Sprintf("UPDATE t SET n = 5 WHERE id BETWEEN %d AND %d", id, id+40))
+			}
+		}
+	}
+	for range 2 {
+		change()
+		l.server.Kill()
+		change()
+		l.server.Start()
+	}
+	change()
+	l.drain()
+	l.want("SELECT string_agg(DISTINCT state, ',') FROM pg_stat_pipeline_table", "ready")
+	l.ours("ALTER PIPELINE shop COMPACT", "ALTER PIPELINE shop SET (out_of_range = 'null')")
+	for _, point := range []string{"AfterBody", "AfterPublish", ""} {
+		l.server.Kill()
+		if point != "" {
+			l.server.Setenv("SKIPPRD_FAILPOINT=" + point + ":1")
+		}
+		l.server.Launch()
+		l.server.Unsetenv()
+		_ = l.server.TryReady(10 * time.Second) // or it has died
+		retried := make(chan struct{})
+		go func() { // its connection goes with the server
+			defer close(retried)
+			_, _ = harness.Text(l.server.DSN, "RETRY DEAD LETTERS FROM shop WHERE ordinal % 2 = 0")
+		}()
+		l.server.WaitDead(time.Duration(200+r.IntN(600)) * time.Millisecond)
+		l.server.Kill()
+		<-retried
+	}
+	l.server.Start()
+	l.ours("RETRY DEAD LETTERS FROM shop")
+	l.want(open, "")
+	l.want("SELECT count(*) > 100 FROM skippr.dead_letters WHERE state = 'retried'", "t")
+	l.want("SELECT count(*) > 0 FROM skippr.dead_letters WHERE state = 'superseded'", "t")
+	for _, compact := range []bool{false, true} {
+		if compact {
+			l.ours("ALTER PIPELINE shop COMPACT")
+		}
+		for _, q := range []string{
+			"SELECT id, NULLIF(n, 'NaN'), note FROM %s ORDER BY id", "SELECT v, NULLIF(n, 'NaN'), count(*) FROM %s GROUP BY 1, 2 ORDER BY 1, 2",
+		} {
+			name := "t"
+			if strings.HasPrefix(q, "SELECT v") {
+				name = "bag"
+			}
+			ours := strings.ReplaceAll(q, "NULLIF(n, 'NaN')", "n")
+			rows, err := harness.Compare(t.Context(), l.source, fmt.Sprintf(q, name), l.server.DSN, fmt.Sprintf(ours, "shop."+name))
+			if err != nil || rows == 0 {
+				t.Errorf("%s, %d rows: %v", name, rows, err)
+			}
+		}
+	}
 }
