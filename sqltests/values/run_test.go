@@ -160,8 +160,8 @@ func (w *writer) alterTable(t *table) error {
 func (w *writer) touch(t *table) error {
 	c := ident(t.columns[0].name)
 	same := fmt.Sprintf("UPDATE %[1]s SET %[2]s = %[2]s WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM %[1]s x ORDER BY x::text COLLATE \"C\" LIMIT 1)", ident(t.name), c)
-	for range 5 {
-		if err := w.statement(t, w.insert(t, 2), true); err != nil || w.wrote > 0 {
+	for range 30 { // a large key may not fit its index
+		if err := w.statement(t, w.insert(t, 1), true); err != nil || w.wrote > 0 {
 			return err
 		}
 		if err := w.statement(t, same, true); err != nil || w.wrote > 0 {
