@@ -1,10 +1,12 @@
 package compact_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -45,5 +47,30 @@ func TestHoldLog(t *testing.T) {
 		if got := reclaimed(w); !slices.Equal(got, step.want) {
 			t.Errorf("%s: reclaimed %v, want %v", step.what, got, step.want)
 		}
+	}
+}
+
+// During a rest nothing of the pipeline goes into the lake, whoever asks; afterwards it
+// does. Rests add up, and another pipeline's does not count.
+func TestRest(t *testing.T) {
+	w := newWorld(t)
+	w.append("", "+1 a")
+	end, other, again := w.svc.Rest(w.pid), w.svc.Rest(w.pid+1), w.svc.Rest(w.pid)
+	defer other()
+	for _, release := range []func(){end, end, again} {
+		if more, err := w.svc.StepTable(t.Context(), w.table.ID, true); more || !errors.Is(err, compact.ErrResting) {
+			t.Fatalf("a compaction that is asked for: %v, %v", more, err)
+		}
+		if more, err := w.svc.StepTable(t.Context(), w.table.ID, false); more || err != nil {
+			t.Fatalf("a compaction by itself: %v, %v", more, err)
+		}
+		if w.live() != 1 {
+			t.Fatalf("%d live slices", w.live())
+		}
+		release()
+	}
+	w.compact()
+	if w.live() != 0 {
+		t.Errorf("%d live slices after the rest", w.live())
 	}
 }
