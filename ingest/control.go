@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"slices"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -203,13 +204,16 @@ func (s *Supervisor) teardownOf(ctx context.Context, p *catalog.Pipeline) (left 
 	return left, err
 }
 
+// leftoverTimeout bounds the look for what a pipeline that was never set up may have.
+const leftoverTimeout = 3 * time.Second
+
 // tornDown is teardown for a pipeline that goes whatever its source says: left has what
 // could not be removed.
 func (s *Supervisor) tornDown(ctx context.Context, p *catalog.Pipeline) (left []string, err error) {
 	if len(p.SourceState) == 0 {
 		// It may have died between making something there and writing that down. Most
 		// often there is nothing, and whether its source answers does not matter then.
-		ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+		ctx, cancel := context.WithTimeout(ctx, leftoverTimeout)
 		defer cancel()
 		_, _ = s.teardownOf(ctx, p)
 		return nil, nil

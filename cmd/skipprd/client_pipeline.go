@@ -220,8 +220,11 @@ func runDoctor(ctx context.Context, args []string) error {
 // retainedAlarm is how much a source may keep for us before doctor speaks up.
 const retainedAlarm = 1 << 30
 
+// lossAlarm is how near the loss of a slot may be before doctor speaks up.
+const lossAlarm = 24 * time.Hour
+
 func checkPipelines(ctx context.Context, conn *pgx.Conn) ([]problem, error) {
-	tables, err := query(ctx, conn, "SELECT pipeline, state, reason, retained_bytes, slot_state FROM pg_stat_pipeline ORDER BY 1")
+	tables, err := query(ctx, conn, "SELECT pipeline, state, reason, retained_bytes, slot_state, seconds_until_lost FROM pg_stat_pipeline ORDER BY 1")
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +239,12 @@ func checkPipelines(ctx context.Context, conn *pgx.Conn) ([]problem, error) {
 		}
 		if number(r[3]) > retainedAlarm {
 			out = append(out, problem{fmt.Sprintf("the source keeps %.1f GiB of log for pipeline %s (slot %s)", number(r[3])/(1<<30), name, text(r[4])), "A stopped table or a paused pipeline holds it back."})
+		}
+		if left := number(r[5]); text(r[5]) != "" && left < lossAlarm.Seconds() {
+			out = append(out, problem{
+				fmt.Sprintf("the source lets go of the slot of pipeline %s in about %s", name, time.Duration(left*float64(time.Second)).Round(time.Second)),
+				"Let the pipeline go on, or raise max_slot_wal_keep_size at the source.",
+			})
 		}
 		if text(r[4]) == "lost" {
 			out = append(out, problem{"the slot of pipeline " + name + " is lost", "ALTER PIPELINE " + name + " RESET; copies all tables anew."})

@@ -220,3 +220,59 @@ func TestStreamingOrder(t *testing.T) {
 		}
 	}
 }
+
+// What is prepared arrives when it is committed, also when the stream has begun anew
+// meanwhile and has acknowledged what came between; what is rolled back never does.
+func TestPreparedAcrossRestart(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, v text)")
+	for _, p := range []*rig{r, r.beside(crashfs.New())} { // small ones, and such as are sent before they end
+		p.begin()
+		gid := func(n int) string { return fmt.Sprintf("'%s_%d'", p.name, n) }
+		r.exec("BEGIN; DELETE FROM a; "+fmt.Sprintf(fill, "a", "x", 1, 500)+"; PREPARE TRANSACTION "+gid(1), "INSERT INTO a VALUES (1000, 'between')",
+			"BEGIN; "+fmt.Sprintf(fill, "a", "gone", 2001, 2500)+"; PREPARE TRANSACTION "+gid(2))
+		k := p.stream(p.setup.Start, nil)
+		k.expect("a insert 1000|between")
+		k.await("an acknowledgement of it", func() bool { return p.src.Compare(k.mu.idle, k.mu.last) > 0 })
+		at := k.mu.idle
+		if err := k.stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.reopen()
+		p.begin()
+		r.exec("COMMIT PREPARED "+gid(1), "ROLLBACK PREPARED "+gid(2), "INSERT INTO a VALUES (1001, 'after')")
+		k = p.stream(at, nil)
+		k.await("the last row", func() bool { return slices.Contains(k.mu.lines, "a insert 1001|after") })
+		if err := k.stop(); err != nil {
+			t.Fatal(err)
+		}
+		inserted := slices.DeleteFunc(slices.Clone(k.mu.lines), func(s string) bool { return !strings.HasPrefix(s, "a insert") })
+		if len(inserted) != 501 || !strings.HasPrefix(inserted[0], "a insert 1|xx") || slices.ContainsFunc(k.mu.lines, func(s string) bool { return strings.Contains(s, "gone") }) {
+			t.Fatalf("%s: %d inserts of %d lines, the first %.40q", p.name, len(inserted), len(k.mu.lines), k.mu.lines[0])
+		}
+		r.exec("DELETE FROM a WHERE id >= 1000")
+	}
+}
+
+// Changes that the source itself has taken from elsewhere arrive like its own, and so
+// do empty transactions, as positions.
+func TestOrigin(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, v text)", "CREATE TABLE b (id int PRIMARY KEY)")
+	r.sel.AllTables, r.sel.Tables = false, selected("a")
+	for _, p := range []*rig{r, r.beside(crashfs.New())} {
+		p.reopen()
+		p.begin()
+		name := "from_" + p.name
+		r.exec("TRUNCATE b", "DELETE FROM a", "SELECT pg_replication_origin_create('"+name+"'); SELECT pg_replication_origin_session_setup('"+name+"'); "+
+			"BEGIN; SELECT pg_replication_origin_xact_setup('0/1234', now()); "+fmt.Sprintf(fill, "a", "x", 1, 500)+"; COMMIT; "+
+			"INSERT INTO b VALUES (1); SELECT pg_replication_origin_session_reset(); SELECT pg_replication_origin_drop('"+name+"')",
+			"INSERT INTO a VALUES (1000, 'last')")
+		k := p.stream(p.setup.Start, nil)
+		k.await("the last row", func() bool { return slices.Contains(k.mu.lines, "a insert 1000|last") })
+		if err := k.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(k.mu.lines); n != 501 && n != 501+501 {
+			t.Fatalf("%s: %d lines", p.name, n)
+		}
+	}
+}
