@@ -37,7 +37,7 @@ SELECT a.attnum, a.attname::text, a.attisdropped, a.atttypid, a.atttypmod, a.att
          WITH RECURSIVE d(oid) AS (SELECT a.atttypid UNION
               SELECT t.typbasetype FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd')
          SELECT FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd' AND t.typdefault IS NOT NULL),
-       ARRAY(SELECT DISTINCT (m.attmissingval::text::text[])[1]
+       ARRAY(SELECT DISTINCT pg_catalog.array_to_string(m.attmissingval, '')
                FROM pg_catalog.pg_attribute m
               WHERE m.atthasmissing AND m.attname = a.attname
                 AND (m.attrelid = a.attrelid

@@ -90,6 +90,11 @@ func TestStreamEvolves(t *testing.T) {
 			[]string{"CREATE TYPE mood AS ENUM ('sad', 'ok')", "ALTER TABLE a ADD m mood DEFAULT 'ok'", "INSERT INTO a VALUES (1)"},
 			[]string{"a is now 1 id integer, 2 m public.mood = ok", "a insert 1|ok"},
 		},
+		"defaults that an array writes in its own way": {
+			"id int PRIMARY KEY",
+			[]string{`ALTER TABLE a ADD b box DEFAULT '(0,0),(1,1)', ADD l int[] DEFAULT '{1,NULL}', ADD e text DEFAULT '', ADD q text DEFAULT '"NULL", {'`, "INSERT INTO a VALUES (1, '(2,2),(3,3)')"},
+			[]string{`a is now 1 id integer, 2 b box = (1,1),(0,0), 3 l integer[] = ["1",null], 4 e text = , 5 q text = "NULL", {`, `a insert 1|(3,3),(2,2)|[1,null]||"NULL", {`},
+		},
 		"a domain": {
 			"id int PRIMARY KEY",
 			[]string{"CREATE DOMAIN positive AS numeric(6,2)", "ALTER TABLE a ADD p positive DEFAULT 1.5", "INSERT INTO a VALUES (1)"},
