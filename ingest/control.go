@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 	"slices"
+	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
