@@ -216,3 +216,15 @@ func TestStreamRefusesSlotAhead(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// A key that is kept out of line is sent with every update, as the old key, since the new
+// row leaves it out.
+func TestStreamLargeKey(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (k text PRIMARY KEY, v int, w text, z text)",
+		"ALTER TABLE a ALTER k SET STORAGE EXTERNAL, ALTER w SET STORAGE PLAIN, ALTER z SET STORAGE PLAIN")
+	r.begin()
+	k := r.stream(r.setup.Start, nil)
+	r.exec("INSERT INTO a VALUES (repeat('k', 1500), 1, repeat('w', 900), repeat('z', 900))", "UPDATE a SET v = 2, w = '', z = ''")
+	key := strings.Repeat("k", 1500)
+	k.expect("a insert "+key+"|1|"+strings.Repeat("w", 900)+"|"+strings.Repeat("z", 900), "a update "+key+"|2||")
+}

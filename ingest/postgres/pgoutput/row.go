@@ -87,10 +87,14 @@ func (t *Tuple) parse(r *reader) error {
 	return nil
 }
 
-// OldValue is column i of a full old tuple, Unchanged when there is none: where a new
-// tuple leaves out a value that did not change, it is the value.
+// OldValue is column i of a full old tuple, or of the key that was sent since it is large,
+// Unchanged when there is none: where a new tuple leaves out a value that did not change,
+// it is the value.
 func (m *Row) OldValue(i int) (kind byte, value []byte) {
-	if m.OldForm != OldFull || i >= len(m.Old.Kinds) {
+	switch {
+	case m.OldForm == OldNone || i >= len(m.Old.Kinds):
+		return Unchanged, nil
+	case m.OldForm != OldFull && m.Old.Kinds[i] != Text: // not of the key
 		return Unchanged, nil
 	}
 	return m.Old.Kinds[i], m.Old.Values[i]
