@@ -112,3 +112,9 @@ func TestExact(t *testing.T) {
 		equal(t, "hint", tbl.Exact(hint, "a b"), want)
 	}
 }
+
+// TestExactPipeline does the same for texts about a pipeline.
+func TestExactPipeline(t *testing.T) {
+	p := &catalog.Pipeline{Name: "Shop"}
+	equal(t, "text", p.Exact("or ALTER PIPELINE … RESET, which"), `or ALTER PIPELINE "Shop" RESET, which`)
+}

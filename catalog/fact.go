@@ -178,6 +178,11 @@ func (t *Table) Exact(hint, pipeline string) string {
 		" TABLE …", " TABLE "+here).Replace(hint)
 }
 
+// Exact puts the pipeline's name into a text with statements, for "PIPELINE …".
+func (p *Pipeline) Exact(text string) string {
+	return strings.ReplaceAll(text, "PIPELINE …", "PIPELINE "+quoteName(p.Name))
+}
+
 // quoteName writes a name as SQL.
 func quoteName(s string) string {
 	plain := func(i int, r rune) bool { return r == '_' || r >= 'a' && r <= 'z' || i > 0 && r >= '0' && r <= '9' }

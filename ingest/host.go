@@ -288,6 +288,7 @@ func putState(txn *catalog.Txn, id change.PipelineID, state catalog.PipelineStat
 	if err != nil {
 		return err
 	}
+	reason = p.Exact(reason)
 	if p.State == state && p.Reason == reason {
 		return nil
 	}
