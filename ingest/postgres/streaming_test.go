@@ -153,6 +153,7 @@ func TestStreamingSideBySide(t *testing.T) {
 	}
 	r.exec("INSERT INTO b VALUES (1, 'between')")
 	k.expect("b insert 1|between")
+	r.exec("CHECKPOINT") // so that there is something to acknowledge
 	k.await("an acknowledgement past open transactions", func() bool { return k.mu.idle != "" && r.src.Compare(k.mu.idle, k.mu.last) > 0 })
 	at := k.mu.idle
 	if n := r.streamed(); n == 0 {
@@ -232,6 +233,7 @@ func TestPreparedAcrossRestart(t *testing.T) {
 			"BEGIN; "+fmt.Sprintf(fill, "a", "gone", 2001, 2500)+"; PREPARE TRANSACTION "+gid(2))
 		k := p.stream(p.setup.Start, nil)
 		k.expect("a insert 1000|between")
+		r.exec("CHECKPOINT")
 		k.await("an acknowledgement of it", func() bool { return p.src.Compare(k.mu.idle, k.mu.last) > 0 })
 		at := k.mu.idle
 		if err := k.stop(); err != nil {
