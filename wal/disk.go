@@ -171,12 +171,10 @@ func (d *disk) endBody(e protocol.Seal) error {
 // footer, and must never be found beside a body that has been cut.
 func (d *disk) dropMarker(seq segment.Seq) error {
 	err := d.fs.Remove(markerName(d.cfg.Dir, seq))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	// Also when it is gone: an earlier try may have failed at this.
 	return d.fs.SyncDir(d.cfg.Dir)
 }
 

@@ -11,7 +11,11 @@ import (
 // A seal whose marker reached the directory, but not for certain, is repeated without a
 // footer. A crash at any moment of that leaves a log that opens with all its groups.
 func TestSealRepeatedAfterItsMarker(t *testing.T) {
-	for _, keep := range []float64{0, 0.5, 1} {
+	for _, c := range []struct {
+		keep  float64
+		fails int // syncs of the directory, one after the other
+	}{{0, 1}, {0.5, 1}, {1, 1}, {0, 2}, {0.5, 2}, {1, 2}, {0, 3}, {0.5, 3}} {
+		keep := c.keep
 		for halt := 1; ; halt++ {
 			cat, fs := &catalog{}, crashfs.New()
 			s := mustStep(t, tinyConfig(), tinyDeps(fs, cat))
@@ -19,10 +23,10 @@ func TestSealRepeatedAfterItsMarker(t *testing.T) {
 			must(t, err)
 			drive(t, s)
 			mustOutcome(t, p)
-			failed := false
+			failed := 0
 			fs.Fail = func(op crashfs.Op) error {
-				if op.Kind == crashfs.OpSyncDir && !failed {
-					failed = true
+				if op.Kind == crashfs.OpSyncDir && failed < c.fails {
+					failed++
 					return errIO
 				}
 				return nil
@@ -40,13 +44,13 @@ func TestSealRepeatedAfterItsMarker(t *testing.T) {
 			again := &catalog{}
 			l, err := wal.OpenStepped(t.Context(), tinyConfig(), tinyDeps(after, again))
 			if err != nil {
-				t.Fatalf("keep %v, halt %d: %v", keep, halt, err)
+				t.Fatalf("keep %v, %d failures, halt %d: %v", keep, c.fails, halt, err)
 			}
 			if n := len(again.all()); n != 1 {
 				t.Fatalf("keep %v, halt %d: %d groups", keep, halt, n)
 			}
 			must(t, l.Log().Close())
-			if done && failed {
+			if done && failed == c.fails {
 				break
 			}
 			if halt > 200 {
