@@ -402,7 +402,8 @@ func (s *session) fetch(ctx context.Context, t *catalog.Table, q *fill.Query, fo
 }
 
 // unfilled implements unchangedValues: the table whose value is not known stops, or its
-// copy begins anew. Nothing of the group is in the log; the source sends it again.
+// copy begins anew. Nothing of the group is in the log; the source sends it again, and a
+// new session knows the dead letters that have come with the copy.
 func (s *session) unfilled(ctx context.Context, err error) error {
 	var unknown *fill.UnknownError
 	if !errors.As(err, &unknown) {
@@ -411,12 +412,17 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 	var problem *TableError
 	errors.As(err, &problem) // the source has the value, and the copy would not take it in either
 	at := s.progress.own(unknown.Table)
+	again := s.live.unfilled(unknown.Table, at)
 	updateErr := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(unknown.Table)
 		if err != nil || t.State == catalog.TableStopped {
 			return err
 		}
 		if problem != nil || !unknown.Copying {
+			letters, err := txn.OpenDeadLetters(t.ID)
+			if err != nil || problem == nil && len(letters) > 0 && !again {
+				return err // the copy may have set the row aside since it was left out
+			}
 			return stopUnfilled(txn, t, unknown, problem, at)
 		}
 		// It may have become ready since.

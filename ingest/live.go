@@ -18,6 +18,8 @@ type live struct {
 		sync.Mutex
 		metrics Metrics
 		tables  map[change.TableID]*tableLive
+		// unfilled are the positions of tables at which a value could not be filled in last.
+		unfilled map[change.TableID]change.Position
 		// inFlight is the commit time of the oldest transaction being appended.
 		inFlight    time.Time
 		lastCommit  time.Time
@@ -42,6 +44,7 @@ type tableLive struct {
 func newLive(clock env.Clock) *live {
 	l := &live{clock: clock}
 	l.mu.tables = map[change.TableID]*tableLive{}
+	l.mu.unfilled = map[change.TableID]change.Position{}
 	return l
 }
 
@@ -121,6 +124,16 @@ func (l *live) stopped(tableStop) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.metrics.TableStops++
+}
+
+// unfilled notes that a value of a table, which has everything up to at, could not be
+// filled in, and says whether that was so before.
+func (l *live) unfilled(id change.TableID, at change.Position) (again bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, known := l.mu.unfilled[id]
+	l.mu.unfilled[id] = at
+	return known && last == at
 }
 
 func (l *live) idle() {
