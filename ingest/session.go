@@ -345,7 +345,8 @@ func (s *session) streamTables() []StreamTable {
 			continue
 		}
 		tables = append(tables, StreamTable{
-			ID: t.ID, Source: sourceTable(t), Schema: t.Current, VoidVersion: t.VoidVersion, After: s.progress.after(t),
+			ID: t.ID, Source: sourceTable(t), Schema: t.Current, Versions: t.Versions, VoidVersion: t.VoidVersion,
+			After: s.progress.after(t), Copied: t.Backfill.Horizon,
 		})
 	}
 	return tables

@@ -136,11 +136,16 @@ type StreamTable struct {
 	ID     change.TableID
 	Source SourceTable
 	Schema *schema.Table
+	// Versions are those before, as far as they are known.
+	Versions []*schema.Table
 	// VoidVersion is the greatest schema version that the log has and the table has not.
 	VoidVersion uint32
 	// After: changes of transactions committed at or before this position are already
 	// durable for this table and are skipped. Empty: none.
 	After change.Position
+	// Copied is the latest moment that rows of the initial copy are of: they may be newer
+	// than a change before it.
+	Copied change.Position
 }
 
 // Sink takes what a stream delivers. Calls come from the streaming goroutine in

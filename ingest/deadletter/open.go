@@ -32,6 +32,17 @@ type Table struct {
 type entry struct {
 	ref catalog.DeadLetterRef
 	row string
+	// version is the schema version whose columns row has.
+	version uint32
+	copied  bool
+	// spoiled says that row is not what was sent.
+	spoiled bool
+}
+
+func entryOf(l *catalog.DeadLetter) entry {
+	return entry{
+		ref: l.DeadLetterRef, row: l.Row, version: l.SchemaVersion, copied: l.Copied, spoiled: l.Code == CodeEncoding,
+	}
 }
 
 // NewOpen are tables without letters, with their generations.
@@ -59,7 +70,7 @@ func Load(snap *catalog.Snapshot, pipeline change.PipelineID, most int) (*Open, 
 		}
 		into := o.add(t.ID, t.Generation, most)
 		for _, l := range letters {
-			into.put(l.Key, entry{l.DeadLetterRef, l.Row})
+			into.put(l.Key, entryOf(l))
 		}
 	}
 	return o, nil
@@ -95,7 +106,7 @@ func (t *Table) Full() string {
 func (t *Table) Add(l *catalog.DeadLetter) (closes []catalog.DeadLetterRef, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := entry{l.DeadLetterRef, l.Row}
+	e := entryOf(l)
 	if l.Key == "" {
 		t.put("", e)
 		return nil, func() { t.remove("", e.ref) }
@@ -175,18 +186,36 @@ func (t *Table) PassAll() (closes []catalog.DeadLetterRef, undo func()) {
 	}
 }
 
-// Row is the row of a key's open letter, "" when it is not kept.
+// Prior is the open letter of a key, for a change that leaves values out.
+type Prior struct {
+	Row           string // "" when it is not kept as it was
+	SchemaVersion uint32 // of its columns
+	Copied        bool   // it is a row of the initial copy
+}
+
+// Row is the row of a key's open letter, see Prior.
 func (t *Table) Row(key string) (row string, open bool) {
+	p, open := t.Prior(key)
+	return p.Row, open
+}
+
+// Prior is the open letter of a key; open is false when there is none.
+func (t *Table) Prior(key string) (p Prior, open bool) {
 	if !t.Any() || key == "" {
-		return "", false
+		return p, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.keys[key]
 	if len(all) == 0 {
-		return "", false
+		return p, false
 	}
-	return slices.MaxFunc(all, func(a, b entry) int { return a.ref.Compare(b.ref) }).row, true
+	newest := slices.MaxFunc(all, func(a, b entry) int { return a.ref.Compare(b.ref) })
+	p = Prior{Row: newest.row, SchemaVersion: newest.version, Copied: newest.copied}
+	if newest.spoiled {
+		p.Row = ""
+	}
+	return p, true
 }
 
 // take removes the letters of a key; mu is locked, but not when restore is called.

@@ -132,3 +132,27 @@ func TestLetterID(t *testing.T) {
 		t.Error("the same change has another number")
 	}
 }
+
+// TestPrior: what is known of a key's letter, for a change that leaves values out. A row
+// that is not what was sent is none.
+func TestPrior(t *testing.T) {
+	for name, c := range map[string]struct {
+		letter catalog.DeadLetter
+		want   Prior
+	}{
+		"of the stream":  {catalog.DeadLetter{Row: "r", SchemaVersion: 3}, Prior{Row: "r", SchemaVersion: 3}},
+		"of the copy":    {catalog.DeadLetter{Row: "r", SchemaVersion: 1, Copied: true}, Prior{Row: "r", SchemaVersion: 1, Copied: true}},
+		"not its text":   {catalog.DeadLetter{Row: "r\uFFFD", SchemaVersion: 1, Code: CodeEncoding}, Prior{SchemaVersion: 1}},
+		"without values": {catalog.DeadLetter{SchemaVersion: 1}, Prior{SchemaVersion: 1}},
+	} {
+		table := NewOpen(3, map[change.TableID]uint32{1: 0}).Table(1)
+		c.letter.Key = "a"
+		table.Add(&c.letter)
+		if got, open := table.Prior("a"); got != c.want || !open {
+			t.Errorf("%s: %+v, open %v", name, got, open)
+		}
+		if _, open := table.Prior("b"); open {
+			t.Errorf("%s: a letter of another key", name)
+		}
+	}
+}

@@ -44,7 +44,8 @@ type Refused struct {
 	Ordinal int32
 	// Key is Text of the key's values, "" for a table without a key.
 	Key string
-	// Row is Row of the values, "" when they are more than RowBytesMax.
+	// Row is Row of the values, "" when they are more than RowBytesMax, or one is known to
+	// nobody. What it leaves out is what the table has of the key.
 	Row    string
 	Column string // that is the trouble, "" for the whole row
 	Reason string // a clause

@@ -130,7 +130,7 @@ func (r *Retry) decode(t *catalog.Table, l *catalog.DeadLetter) error {
 func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) error {
 	switch {
 	case l.Row == "":
-		return &RefusedError{"its row was too large to be kept; change it at the source, or RESYNC the table"}
+		return &RefusedError{"its row was not kept, being too large, or not sent whole; change it at the source, or RESYNC the table"}
 	case l.Code == CodeEncoding:
 		return &RefusedError{"its text is not UTF-8, and was kept as far as it is"}
 	}

@@ -37,8 +37,11 @@ func (a *applier) setAside(t *streamTable, b *change.Builder, r refusal) error {
 	}
 	out.Key, _ = t.keyText(&a.row, r.tuple)
 	if r.op != change.Delete || t.Schema.WholeRow {
-		values, valid := t.texts(a, r.tuple)
-		if out.Row = deadletter.Row(values); !valid {
+		values, valid, known := t.texts(a, &r)
+		if known { // else later changes would take the rest from an older row
+			out.Row = deadletter.Row(values)
+		}
+		if !valid {
 			out.Code = deadletter.CodeEncoding // what is kept is not what was sent
 		}
 	}
@@ -90,13 +93,16 @@ func (t *streamTable) keyText(row *pgoutput.Row, tuple *pgoutput.Tuple) (key str
 }
 
 // texts are a row's values. One that was not sent is that of the letter before it, or is
-// left out. valid says that all are UTF-8.
-func (t *streamTable) texts(a *applier, tuple *pgoutput.Tuple) (out []deadletter.Value, valid bool) {
-	valid = true
+// left out: the table has it, under the same key. known is false when neither is so. valid
+// says that all are UTF-8.
+func (t *streamTable) texts(a *applier, r *refusal) (out []deadletter.Value, valid, known bool) {
+	valid, known = true, true
 	for _, c := range t.columns {
-		kind, src := tuple.Kinds[c.source], tuple.Values[c.source]
+		kind, src := r.tuple.Kinds[c.source], r.tuple.Values[c.source]
 		if kind == pgoutput.Unchanged {
-			kind, src, _ = a.oldValue(&c)
+			var err error
+			kind, src, err = a.oldValue(&c)
+			known = known && err == nil && (kind != pgoutput.Unchanged || r.op == change.Update)
 		}
 		v := deadletter.Value{Name: c.name}
 		switch kind {
@@ -108,17 +114,18 @@ func (t *streamTable) texts(a *applier, tuple *pgoutput.Tuple) (out []deadletter
 		}
 		out = append(out, v)
 	}
-	return out, valid
+	return out, valid, known
 }
 
 // prior is the open letter of the key that the row had before.
 type prior struct {
 	open bool
-	row  map[string]*string // nil: its values were too many to be kept
+	row  map[int32]*string // by field; nil: it was not kept
 }
 
 // findPrior looks for the letter that an update makes obsolete: what the update did not
-// send is what that one had, not what the table has.
+// send is what that one had, not what the table has. A copied letter may be of a later
+// moment than the update, and then of another row.
 func (a *applier) findPrior(t *streamTable) error {
 	if !t.letters.Any() {
 		return nil
@@ -131,13 +138,26 @@ func (a *applier) findPrior(t *streamTable) error {
 	if !ok {
 		return nil
 	}
-	row, open := t.letters.Row(key)
-	if a.prior.open = open; !open || row == "" {
+	letter, open := t.letters.Prior(key)
+	if !open || letter.Copied && a.final < t.copied {
 		return nil
 	}
-	var err error
-	a.prior.row, err = deadletter.ParseRow(row)
-	return err
+	a.prior.open = true
+	then := t.version(letter.SchemaVersion)
+	if letter.Row == "" || then == nil {
+		return nil
+	}
+	row, err := deadletter.ParseRow(letter.Row)
+	if err != nil {
+		return err
+	}
+	a.prior.row = make(map[int32]*string, len(row))
+	for _, f := range then.Fields {
+		if text, sent := row[f.Name]; sent {
+			a.prior.row[f.ID] = text
+		}
+	}
+	return nil
 }
 
 // oldValue is what a column had before, where the change left it out; Unchanged when only
@@ -149,7 +169,7 @@ func (a *applier) oldValue(c *streamColumn) (kind byte, src []byte, err error) {
 	if a.prior.row == nil {
 		return pgoutput.Unchanged, nil, errPriorUnknown
 	}
-	switch text, sent := a.prior.row[c.name]; {
+	switch text, sent := a.prior.row[c.field]; {
 	case !sent:
 		return pgoutput.Unchanged, nil, nil
 	case text == nil:
@@ -162,7 +182,7 @@ func (a *applier) oldValue(c *streamColumn) (kind byte, src []byte, err error) {
 // Refusals of whole rows.
 var (
 	errRowTooLarge  = &value.Error{Class: "has more bytes than can be made durable at once"}
-	errPriorUnknown = &value.Error{Class: "was not sent, since it did not change, and the row before is a dead letter that was too large to keep"}
+	errPriorUnknown = &value.Error{Class: "was not sent, since it did not change, and the row before is a dead letter that was not kept"}
 )
 
 // refusedCode is the SQLSTATE of a refusal.

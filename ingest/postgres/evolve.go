@@ -51,6 +51,9 @@ func (a *applier) describe(t *streamTable) error {
 		}
 		return fmt.Errorf("describe %s.%s: %w", r.Namespace, r.Name, err)
 	}
+	if next != t.Schema {
+		t.Versions = append(t.Versions[:len(t.Versions):len(t.Versions)], t.Schema)
+	}
 	t.Schema, t.Source.Schema, t.Source.Name = next, r.Namespace, r.Name
 	t.builder = nil
 	return t.bind(r)

@@ -19,7 +19,8 @@ import (
 // streamTable is a table of a stream with what its last description means for it.
 type streamTable struct {
 	ingest.StreamTable
-	after LSN
+	after  LSN
+	copied LSN // before which its copied rows may be newer than a change
 	// partial says that the user selected columns, so that others may come and go.
 	partial bool
 	// except are columns that the user leaves out.
@@ -49,6 +50,7 @@ type streamTable struct {
 // streamColumn is a field and where its values come from.
 type streamColumn struct {
 	name   string
+	field  int32
 	source int // place in the relation's tuples
 	key    bool
 	decode value.Decoder
@@ -59,11 +61,25 @@ func newStreamTable(t ingest.StreamTable, sel catalog.TableSelection) (*streamTa
 	if err != nil {
 		return nil, fmt.Errorf("table %s.%s: %w", t.Source.Schema, t.Source.Name, err)
 	}
+	copied, err := parseLSN(t.Copied)
+	if err != nil {
+		return nil, fmt.Errorf("table %s.%s: %w", t.Source.Schema, t.Source.Name, err)
+	}
 	return &streamTable{
-		StreamTable: t, after: after, exact: exactTextOf(sel, t.Source.Schema, t.Source.Name),
+		StreamTable: t, after: after, copied: copied, exact: exactTextOf(sel, t.Source.Schema, t.Source.Name),
 		partial: len(selectedColumns(sel, t.Source.Schema, t.Source.Name)) > 0,
 		except:  selectedTable(sel, t.Source.Schema, t.Source.Name).Except,
 	}, nil
+}
+
+// version is the schema of a version, nil when it is not known any more.
+func (t *streamTable) version(n uint32) *schema.Table {
+	for _, s := range append(t.Versions[:len(t.Versions):len(t.Versions)], t.Schema) {
+		if s.Version == n {
+			return s
+		}
+	}
+	return nil
 }
 
 // bind finds where the values of the table's columns are in the tuples of a description
@@ -79,7 +95,7 @@ func (t *streamTable) bind(r *pgoutput.Relation) error {
 		if err != nil {
 			return fmt.Errorf("column %q: %w", f.Name, err)
 		}
-		c := streamColumn{name: f.Name, source: at, decode: decode, key: slices.Contains(t.Schema.Key, f.ID)}
+		c := streamColumn{name: f.Name, field: f.ID, source: at, decode: decode, key: slices.Contains(t.Schema.Key, f.ID)}
 		if !c.key {
 			c.decode = outofrange.Decoder(decode, f, t.rule)
 		}

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/skipprd/skipprd/sqltests/harness"
+)
+
+// TestDeadLetterPrior: an update that leaves a large value out, of a row that is a dead
+// letter, gets what the letter had, also when the column has another name by then. Where
+// nobody has the value the row stays a letter: it never gets that of an older row.
+func TestDeadLetterPrior(t *testing.T) {
+	large := func(c, blocks string) string {
+		return "(SELECT string_agg(md5(i || '" + c + "'), '') FROM generate_series(1, " + blocks + ") i)"
+	}
+	const few, many = "300", "40000" // beyond what a letter keeps
+	l := newLetters(t, "", "ALTER TABLE t ALTER note SET STORAGE EXTERNAL",
+		"INSERT INTO t (id, n, note) VALUES (1, 1, "+large("a", few)+"), (2, 1, "+large("a", few)+"), (3, 1, "+large("a", few)+")")
+	same := func(want int) {
+		t.Helper()
+		const columns, rest = "SELECT id, n, md5(other) FROM ", " WHERE n = 9 ORDER BY id"
+		rows, err := harness.Compare(t.Context(), l.source, columns+"t"+rest, l.server.DSN, columns+"shop.t"+rest)
+		if err != nil || rows != want {
+			t.Errorf("%d rows are the same: %v", rows, err)
+		}
+	}
+
+	l.at("UPDATE t SET n = 'NaN', note = "+large("b", few)+" WHERE id = 1",
+		"UPDATE t SET n = 'NaN', note = "+large("b", many)+" WHERE id = 2", // its letter has no row
+		"UPDATE t SET n = 'NaN' WHERE id = 2", "UPDATE t SET id = 4, n = 'NaN' WHERE id = 3")
+	l.drain()
+	l.at("ALTER TABLE t RENAME note TO other", "UPDATE t SET n = 9 WHERE id = 1", "UPDATE t SET n = 8 WHERE id IN (2, 4)")
+	l.drain()
+	same(1)
+	l.want("SELECT key FROM skippr.dead_letters WHERE state = 'open' ORDER BY key", `["2"]; ["4"]`)
+	l.want("SELECT state FROM pg_stat_pipeline_table", "ready")
+	l.want("SELECT id, n FROM shop.t ORDER BY id", "1 9.00; 2 1.00")
+	l.want("RETRY DEAD LETTERS FROM shop", "0 4 2")
+	l.at("UPDATE t SET n = 9, other = other || 'c' WHERE id IN (2, 4)")
+	l.drain()
+	same(3)
+	l.want("SELECT count(*) FROM skippr.dead_letters WHERE state = 'open'", "0")
+}
