@@ -247,7 +247,7 @@ func TestDeadLetterKills(t *testing.T) {
 			defer close(retried)
 			_, _ = harness.Text(l.server.DSN, "RETRY DEAD LETTERS FROM shop WHERE ordinal % 2 = 0")
 		}()
-		l.server.WaitDead(time.Duration(200+r.IntN(600)) * time.Millisecond)
+		l.server.WaitFailpoint(time.Duration(200+r.IntN(600)) * time.Millisecond)
 		l.server.Kill()
 		<-retried
 	}

@@ -140,7 +140,7 @@ func TestEvolve(t *testing.T) {
 		}
 		how := "not"
 		if r.IntN(3) > 0 {
-			how = dieOnce(s, r, pick(r, failpoints))
+			how, _ = dieOnce(s, r, pick(r, failpoints))
 			for range 10 { // while it is down
 				harness.Exec(t, source, burst(r, pick(r, tables)))
 			}

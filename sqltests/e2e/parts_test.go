@@ -54,7 +54,8 @@ func TestHugeTransaction(t *testing.T) {
 		if !awaitPending(s.DSN) {
 			break
 		}
-		t.Logf("died %s", dieOnce(s, r, point))
+		how, _ := dieOnce(s, r, point)
+		t.Logf("died %s", how)
 		kills++
 		s.Start()
 	}

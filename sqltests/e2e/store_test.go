@@ -212,7 +212,7 @@ func TestStoreKills(t *testing.T) {
 		now.Setenv(fmt.Sprintf("SKIPPRD_FAILPOINT=%s:%d", point, 1+r.IntN(4))) // for its next life
 		now.Launch()
 		next.Kill() // at any moment
-		reached := now.WaitDead(25 * time.Second)
+		reached := now.WaitFailpoint(25 * time.Second)
 		now.Kill()
 		now.Unsetenv()
 		setStoreKeys(now)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -206,6 +205,22 @@ func (s *Server) WaitDead(limit time.Duration) bool {
 	}
 }
 
+// exitKilled is what the server exits with at a failpoint.
+const exitKilled = 137
+
+// WaitFailpoint waits until the process, launched with SKIPPRD_FAILPOINT, has died there.
+// It fails the test when it ended otherwise, as it does when it refuses the failpoint.
+func (s *Server) WaitFailpoint(limit time.Duration) bool {
+	s.t.Helper()
+	if !s.WaitDead(limit) {
+		return false
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != exitKilled {
+		s.t.Fatalf("the server was to die at a failpoint, and exited with %d:\n%s", code, s.Log(20))
+	}
+	return true
+}
+
 // WaitGroupDead waits until the dead server's children, which are of its process group,
 // have ended too.
 func (s *Server) WaitGroupDead(limit time.Duration) bool {
@@ -296,45 +311,4 @@ func Text(dsn, sql string) (string, error) {
 		return "", fmt.Errorf("%s: %d rows", sql, len(last.Rows))
 	}
 	return string(last.Rows[0][0]), nil
-}
-
-var dumpedPosition = regexp.MustCompile(`position "([^"]+)"`)
-
-// LogPosition is the last durable source position in the logs under the data
-// directory, "" when there is none. The server need not run.
-func (s *Server) LogPosition() (string, error) {
-	dirs, err := filepath.Glob(filepath.Join(s.DataDir, "wal", "*"))
-	if err != nil {
-		return "", err
-	}
-	last := ""
-	for _, dir := range dirs {
-		out, err := exec.Command(Binary(s.t), "waldump", dir).CombinedOutput()
-		if err != nil {
-			return "", fmt.Errorf("waldump %s: %w\n%s", dir, err, out)
-		}
-		for _, m := range dumpedPosition.FindAllSubmatch(out, -1) {
-			last = string(m[1])
-		}
-	}
-	return last, nil
-}
-
-// CheckPosition says whether the confirmed position of a pipeline's slot is ahead of the
-// log that the dead server left: then what lies between is lost.
-func (s *Server) CheckPosition(source, pipeline string) error {
-	confirmed, err := Text(source, fmt.Sprintf(
-		"SELECT coalesce(max(confirmed_flush_lsn)::text, '0/0') FROM pg_replication_slots WHERE slot_name = 'skippr_%s'", pipeline))
-	if err != nil {
-		return err
-	}
-	durable, err := s.LogPosition()
-	if err != nil || durable == "" { // nothing streamed yet
-		return err
-	}
-	ahead, err := Text(source, fmt.Sprintf("SELECT '%s'::pg_lsn > '%s'::pg_lsn", confirmed, durable))
-	if err == nil && ahead != "f" {
-		err = fmt.Errorf("the slot's confirmed position %s is ahead of the log's %s", confirmed, durable)
-	}
-	return err
 }

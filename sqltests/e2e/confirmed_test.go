@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/skipprd/skipprd/sqltests/harness"
+	"github.com/skipprd/skipprd/sqltests/pgtest"
+)
+
+// TestConfirmedAfterReset: a RESET makes a slot that begins ahead of all that the log has.
+// With a source at rest nothing is streamed from it, and what is acknowledged is not more
+// than the slot's beginning, before which the copy has everything. What is acknowledged
+// beyond is found.
+func TestConfirmedAfterReset(t *testing.T) {
+	source := pgtest.Start(t).CreateDatabase(t)
+	harness.Exec(t, source, "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+	s := harness.New(t, t.TempDir())
+	s.Start()
+	harness.Exec(t, s.DSN, "CREATE PIPELINE c FROM POSTGRES "+quoted(source)+" FOR ALL TABLES")
+	drain(t, s.DSN, "c")
+	harness.Exec(t, source, "INSERT INTO t VALUES (2)")
+	drain(t, s.DSN, "c")
+	if !harness.Until(30*time.Second, func() bool {
+		at, err := s.LogPosition()
+		return err == nil && at != ""
+	}) {
+		t.Fatal("the log has no position")
+	}
+
+	harness.Exec(t, s.DSN, "ALTER PIPELINE c RESET")
+	drain(t, s.DSN, "c")
+	s.Kill()
+	logged, err := s.LogPosition()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, err := harness.SlotStart(source, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sourceText(t, source, "SELECT '"+start+"'::pg_lsn > '"+logged+"'::pg_lsn"); got != "t" {
+		t.Errorf("the slot begins at %s, not ahead of the log's %s", start, logged)
+	}
+	if got := sourceText(t, source, "SELECT confirmed_flush_lsn FROM pg_replication_slots"); got != start {
+		t.Errorf("acknowledged up to %s, the slot began at %s", got, start)
+	}
+	if err := s.CheckPosition(source, "c"); err != nil {
+		t.Error(err)
+	}
+
+	harness.Exec(t, source, "INSERT INTO t VALUES (3)",
+		"SELECT pg_replication_slot_advance('skippr_c', pg_current_wal_lsn())")
+	if err := s.CheckPosition(source, "c"); err == nil || !strings.Contains(err.Error(), "is ahead of") {
+		t.Errorf("a slot moved on past what is here: %v", err)
+	}
+}
+
+func sourceText(t *testing.T, source, sql string) string {
+	t.Helper()
+	text, err := harness.Text(source, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return text
+}
