@@ -36,8 +36,8 @@ type keeper struct {
 	// deferred says that a table could not be dealt with while it was being copied.
 	mark     string
 	deferred bool
-	// renewed says that tables were added or are to be copied anew: the session is to begin
-	// anew for them.
+	// renewed says that tables were added, have stopped or are to be copied anew: the session
+	// is to begin anew for them.
 	renewed bool
 }
 
@@ -115,6 +115,10 @@ func (k *keeper) promote(ctx context.Context) error {
 		case catalog.TableCatchup:
 			due = due || s.caughtUp(t)
 			k.waiting = true
+		case catalog.TableStopped:
+			// Not by the stream, which would go on for it in vain, and fill the log with what
+			// never goes into the lake.
+			k.renewed = k.renewed || t.StoppedAt == "" && t.FrozenAt == "" && t.CopyOf == 0 && s.streamed[t.ID]
 		}
 	}
 	if due || p.State != state || p.Reason != "" {

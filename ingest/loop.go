@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
 // stream runs the parts of a session until the first of them fails.
 func (s *session) stream(ctx context.Context) error {
 	from, tables := s.progress.from(), s.streamTables()
+	s.streamed = make(map[change.TableID]bool, len(tables))
+	for _, t := range tables {
+		s.streamed[t.ID] = true
+	}
 	letters, loadErr := s.loadLetters()
 	if loadErr != nil {
 		return loadErr

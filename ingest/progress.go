@@ -39,8 +39,8 @@ func newProgress(compare func(a, b change.Position) int, durable change.Position
 	p.mu.frozen = map[change.TableID]change.Position{}
 	for _, t := range tables {
 		switch {
-		case t.FrozenAt != "":
-			p.mu.frozen[t.ID] = t.FrozenAt
+		case t.FrozenAt != "" || t.State == catalog.TableStopped && t.StoppedAt == "":
+			p.mu.frozen[t.ID] = t.FrozenAt // "": nobody knows where it stands
 		case t.StoppedAt == "":
 		case t.State == catalog.TableStopped:
 			p.mu.stopped[t.ID] = t.StoppedAt

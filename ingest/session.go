@@ -33,8 +33,9 @@ type session struct {
 
 	source   Source
 	progress *progress
-	backfill Backfill    // nil when nothing is to be copied
-	copying  atomic.Bool // while backfill reads
+	backfill Backfill                // nil when nothing is to be copied
+	copying  atomic.Bool             // while backfill reads
+	streamed map[change.TableID]bool // the tables that the stream delivers
 	// refusals are the rows of its chunks that cannot be taken in.
 	refusals *copyLetters
 	// advanced wakes the keeper: something became durable.

@@ -31,7 +31,7 @@ type batcher struct {
 	freshness time.Duration
 	interval  time.Duration // at least between two groups
 	// sizes are those of values that the source leaves out.
-	sizes *fill.Sizes
+	sizes     *fill.Sizes
 	compare   func(a, b change.Position) int
 	session   string // names transactions in parts, with their number
 	tables    map[change.TableID]*sinkTable
@@ -143,7 +143,7 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 		freshness: cfg.freshness, interval: cfg.interval,
 		compare: cfg.compare,
 		tables:  make(map[change.TableID]*sinkTable, len(cfg.tables)), sizes: &fill.Sizes{},
-		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	for _, t := range cfg.tables {
 		b.tables[t.ID] = newSinkTable(t, b.sizes)
