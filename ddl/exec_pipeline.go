@@ -112,7 +112,7 @@ func (x *Executor) buildPipeline(snap *catalog.Snapshot, s *CreatePipeline, sess
 		}
 	}
 	for _, o := range s.Options {
-		v, err := checkOption(pipelineOptions, o, "pipeline")
+		v, err := checkOption(pipelineDocs, o, "pipeline")
 		if err != nil {
 			return nil, nil, err
 		}
@@ -403,31 +403,20 @@ func (x *Executor) addTables(ctx context.Context, s *AlterPipeline, session Sess
 	return nil
 }
 
-// fixedOptions cannot be changed once a pipeline exists.
-var fixedOptions = map[string]bool{
-	"slot_name": true, "publication": true, "copy_data": true, "wal_storage": true, "format_version": true, "start": true,
-	"dry_run": true,
-}
-
-// liveOptions are looked at while a pipeline runs: with others it begins a new session.
-var liveOptions = map[string]bool{
-	"backfill_rows_per_second": true, "commit_interval": true, "commit_bytes": true, "on_recreate": true, "on_partition": true,
-}
-
 func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *AlterPipeline, session Session) error {
 	values := map[string]string{}
 	for _, o := range s.Options {
-		if fixedOptions[o.Name] {
+		if changeOf(o.Name) == atCreation {
 			return pgerr.New(codes.ObjectNotInPrerequisiteState, "option \"%s\" cannot be changed after CREATE PIPELINE", o.Name).
 				WithPosition(o.Pos)
 		}
 		if s.Action == ResetOptions {
-			if err := knownOption(pipelineOptions, o, "pipeline"); err != nil {
+			if err := knownOption(pipelineDocs, o, "pipeline"); err != nil {
 				return err
 			}
 			continue
 		}
-		v, err := checkOption(pipelineOptions, o, "pipeline")
+		v, err := checkOption(pipelineDocs, o, "pipeline")
 		if err != nil {
 			return err
 		}
@@ -441,7 +430,7 @@ func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *Alter
 		p.Selection.OutOfRangeText = p.Options["out_of_range"] == "text"
 		return nil
 	})
-	live := !slices.ContainsFunc(s.Options, func(o Option) bool { return !liveOptions[o.Name] })
+	live := !slices.ContainsFunc(s.Options, func(o Option) bool { return changeOf(o.Name) != whileRunning })
 	if err != nil || live || !p.Enabled || p.Paused {
 		return err
 	}

@@ -262,7 +262,7 @@ func docRows() [][]any {
 			out = append(out, []any{object, d.Name, d.Type, d.Default, d.Help})
 		}
 	}
-	add("PIPELINE", pipelineOptions)
+	add("PIPELINE", pipelineDocs)
 	kinds := make([]string, 0, len(connectionOptions))
 	for k := range connectionOptions {
 		kinds = append(kinds, k)

@@ -20,37 +20,6 @@ type OptionDoc struct {
 	check                     func(string) (string, error)
 }
 
-// pipelineOptions are those of WITH and of ALTER PIPELINE … SET.
-var pipelineOptions = []OptionDoc{
-	{"copy_data", "boolean", "true", "copy the rows that exist, not only the changes from now on", checkBool},
-	{"start", "boolean", "true", "enable the pipeline at once", checkBool},
-	{"dry_run", "boolean", "false", "change nothing, and return what would be made and what is in the way", checkBool},
-	{"slot_name", "name", "skippr_<pipeline>", "replication slot at the source", checkSlotName},
-	{"publication", "name", "skippr_<pipeline>", "publication at the source", checkName},
-	{"backfill_parallel", "integer", "2", "connections that copy existing rows, 1 to 16", checkInt(1, 16)},
-	{"backfill_rows_per_second", "integer", "0", "most rows that are copied in a second; 0 is unlimited", checkInt(0, 1<<40)},
-	{"backfill_chunk_pages", "integer", "", "pages of a table that are copied at a time, the unit of a resumed copy", checkInt(1, 1<<31)},
-	{"heartbeat_interval", "interval", "10 s", "how often, at most, a message is written into the source's log while only others write there; 0 is never", checkDuration(0, time.Hour)},
-	{"failover", "boolean", "true", "have the source (17 or newer) carry the slot over to its standbys", checkBool},
-	{"streaming", "boolean", "true", "have the source (14 or newer) send large transactions before they end; they wait on our disk for their commit", checkBool},
-	{"spill_max_bytes", "integer", "68719476736", "most disk that such transactions may take together; beyond, the source keeps them until they end", checkInt(1<<20, 1<<50)},
-	{"freshness", "interval", "0", "longest time changes are collected before they are made durable and visible; 0 is as soon as possible", checkDuration(0, time.Hour)},
-	{"commit_interval", "interval", "1 min", "how often changes go from the log to the lake", checkDuration(100*time.Millisecond, 24*time.Hour)},
-	{"commit_bytes", "integer", "67108864", "log bytes of a table that start a lake commit before commit_interval", checkInt(1, 1<<40)},
-	{"wal_storage", "enum", "disk", "where the log is kept", checkEnum("disk")},
-	{"on_error", "enum", "dead_letter", "what a row that cannot be taken in becomes: a dead letter, or its table stops", checkEnum("dead_letter", "stop")},
-	{
-		"out_of_range", "enum", "dead_letter", "what a value becomes that the type here does not hold; text keeps such columns as exact text",
-		checkEnum("dead_letter", "text", "null", "clamp"),
-	},
-	{"max_dead_letters", "integer", "10000", "open dead letters of a table; with more it stops", checkInt(0, 1_000_000)},
-	{"auto_refresh", "boolean", "true", "take tables in that come at the source and that FOR means", checkBool},
-	{"on_recreate", "enum", "resync", "what becomes of a table that is dropped and made anew at the source: a copy of the new one, or it stops", checkEnum("resync", "stop")},
-	{"on_partition", "enum", "resync", "what becomes of a table when partitions are attached with rows or detached: a new copy, or it keeps its rows", checkEnum("resync", "keep")},
-	{"on_truncate", "enum", "apply", "what TRUNCATE at the source does", checkEnum("apply")},
-	{"format_version", "integer", "2", "Iceberg format version", checkEnum("2")},
-}
-
 // connectionOptions are those of each kind of connection.
 var connectionOptions = map[string][]OptionDoc{
 	"postgres": {

@@ -118,7 +118,7 @@ func TestParseDuration(t *testing.T) {
 }
 
 func TestOptionHints(t *testing.T) {
-	_, err := checkOption(pipelineOptions, Option{Name: "copydata", Value: "true", Pos: 7}, "pipeline")
+	_, err := checkOption(pipelineDocs, Option{Name: "copydata", Value: "true", Pos: 7}, "pipeline")
 	e, _ := pgerr.As(err)
 	if e == nil || e.Position != 7 || !strings.Contains(e.Hint, `"copy_data"`) {
 		t.Fatalf("got %#v", err)
