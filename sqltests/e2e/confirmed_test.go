@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,7 @@ import (
 // TestConfirmedAfterReset: a RESET makes a slot that begins ahead of all that the log has.
 // With a source at rest nothing is streamed from it, and what is acknowledged is not more
 // than the slot's beginning, before which the copy has everything. What is acknowledged
-// beyond is found.
+// beyond is found. A catalog that is lost then comes back with the slot's beginning.
 func TestConfirmedAfterReset(t *testing.T) {
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
@@ -50,7 +52,21 @@ func TestConfirmedAfterReset(t *testing.T) {
 		t.Error(err)
 	}
 
-	harness.Exec(t, source, "INSERT INTO t VALUES (3)",
+	if err := os.RemoveAll(filepath.Join(s.DataDir, "catalog")); err != nil {
+		t.Fatal(err)
+	}
+	harness.Exec(t, source, "INSERT INTO t VALUES (3)")
+	s.Start()
+	drain(t, s.DSN, "c")
+	if got, err := harness.Text(s.DSN, "SELECT string_agg(id::text, ',' ORDER BY id) FROM c.t"); err != nil || got != "1,2,3" {
+		t.Errorf("after the loss of the catalog: rows %s, %v", got, err)
+	}
+	s.Kill()
+	if err := s.CheckPosition(source, "c"); err != nil {
+		t.Error(err)
+	}
+
+	harness.Exec(t, source, "SET synchronous_commit = on", "INSERT INTO t VALUES (4)",
 		"SELECT pg_replication_slot_advance('skippr_c', pg_current_wal_lsn())")
 	if err := s.CheckPosition(source, "c"); err == nil || !strings.Contains(err.Error(), "is ahead of") {
 		t.Errorf("a slot moved on past what is here: %v", err)
