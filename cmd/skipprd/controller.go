@@ -72,55 +72,55 @@ func (c *controller) Start(ctx context.Context, name string) error {
 	if waits := (*ingest.WaitingError)(nil); errors.As(err, &waits) {
 		return &ddl.Waiting{Reason: waits.Reason}
 	}
-	return problemOf(err)
+	return problemIn(name, err)
 }
 
 // Stop ends the pipeline's work.
 func (c *controller) Stop(ctx context.Context, name string) error {
-	return problemOf(c.Supervisor.Stop(ctx, name))
+	return problemIn(name, c.Supervisor.Stop(ctx, name))
 }
 
 // Reset forgets all data of the pipeline.
 func (c *controller) Reset(ctx context.Context, name string) error {
-	return problemOf(c.Supervisor.Reset(ctx, name))
+	return problemIn(name, c.Supervisor.Reset(ctx, name))
 }
 
 // Drop removes the pipeline.
 func (c *controller) Drop(ctx context.Context, name string, keepData bool) ([]string, error) {
 	left, err := c.Supervisor.Drop(ctx, name, keepData)
-	return left, problemOf(err)
+	return left, problemIn(name, err)
 }
 
 // AddTables takes tables into a pipeline.
 func (c *controller) AddTables(ctx context.Context, name string, tables []catalog.SelectedTable) ([]string, error) {
 	added, err := c.Supervisor.AddTables(ctx, name, tables)
-	return added, problemOf(err)
+	return added, problemIn(name, err)
 }
 
 // DropTable takes a table out of a pipeline.
 func (c *controller) DropTable(ctx context.Context, name string, t catalog.SelectedTable) error {
-	return problemOf(c.Supervisor.DropTable(ctx, name, t))
+	return problemIn(name, c.Supervisor.DropTable(ctx, name, t))
 }
 
 // ResumeTable lets a stopped table go on.
 func (c *controller) ResumeTable(ctx context.Context, name string, t catalog.SelectedTable) error {
-	return problemOf(c.Supervisor.ResumeTable(ctx, name, t))
+	return problemIn(name, c.Supervisor.ResumeTable(ctx, name, t))
 }
 
 // ResyncTable copies a table anew.
 func (c *controller) ResyncTable(ctx context.Context, name string, t catalog.SelectedTable) error {
-	return problemOf(c.Supervisor.ResyncTable(ctx, name, t))
+	return problemIn(name, c.Supervisor.ResyncTable(ctx, name, t))
 }
 
 // RetryLetters applies dead letters again.
 func (c *controller) RetryLetters(ctx context.Context, name string, only map[uint64]bool, tell func(string)) (ddl.RetriedLetters, error) {
 	res, err := c.Supervisor.RetryDeadLetters(ctx, name, only, tell)
-	return ddl.RetriedLetters(res), problemOf(err)
+	return ddl.RetriedLetters(res), problemIn(name, err)
 }
 
 // Compact moves all live changes of the pipeline into the lake.
 func (c *controller) Compact(ctx context.Context, name string) error {
-	return problemOf(c.compactor.Compact(ctx, name))
+	return problemIn(name, c.compactor.Compact(ctx, name))
 }
 
 // Sync runs until the pipeline has caught up.
@@ -134,23 +134,34 @@ func (c *controller) Sync(ctx context.Context, name string, d time.Duration, pro
 	for _, t := range tables {
 		out = append(out, ddl.Synced{Table: t.Schema + "." + t.Table, State: t.State, Rows: t.Rows, Bytes: t.Bytes, LagSeconds: t.LagSeconds})
 	}
-	return out, problemOf(err)
+	return out, problemIn(name, err)
 }
 
-// syncLines says how far a pipeline is: a line for each table that is being copied, or
-// one for the stream.
+// copiedMost bounds the lines of tables that are being copied at once.
+const copiedMost = 10
+
+// syncLines says how far a pipeline is: a line for each table that is being copied, those
+// that have begun first, or one for the stream.
 func syncLines(s *ingest.PipelineStatus) []string {
-	var out []string
+	var begun, waiting []string
 	for _, t := range s.Tables {
 		if t.State != string(catalog.TableBackfill) && t.State != ingest.StateResync {
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s.%s: %s", t.Schema, t.Name, copiedLine(&t.Backfill)))
+		line := fmt.Sprintf("%s.%s: %s", t.Schema, t.Name, copiedLine(&t.Backfill))
+		if t.Backfill.Rows > 0 {
+			begun = append(begun, line)
+		} else {
+			waiting = append(waiting, line)
+		}
 	}
-	switch {
-	case len(out) > 1:
+	out := append(begun, waiting...)
+	switch n := len(out); {
+	case n > copiedMost:
+		return append(out[:copiedMost], fmt.Sprintf("all tables, %d more than these: %s", n-copiedMost, copiedLine(&s.Backfill)))
+	case n > 1:
 		return append(out, "all tables: "+copiedLine(&s.Backfill))
-	case len(out) > 0:
+	case n > 0:
 		return out
 	}
 	line := fmt.Sprintf("%s: %s rows/s, %.1f MB behind the source", s.State, si(s.RowsPerSecond), float64(s.LagBytes)/(1<<20))

@@ -39,7 +39,7 @@ var problems = []struct {
 	},
 	{
 		postgres.ErrNotSetUp, ddl.WrongState, "source is not set up yet",
-		"ALTER PIPELINE … ENABLE; starts a pipeline, RESUME; a paused one.",
+		"ALTER PIPELINE … ENABLE; starts it, also when it is paused.",
 	},
 	{
 		compact.ErrResting, ddl.Busy, "pipeline is being compared with its source",
@@ -62,12 +62,12 @@ var problems = []struct {
 		"VALIDATE CONNECTION … says what is missing.",
 	},
 	{ingest.ErrBadSource, ddl.NotPrepared, "connection cannot be used", ""},
-	{ingest.ErrUnknownTable, ddl.NoSuchTable, "", ""},
+	{ingest.ErrUnknownTable, ddl.NoSuchTable, "", "DISCOVER PIPELINE …; says which tables there are."},
 	{
 		ingest.ErrTableStopped, ddl.WrongState, "",
 		"ALTER PIPELINE … RESUME TABLE …; lets it go on; skippr.tables says why it stopped.",
 	},
-	{ingest.ErrNotRunning, ddl.WrongState, "", "ALTER PIPELINE … ENABLE; starts a pipeline, RESUME; a paused one."},
+	{ingest.ErrNotRunning, ddl.WrongState, "", "ALTER PIPELINE … ENABLE; starts it, also when it is paused."},
 }
 
 // problemOf says which domain errors are for the user to mend, and what mends them.
@@ -115,13 +115,28 @@ func problemOf(err error) error {
 	return err
 }
 
+// problemIn is problemOf for a statement about one pipeline: hints have its name, so that
+// their statements can be run as they stand.
+func problemIn(pipeline string, err error) error {
+	err = problemOf(err)
+	var p *ddl.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	named := *p
+	named.Hint = (&catalog.Pipeline{Name: pipeline}).Exact(p.Hint)
+	return &named
+}
+
 // missingTable says of a table whether the source or the pipeline has not got it.
 func missingTable(err error) error {
 	message, found := strings.CutSuffix(err.Error(), ": "+catalog.ErrTableNotFound.Error())
 	if found && !strings.Contains(message, "does not exist") {
 		message += " is not part of the pipeline"
 	}
-	return &ddl.Problem{Kind: ddl.NoSuchTable, Message: message, Cause: err}
+	return &ddl.Problem{
+		Kind: ddl.NoSuchTable, Message: message, Hint: "DISCOVER PIPELINE …; says which tables there are.", Cause: err,
+	}
 }
 
 // fixes lists what is in the way at a source, one a line, with what helps.

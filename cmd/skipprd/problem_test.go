@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres"
@@ -41,7 +42,7 @@ func TestProblemOf(t *testing.T) {
 		{wrap(postgres.ErrNotSetUp), ddl.WrongState, "not set up", "Set up slot s", "ENABLE"},
 		{wrap(errors.New("refused")), ddl.Unreachable, "could not use the source", "refused", "VALIDATE"},
 		{fmt.Errorf("start: %w", &ingest.TransactionError{Bytes: 400 << 20}), ddl.WrongState, "larger than the log", "400 MiB", "quota"},
-		{fmt.Errorf("log: %w", ingest.ErrNotRunning), ddl.WrongState, "log: pipeline is not running", "", "RESUME; a paused one"},
+		{fmt.Errorf("log: %w", ingest.ErrNotRunning), ddl.WrongState, "log: pipeline is not running", "", "PIPELINE … ENABLE; starts it"},
 	} {
 		var p *ddl.Problem
 		if err := problemOf(c.err); !errors.As(err, &p) {
@@ -65,6 +66,44 @@ func TestProblemOf(t *testing.T) {
 	}
 	if err := errors.New("other"); problemOf(err) != err || problemOf(nil) != nil {
 		t.Error("an error that is nobody's to mend was changed")
+	}
+}
+
+// TestProblemIn: a hint's statement can be run as it stands, whatever the pipeline's name.
+func TestProblemIn(t *testing.T) {
+	for name, want := range map[string]string{
+		"shop": "ALTER PIPELINE shop ENABLE; starts it, also when it is paused.",
+		`a "b`: `ALTER PIPELINE "a ""b" ENABLE; starts it, also when it is paused.`,
+	} {
+		var p *ddl.Problem
+		if err := problemIn(name, fmt.Errorf("sync: %w", ingest.ErrNotRunning)); !errors.As(err, &p) || p.Hint != want {
+			t.Errorf("%s: %v, hint %q", name, err, p.Hint)
+		}
+	}
+	if err := errors.New("other"); problemIn("shop", err) != err || problemIn("shop", nil) != nil {
+		t.Error("an error that is nobody's to mend was changed")
+	}
+}
+
+// TestSyncLines: many tables that are copied at once do not flood the client, and those
+// that are under way are among the lines.
+func TestSyncLines(t *testing.T) {
+	s := &ingest.PipelineStatus{State: "backfill"}
+	for i := range 300 {
+		table := ingest.TableStatus{Schema: "s", Name: fmt.Sprintf("t%d", i), State: string(catalog.TableBackfill)}
+		if i == 200 {
+			table.Backfill.Rows = 7
+		}
+		s.Tables = append(s.Tables, table)
+	}
+	lines := syncLines(s)
+	if n := len(lines); n != copiedMost+1 || !strings.HasPrefix(lines[0], "s.t200: ") ||
+		!strings.HasPrefix(lines[n-1], "all tables, 290 more than these: ") {
+		t.Errorf("%d lines: %q", n, lines)
+	}
+	s.Tables = s.Tables[:2]
+	if lines = syncLines(s); len(lines) != 3 || !strings.HasPrefix(lines[2], "all tables: ") {
+		t.Errorf("two tables: %q", lines)
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *controller) Verify(ctx context.Context, r ddl.VerifyRequest, progress f
 	if ctx.Err() == nil {
 		err = c.verifier.explain(r.Pipeline, err)
 	}
-	return lines, problemOf(err)
+	return lines, problemIn(r.Pipeline, err)
 }
 
 // explain says so when the pipeline went away while it was compared: whatever failed or
@@ -163,10 +163,18 @@ func (v *verifier) running(name string) (*catalog.Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.Enabled || p.Paused || len(p.SourceState) == 0 {
-		return nil, fmt.Errorf("pipeline %q: %w", name, ingest.ErrNotRunning)
+	problem := &ddl.Problem{Kind: ddl.WrongState, Hint: p.Exact("ALTER PIPELINE … ENABLE; starts it."), Cause: ingest.ErrNotRunning}
+	switch {
+	case !p.Enabled:
+		problem.Message = fmt.Sprintf("pipeline \"%s\" is disabled", name)
+	case p.Paused:
+		problem.Message, problem.Hint = fmt.Sprintf("pipeline \"%s\" is paused", name), p.Exact("ALTER PIPELINE … RESUME; lets it go on.")
+	case len(p.SourceState) == 0:
+		problem.Message, problem.Hint = fmt.Sprintf("pipeline \"%s\" has not begun to stream", name), "pg_stat_pipeline says what it waits for."
+	default:
+		return p, nil
 	}
-	return p, nil
+	return nil, problem
 }
 
 // tables lists those to compare, and returns the end of the log as it is now.
@@ -182,6 +190,7 @@ func (v *verifier) tables(p *catalog.Pipeline, named []catalog.SelectedTable, s 
 		if !slices.ContainsFunc(all, func(t *catalog.Table) bool { return isNamed(t, n) }) {
 			return known, &ddl.Problem{
 				Kind: ddl.NoSuchTable, Message: fmt.Sprintf("table \"%s.%s\" is not part of the pipeline", n.Schema, n.Name),
+				Hint: "DISCOVER PIPELINE …; says which tables there are.",
 			}
 		}
 	}
