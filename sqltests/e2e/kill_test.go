@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // failpoints are the places at which some rounds die, besides random moments.
@@ -20,17 +21,18 @@ var failpoints = []string{
 	"BeforeUpdate", "AfterUpdate",
 }
 
-// hits are at which of its hits, at most, a failpoint is: a start of the server updates
-// the catalog several times.
-func hits(point string) int {
-	if strings.HasSuffix(point, "Update") {
-		return 16
+// hits are at which of its hits, at most, a failpoint is, and wait is how long that is
+// waited for: a start of the server updates the catalog several times, and segments are
+// reclaimed seldom.
+func hits(point string) (most int, wait time.Duration) {
+	switch point {
+	case "BeforeUpdate", "AfterUpdate":
+		return 16, 10 * time.Second
+	case "BeforeReclaim", "BetweenMarkerAndBodyDelete":
+		return 2, 25 * time.Second
 	}
-	return 6
+	return 6, 10 * time.Second
 }
-
-// failpointMost is how long a failpoint is waited for.
-const failpointMost = 10 * time.Second
 
 // Of so many rounds with a failpoint at least one in so many must come to it: some are
 // reached only now and then, but not all of them.
@@ -106,10 +108,11 @@ func dataDir(t *testing.T) string {
 func dieOnce(s *harness.Server, r *rand.Rand, point string) (how string, atPoint bool) {
 	if point != "" {
 		s.Kill()
-		s.Setenv(fmt.Sprintf("SKIPPRD_FAILPOINT=%s:%d", point, 1+r.IntN(hits(point))))
+		most, wait := hits(point)
+		s.Setenv(fmt.Sprintf("SKIPPRD_FAILPOINT=%s:%d", point, 1+r.IntN(most)))
 		s.Launch()
 		s.Unsetenv()
-		if s.WaitFailpoint(failpointMost) {
+		if s.WaitFailpoint(wait) {
 			return "at " + point, true
 		}
 		point = " (" + point + " not reached)"
@@ -117,4 +120,24 @@ func dieOnce(s *harness.Server, r *rand.Rand, point string) (how string, atPoint
 	s.WaitDead(time.Duration(50+r.IntN(2500)) * time.Millisecond)
 	s.Kill()
 	return "by SIGKILL" + point, false
+}
+
+// TestFailpoints: the server knows the failpoints of these tests, and one that it does
+// not know is not taken for a death at it.
+func TestFailpoints(t *testing.T) {
+	points := slices.Concat(failpoints, storePoints)
+	for _, loss := range losses {
+		points = append(points, loss.point)
+	}
+	for _, point := range points {
+		if _, _, err := env.ParseFailpoint(point + ":3"); point != "" && err != nil {
+			t.Error(err)
+		}
+	}
+	s := harness.New(t, t.TempDir())
+	s.Setenv("SKIPPRD_FAILPOINT=BeforeUpdate:7:3")
+	s.Launch()
+	if died, err := s.DiedAtFailpoint(30 * time.Second); died || err == nil {
+		t.Errorf("a failpoint that the server refuses: died at it %v, %v", died, err)
+	}
 }

@@ -208,17 +208,26 @@ func (s *Server) WaitDead(limit time.Duration) bool {
 // exitKilled is what the server exits with at a failpoint.
 const exitKilled = 137
 
-// WaitFailpoint waits until the process, launched with SKIPPRD_FAILPOINT, has died there.
-// It fails the test when it ended otherwise, as it does when it refuses the failpoint.
-func (s *Server) WaitFailpoint(limit time.Duration) bool {
-	s.t.Helper()
+// DiedAtFailpoint waits until the process, launched with SKIPPRD_FAILPOINT, has died
+// there. That it ended otherwise, as it does when it refuses the failpoint, is an error.
+func (s *Server) DiedAtFailpoint(limit time.Duration) (bool, error) {
 	if !s.WaitDead(limit) {
-		return false
+		return false, nil
 	}
 	if code := s.cmd.ProcessState.ExitCode(); code != exitKilled {
-		s.t.Fatalf("the server was to die at a failpoint, and exited with %d:\n%s", code, s.Log(20))
+		return false, fmt.Errorf("the server was to die at a failpoint, and exited with %d:\n%s", code, s.Log(20))
 	}
-	return true
+	return true, nil
+}
+
+// WaitFailpoint is DiedAtFailpoint whose error fails the test.
+func (s *Server) WaitFailpoint(limit time.Duration) bool {
+	s.t.Helper()
+	died, err := s.DiedAtFailpoint(limit)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return died
 }
 
 // WaitGroupDead waits until the dead server's children, which are of its process group,
