@@ -245,14 +245,20 @@ func noticeLeft(session Session, left []string) error {
 	return nil
 }
 
-// alterPipeline runs ALTER PIPELINE and its short forms.
+// alterPipeline runs ALTER PIPELINE and its short forms. A pipeline that somebody drops
+// meanwhile does not exist.
 func (x *Executor) alterPipeline(ctx context.Context, s *AlterPipeline, session Session) error {
-	snap := x.Catalog.Snapshot()
-	p, err := snap.Pipeline(s.Name)
-	snap.Close()
+	err := x.alter(ctx, s, session)
 	if errors.Is(err, catalog.ErrPipelineNotFound) {
 		return notFound("pipeline", s.Name)
 	}
+	return err
+}
+
+func (x *Executor) alter(ctx context.Context, s *AlterPipeline, session Session) error {
+	snap := x.Catalog.Snapshot()
+	p, err := snap.Pipeline(s.Name)
+	snap.Close()
 	if err != nil {
 		return err
 	}
@@ -319,7 +325,7 @@ func (x *Executor) begin(ctx context.Context, name string, session Session) erro
 func (x *Executor) start(ctx context.Context, p *catalog.Pipeline, a Action, session Session) error {
 	if a == Resume && !p.Enabled {
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name).
-			WithHint("ALTER PIPELINE %s ENABLE; starts it.", p.Name)
+			WithHint("%s", p.Exact("ALTER PIPELINE … ENABLE; starts it."))
 	}
 	err := x.mutate(ctx, p.Name, func(p *catalog.Pipeline) error {
 		p.Enabled, p.Paused = true, false
@@ -333,7 +339,8 @@ func (x *Executor) start(ctx context.Context, p *catalog.Pipeline, a Action, ses
 
 func (x *Executor) stop(ctx context.Context, p *catalog.Pipeline, a Action, session Session) error {
 	if a == Pause && !p.Enabled {
-		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name)
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "pipeline \"%s\" is disabled", p.Name).
+			WithDetail("Nothing is read for it until it is enabled.")
 	}
 	status, running := x.Controller.Status(p.Name)
 	if err := x.rest(ctx, p.Name, a, session); err != nil {
@@ -515,6 +522,9 @@ func (x *Executor) dropPipeline(ctx context.Context, s *Drop, session Session) e
 		return x.dropped(nil, true, s, session)
 	}
 	left, err := x.Controller.Drop(ctx, s.Name, s.KeepData)
+	if errors.Is(err, catalog.ErrPipelineNotFound) { // another DROP was quicker
+		return x.dropped(nil, true, s, session)
+	}
 	if err != nil {
 		return err
 	}
