@@ -32,6 +32,7 @@ type Refuser interface {
 	// the table stops, as StopTable does, and the error is ErrTableStopped.
 	Refuse(t change.TableID, r deadletter.Refused) error
 	// Passed says that a change was added which leaves nothing of what the key had before.
+	// A table of which one transaction supersedes too many letters stops, as with Refuse.
 	Passed(t change.TableID, key string) error
 }
 
@@ -126,7 +127,10 @@ const hintLetters = "See skippr.dead_letters; with out_of_range = 'text', or AS 
 func (b *batcher) Passed(id change.TableID, key string) error {
 	closes, undo := b.letters.Table(id).Pass(key)
 	b.closeLetters(id, closes, undo)
-	return nil
+	if b.letterBytes <= deadletter.GroupBytesMax {
+		return nil
+	}
+	return b.stopFor(id, "one transaction supersedes more of its dead letters than a group can name", hintResync)
 }
 
 // closeLetters notes that the open transaction has superseded letters.
@@ -134,6 +138,7 @@ func (b *batcher) closeLetters(id change.TableID, closes []catalog.DeadLetterRef
 	if len(closes) == 0 {
 		return
 	}
+	b.letterBytes += deadletter.ClosedSize(len(closes))
 	b.mu.filling.letters = append(b.mu.filling.letters, letterRecord{
 		table: id, txn: b.txn, closed: closes, undo: undo,
 	})

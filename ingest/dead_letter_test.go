@@ -259,3 +259,41 @@ func TestCopyLetters(t *testing.T) {
 		t.Errorf("with on_error = stop: %v", err)
 	}
 }
+
+// TestManyLettersEnd: what a group says of letters has room in its state, however many one
+// transaction supersedes: then the table stops. Of several transactions it is closed early.
+func TestManyLettersEnd(t *testing.T) {
+	const many = 120_000
+	w := newLetterWorld(t, many, 0)
+	for i := range many {
+		table := w.open.Table(1)
+		table.Add(table.Letter(&deadletter.Refused{Op: change.Insert, Token: 1 << 60, Ordinal: 1<<30 + int32(i), Key: fmt.Sprint(i), Row: "{}"}, 1, false, 0))
+	}
+	pass := func(from, to int) (err error) {
+		w.begin()
+		w.insert(1, int64(from), "")
+		for i := from; i < to && err == nil; i++ {
+			err = w.Passed(1, fmt.Sprint(i))
+		}
+		return err
+	}
+	w.ok(pass(0, 30_000))
+	records := letterRecords(w.mu.filling.letters)
+	if b, err := (&groupState{Letters: records}).encode(); err != nil || len(records.Closed) != 30_000 || len(b) > 30_000*128 {
+		t.Errorf("%d ends of letters have %d bytes, error %v", len(records.Closed), len(b), err)
+	}
+	w.commit("10")
+	w.ok(pass(30_000, 40_000))
+	before := len(w.taken)
+	w.commit("20") // more than half of what a group may have: it is closed
+	if g, _, _ := w.take(); g != nil || len(w.taken) == before {
+		t.Errorf("the group is not full with 40,000 ends of letters: %q", w.taken)
+	}
+	if err := pass(40_000, many); !errors.Is(err, ErrTableStopped) {
+		t.Fatalf("one transaction with more ends than a state has room for: %v", err)
+	}
+	if f := &w.mu.filling; len(f.stops) != 1 || len(f.letters) != 0 {
+		t.Errorf("stops %+v and %d letters", f.stops, len(f.letters))
+	}
+	w.commit("30")
+}

@@ -82,11 +82,16 @@ type filling struct {
 	stops   []tableStop
 	schemas []tableSchema
 	letters []letterRecord
+	// letterBytes is what committed transactions have of letters.
+	letterBytes int64
 	// completes is the transaction in parts that it has the commit of, voids that one
 	// was aborted.
 	completes string
 	voids     bool
 }
+
+// lettersFull is how many bytes of letters a group may have before it is closed.
+const lettersFull = deadletter.GroupBytesMax / 2
 
 // group is a closed group, owned by who takes it.
 type group struct {
@@ -234,6 +239,9 @@ func (b *batcher) Commit(at change.Position) error {
 		}
 	}
 	f.bytes += b.letterBytes
+	if f.letterBytes += b.letterBytes; f.letterBytes >= lettersFull {
+		f.bytes = max(f.bytes, b.limit) // with one more transaction's it must have room in a state
+	}
 	if b.mu.parts > 0 {
 		f.completes, b.mu.parts = b.partID(), 0
 	}

@@ -28,6 +28,12 @@ type Closed struct {
 // manyClosed is how many letters are named one by one; of more, the last is.
 const manyClosed = 500
 
+// closedBytes is what the end of one letter has in a group at most.
+const closedBytes = 128
+
+// ClosedSize is how many bytes the end of so many letters has in a group, see Close.
+func ClosedSize(letters int) int64 { return closedBytes * int64(min(letters, manyClosed)) }
+
 // Empty says that there is nothing to record.
 func (r *Records) Empty() bool { return r == nil || len(r.Added) == 0 && len(r.Closed) == 0 }
 

@@ -66,7 +66,10 @@ func (a *applier) passed(t *streamTable, tuple *pgoutput.Tuple) error {
 	if !ok {
 		return nil
 	}
-	return a.refuser.Passed(t.ID, key)
+	if err := a.refuser.Passed(t.ID, key); err != nil && !t.stoppedBy(err) {
+		return err
+	}
+	return nil
 }
 
 // keyText is the key of a tuple of row as letters have it; ok is false when it has none.
