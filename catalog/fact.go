@@ -226,10 +226,12 @@ type BackfillProgress struct {
 	// Anew says that the copy is void, because the source rewrote the table under it: the
 	// next session begins it from the start.
 	Anew bool
-	// Skip says that the next copy from the start is not to be given changes that precede
-	// the moment of its first session, which is From then.
-	Skip bool            `json:",omitempty"`
+	// From is the moment of the session that began the copy from its start: changes that
+	// precede it are in the copy, and not given to the table.
 	From change.Position `json:",omitempty"`
+	// Skip says that the session which begins the copy should not be ended for little: what
+	// a later one reads may not fit to values that the stream left out.
+	Skip bool `json:",omitempty"`
 	// Resumed says that a session ended before the copy was complete: rows of a chunk
 	// that it had not finished may be in the log twice. Set before the next session reads.
 	Resumed bool

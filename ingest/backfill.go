@@ -72,7 +72,7 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 			restart(t)
 			again = append(again, t.ID)
 		}
-		if now, ok := fresh[t.SourceOID]; ok && skipsToHorizon(t) && t.Backfill.StartedAt.IsZero() {
+		if now, ok := fresh[t.SourceOID]; ok && t.Backfill.StartedAt.IsZero() {
 			if err := redescribe(t, now); err != nil {
 				return nil, err
 			}
@@ -81,12 +81,9 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 		if s.progress.compare(horizon, b.Horizon) > 0 {
 			b.Horizon = horizon
 		}
-		if b.Skip && b.StartedAt.IsZero() {
-			b.From = b.Horizon
-		}
 		b.Resumed = !b.StartedAt.IsZero()
-		if b.StartedAt.IsZero() {
-			b.StartedAt = txn.Now()
+		if !b.Resumed {
+			b.From, b.StartedAt = b.Horizon, txn.Now()
 		}
 		t.State = catalog.TableBackfill
 		if err := txn.PutTable(t); err != nil {

@@ -75,9 +75,7 @@ func (k *keeper) mayEnd() bool {
 	if !k.session.copying.Load() {
 		return true
 	}
-	return k.renewed && !slices.ContainsFunc(k.session.uncopied(), func(t *catalog.Table) bool {
-		return skipsToHorizon(t) && !t.Backfill.StartedAt.IsZero()
-	})
+	return k.renewed && !slices.ContainsFunc(k.session.uncopied(), loses)
 }
 
 // askSource keeps the last answer when there is none now: the stream tells of a lost

@@ -29,6 +29,8 @@ type alteredAt struct {
 	slot    int
 	read    []int       // how many columns each copy read
 	onSlot  func(n int) // when the n-th slot is there
+	onCopy  func()      // when the moment of a copy is fixed
+	after   change.Position
 }
 
 func (s *altered) Discover(_ context.Context, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
@@ -55,9 +57,19 @@ func (s *altered) Setup(_ context.Context, state []byte, _ []ingest.SourceTable)
 	return ingest.SetupResult{State: []byte("{}"), Created: len(state) == 0, Start: "0"}, nil
 }
 
-func (s *altered) Backfill(context.Context) (ingest.Backfill, error) { return oneChunk{at: s.at}, nil }
+func (s *altered) Backfill(context.Context) (ingest.Backfill, error) {
+	if s.at.onCopy != nil {
+		s.at.onCopy()
+	}
+	return oneChunk{at: s.at}, nil
+}
 
-func (s *altered) Stream(ctx context.Context, _ change.Position, _ []ingest.StreamTable, _ ingest.Sink) error {
+func (s *altered) Stream(ctx context.Context, _ change.Position, tables []ingest.StreamTable, _ ingest.Sink) error {
+	s.at.Lock()
+	for _, t := range tables {
+		s.at.after = t.After
+	}
+	s.at.Unlock()
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
@@ -67,6 +79,8 @@ type oneChunk struct {
 	noRows
 	at *alteredAt
 }
+
+func (oneChunk) Horizon() change.Position { return "7" }
 
 func (oneChunk) Plan(context.Context, ingest.SourceTable) ([]string, error) {
 	return []string{"all"}, nil
@@ -123,6 +137,10 @@ func TestCopyHasColumnsOfItsMoment(t *testing.T) {
 			func(at *alteredAt) { at.onSlot = func(int) { alter(at) } }, nil,
 		},
 		{
+			"a table is altered after it was described, before the moment of its copy", &alteredAt{key: true},
+			func(at *alteredAt) { at.onCopy = func() { alter(at) } }, nil,
+		},
+		{
 			"a table whose copy stopped is altered and resumed",
 			&alteredAt{key: true, refuse: &ingest.TableError{Reason: "it cannot be read"}}, nil,
 			func(w *world) error {
@@ -164,7 +182,7 @@ func TestCopyHasColumnsOfItsMoment(t *testing.T) {
 			w.poll("a copy with three columns", func() bool {
 				at.Lock()
 				defer at.Unlock()
-				return len(at.read) > 0 && at.read[len(at.read)-1] == 3
+				return len(at.read) > 0 && at.read[len(at.read)-1] == 3 && at.after == "7"
 			})
 		})
 	}

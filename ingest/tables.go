@@ -270,14 +270,19 @@ func beginsAnew(t *catalog.Table) bool {
 	return t.Backfill.Anew || !t.Current.HasKey() && !t.Backfill.StartedAt.IsZero()
 }
 
-// skipsToHorizon says that a copy from the start is not given changes that it contains.
-func skipsToHorizon(t *catalog.Table) bool { return !t.Current.HasKey() || t.Backfill.Skip }
+// loses says that what a copy under way has is lost when its session ends: without a key,
+// or because values that the stream left out must be of the copy's own moment.
+func loses(t *catalog.Table) bool {
+	return (!t.Current.HasKey() || t.Backfill.Skip) && !t.Backfill.StartedAt.IsZero()
+}
 
-// redescribed are the tables that a copy must describe anew, after its moment is fixed:
-// those of which the stream brings nothing from before that moment.
+// redescribed are the pipeline's tables as the source has them after the moment of the copy
+// is fixed, when one of them begins from its start. Such a copy is not given changes from
+// before that moment. The source may not have sent them: it sends those of a table from when
+// it was told to. And they have the columns of then.
 func (s *session) redescribed(ctx context.Context) (map[uint32]SourceTable, error) {
 	for _, t := range s.uncopied() {
-		if skipsToHorizon(t) && (t.Backfill.StartedAt.IsZero() || beginsAnew(t)) {
+		if t.Backfill.StartedAt.IsZero() || beginsAnew(t) {
 			return s.described(ctx)
 		}
 	}
