@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 var discoverColumns = []Column{
@@ -243,10 +244,10 @@ func (x *Executor) statsRows(snap *catalog.Snapshot, s *Show) ([][]any, error) {
 func ShownOptions(c *catalog.Connection) string {
 	var parts []string
 	for k, v := range c.Options {
-		parts = append(parts, fmt.Sprintf("%s %s", k, quote(v)))
+		parts = append(parts, fmt.Sprintf("%s %s", k, quote.Text(v)))
 	}
 	for k, v := range c.Secrets {
-		parts = append(parts, fmt.Sprintf("%s SECRET %s", k, quoteIdent(v)))
+		parts = append(parts, fmt.Sprintf("%s SECRET %s", k, quote.NameIfNeeded(v)))
 	}
 	for k := range c.Sealed {
 		parts = append(parts, fmt.Sprintf("%s '********'", k))
@@ -274,18 +275,6 @@ func docRows() [][]any {
 	return out
 }
 
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
-// quoteIdent quotes an identifier where SQL needs it.
-func quoteIdent(s string) string {
-	for i, r := range s {
-		if r != '_' && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
-			return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-		}
-	}
-	return s
-}
-
 // GetDDL renders the statement that makes an object (skippr.get_ddl). kind is
 // pipeline, connection or secret. A secret's value is never part of it.
 func GetDDL(snap *catalog.Snapshot, kind, name string) (string, error) {
@@ -299,13 +288,13 @@ func GetDDL(snap *catalog.Snapshot, kind, name string) (string, error) {
 		if source == "literal" {
 			source = "********"
 		}
-		return fmt.Sprintf("CREATE SECRET %s AS %s;", quoteIdent(name), quote(source)), nil
+		return fmt.Sprintf("CREATE SECRET %s AS %s;", quote.NameIfNeeded(name), quote.Text(source)), nil
 	case "connection":
 		c, err := snap.Connection(name)
 		if err != nil {
 			return "", notFound(kind, name)
 		}
-		return fmt.Sprintf("CREATE CONNECTION %s TO %s (%s);", quoteIdent(name), strings.ToUpper(c.Kind), ShownOptions(c)), nil
+		return fmt.Sprintf("CREATE CONNECTION %s TO %s (%s);", quote.NameIfNeeded(name), strings.ToUpper(c.Kind), ShownOptions(c)), nil
 	case "pipeline":
 		p, err := snap.Pipeline(name)
 		if err != nil {
@@ -318,18 +307,18 @@ func GetDDL(snap *catalog.Snapshot, kind, name string) (string, error) {
 
 func pipelineDDL(snap *catalog.Snapshot, p *catalog.Pipeline) string {
 	var b strings.Builder
-	from := quoteIdent(p.Connection)
+	from := quote.NameIfNeeded(p.Connection)
 	if c, err := snap.Connection(p.Connection); err == nil && c.Implicit {
 		from = fmt.Sprintf("%s (%s)", strings.ToUpper(c.Kind), ShownOptions(c))
 	}
-	fmt.Fprintf(&b, "CREATE PIPELINE %s FROM %s", quoteIdent(p.Name), from)
+	fmt.Fprintf(&b, "CREATE PIPELINE %s FROM %s", quote.NameIfNeeded(p.Name), from)
 	if p.TargetSchema != p.Name {
-		fmt.Fprintf(&b, " SCHEMA %s", quote(p.TargetSchema))
+		fmt.Fprintf(&b, " SCHEMA %s", quote.Text(p.TargetSchema))
 	}
 	b.WriteString(selectionDDL(p.Selection))
 	var opts []string
 	for k, v := range p.Options {
-		opts = append(opts, k+" = "+quote(v))
+		opts = append(opts, k+" = "+quote.Text(v))
 	}
 	slices.Sort(opts)
 	if len(opts) > 0 {
@@ -351,13 +340,13 @@ func selectionDDL(sel catalog.TableSelection) string {
 		var parts []string
 		for _, e := range sel.Except {
 			schema, name, _ := strings.Cut(e, ".")
-			parts = append(parts, quoteIdent(schema)+"."+quoteIdent(name))
+			parts = append(parts, quote.NameIfNeeded(schema)+"."+quote.NameIfNeeded(name))
 		}
 		out += " EXCEPT " + strings.Join(parts, ", ")
 	}
 	var tables []string
 	for _, t := range sel.Tables {
-		one := quoteIdent(t.Schema) + "." + quoteIdent(t.Name)
+		one := quote.NameIfNeeded(t.Schema) + "." + quote.NameIfNeeded(t.Name)
 		one += columnsDDL(t)
 		if len(t.Except) > 0 {
 			one += " EXCEPT (" + identList(t.Except) + ")"
@@ -384,14 +373,14 @@ func columnsDDL(t catalog.SelectedTable) string {
 	}
 	for _, c := range t.Columns {
 		if !slices.Contains(t.AsText, c) {
-			out = append(out, quoteIdent(c))
+			out = append(out, quote.NameIfNeeded(c))
 		} else {
-			out = append(out, quoteIdent(c)+" AS text")
+			out = append(out, quote.NameIfNeeded(c)+" AS text")
 		}
 	}
 	for _, c := range t.AsText {
 		if len(t.Columns) == 0 {
-			out = append(out, quoteIdent(c)+" AS text")
+			out = append(out, quote.NameIfNeeded(c)+" AS text")
 		}
 	}
 	if len(out) == 0 {
@@ -403,7 +392,7 @@ func columnsDDL(t catalog.SelectedTable) string {
 func identList(names []string) string {
 	out := make([]string, len(names))
 	for i, n := range names {
-		out[i] = quoteIdent(n)
+		out[i] = quote.NameIfNeeded(n)
 	}
 	return strings.Join(out, ", ")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // RetryLetters is
@@ -114,7 +115,7 @@ func lettersWhere(ctx context.Context, pipeline, where string, session Session) 
 	if !ok {
 		return nil, pgerr.New(codes.FeatureNotSupported, "WHERE is not supported here")
 	}
-	rows, err := q.Query(ctx, fmt.Sprintf("SELECT id FROM skippr.dead_letters WHERE pipeline = %s AND (\n%s\n)", quote(pipeline), where))
+	rows, err := q.Query(ctx, fmt.Sprintf("SELECT id FROM skippr.dead_letters WHERE pipeline = %s AND (\n%s\n)", quote.Text(pipeline), where))
 	if err != nil {
 		if e, ok := pgerr.As(err); ok {
 			e.Position = 0 // of a query that the client has not written

@@ -87,7 +87,7 @@ func TestAsText(t *testing.T) {
 		"t (a AS text, \"As\" AS text, c)": `public.t (a AS text, "As" AS text, c)`,
 		"t (*, b AS text)":                 `public.t (*, b AS text)`,
 		"t (*), u":                         `public.t, public.u`,
-		"t (as AS text)":                   `public.t (as AS text)`,
+		"t (as AS text)":                   `public.t ("as" AS text)`,
 	} {
 		for _, sql := range []string{"CREATE PIPELINE p FROM c FOR TABLE " + from, "CREATE PIPELINE p FROM c FOR TABLE " + want} {
 			st, err := Parse(sql)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 )
@@ -101,7 +102,7 @@ func setValue(n *pg.VariableSetStmt) (string, error) {
 		case *pg.A_Const_Sval:
 			s := v.Sval.Sval
 			if n.Name == "search_path" {
-				s = pgsql.QuoteIdent(s)
+				s = quote.NameIfNeeded(s)
 			}
 			parts = append(parts, s)
 		}

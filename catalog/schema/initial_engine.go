@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // EngineInitial is the engine's expression for what rows older than the field have in
@@ -23,22 +25,22 @@ func engineValue(t Type, text string) string {
 	case Date:
 		return as("DATE '1970-01-01' + CAST(" + text + " AS INTEGER)")
 	case Time:
-		return as(engineText(timeText(text)))
+		return as(quote.Text(timeText(text)))
 	case Timestamp:
 		return as("make_timestamp(CAST(" + text + " AS BIGINT))")
 	case TimestampTZ:
 		return as("make_timestamptz(CAST(" + text + " AS BIGINT))")
 	case Binary:
-		return as("from_hex(" + engineText(text) + ")")
+		return as("from_hex(" + quote.Text(text) + ")")
 	case UUID:
 		if b, err := hex.DecodeString(text); err == nil && len(b) == 16 {
 			text = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 		}
-		return as(engineText(text))
+		return as(quote.Text(text))
 	case List:
 		return as(engineList(*t.Elem, text))
 	}
-	return as(engineText(text))
+	return as(quote.Text(text))
 }
 
 // timeText is a time of day, which may be 24:00.
@@ -65,6 +67,3 @@ func engineList(elem Type, text string) string {
 	}
 	return "[" + strings.Join(values, ", ") + "]"
 }
-
-// engineText quotes a text for the engine.
-func engineText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

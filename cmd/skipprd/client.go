@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // client is the connection flags that all client subcommands share.
@@ -285,7 +287,7 @@ func runSchema(ctx context.Context, args []string) error {
 			schema, tab = "%", name
 		}
 		sql = fmt.Sprintf(`SELECT table_schema, table_name, column_name, data_type, is_nullable FROM information_schema.columns
-			WHERE table_schema LIKE %s AND table_name = %s ORDER BY table_schema, ordinal_position`, literal(schema), literal(tab))
+			WHERE table_schema LIKE %s AND table_name = %s ORDER BY table_schema, ordinal_position`, quote.Text(schema), quote.Text(tab))
 	}
 	tables, err := query(ctx, conn, sql)
 	if err != nil {
@@ -326,7 +328,3 @@ func runDump(ctx context.Context, args []string) error {
 
 // hiddenValue stands for a secret.
 const hiddenValue = "'********'"
-
-func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
-func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

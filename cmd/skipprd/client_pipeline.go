@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 func runDiscover(ctx context.Context, args []string) error {
@@ -33,7 +35,7 @@ func runDiscover(ctx context.Context, args []string) error {
 	if *connection {
 		object = "CONNECTION"
 	}
-	tables, err := query(ctx, conn, "DISCOVER "+object+" "+identifier(fs.Arg(0)))
+	tables, err := query(ctx, conn, "DISCOVER "+object+" "+quote.Name(fs.Arg(0)))
 	if err != nil {
 		return err
 	}
@@ -52,9 +54,9 @@ func runSync(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w: one pipeline is needed", errUsage)
 	}
 	name := fs.Arg(0)
-	sql := "SYNC PIPELINE " + identifier(name)
+	sql := "SYNC PIPELINE " + quote.Name(name)
 	if *limit != "" {
-		sql += " FOR " + literal(*limit)
+		sql += " FOR " + quote.Text(*limit)
 	}
 	terminal := isTerminal(os.Stderr)
 	notice := printNotice
@@ -131,7 +133,7 @@ func redraw(lines []string, drawn int) int {
 
 func progressLines(ctx context.Context, conn *pgx.Conn, pipeline string) ([]string, error) {
 	tables, err := query(ctx, conn, `SELECT table_schema || '.' || table_name, state, backfill_percent, backfill_rows_per_second, backfill_seconds_left
-		FROM pg_stat_pipeline_table WHERE pipeline = `+literal(pipeline)+` ORDER BY 1`)
+		FROM pg_stat_pipeline_table WHERE pipeline = `+quote.Text(pipeline)+` ORDER BY 1`)
 	if err != nil {
 		return nil, err
 	}

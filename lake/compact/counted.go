@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/mutant"
@@ -122,11 +123,11 @@ func takenPlan(columns []schema.Field, files []lake.DataFile, deletes []lake.Del
 	left.WholeRow = true
 	right.Columns = left.Columns
 	less := `SELECT count(*) AS _skippr_n, row_number() OVER () AS _skippr_row` + selectList(left.Columns, "x") +
-		` FROM ` + quote(keysRelation) + ` AS x GROUP BY ` + strings.Join(duckdb.RowIdentity(left.Columns, "x"), ", ")
+		` FROM ` + quote.Name(keysRelation) + ` AS x GROUP BY ` + strings.Join(duckdb.RowIdentity(left.Columns, "x"), ", ")
 	return &duckdb.Plan{
 		SQL: `SELECT f."_skippr_file", f."_skippr_pos" FROM (SELECT l."_skippr_file", l."_skippr_pos", d._skippr_n,` +
 			` row_number() OVER (PARTITION BY d._skippr_row ORDER BY l."_skippr_file", l."_skippr_pos") AS _skippr_copy FROM ` +
-			quote(lakeRelation) + ` AS l JOIN (` + less + `) d ON ` + duckdb.SameRow(left.Columns, "l", "d") +
+			quote.Name(lakeRelation) + ` AS l JOIN (` + less + `) d ON ` + duckdb.SameRow(left.Columns, "l", "d") +
 			`) f WHERE f._skippr_copy <= f._skippr_n`,
 		Relations: []duckdb.Relation{left, right},
 		Output:    duckdb.Output{Kind: duckdb.OutputArrow},
@@ -136,7 +137,7 @@ func takenPlan(columns []schema.Field, files []lake.DataFile, deletes []lake.Del
 func selectList(columns []duckdb.Column, of string) string {
 	var b strings.Builder
 	for _, c := range columns {
-		b.WriteString(", " + of + "." + quote(c.Name))
+		b.WriteString(", " + of + "." + quote.Name(c.Name))
 	}
 	return b.String()
 }

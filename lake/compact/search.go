@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -92,12 +93,12 @@ func searchPlan(key []schema.Field, files []lake.DataFile, deletes []lake.Delete
 	right := duckdb.Relation{Name: keysRelation, Inline: keys, Columns: left.Columns}
 	var on []string
 	for _, f := range key {
-		name := quote(f.Name)
+		name := quote.Name(f.Name)
 		on = append(on, "l."+name+" = k."+name)
 	}
 	return &duckdb.Plan{
-		SQL: `SELECT l."_skippr_file", l."_skippr_pos" FROM ` + quote(lakeRelation) + ` AS l SEMI JOIN ` +
-			quote(keysRelation) + ` AS k ON ` + strings.Join(on, " AND "),
+		SQL: `SELECT l."_skippr_file", l."_skippr_pos" FROM ` + quote.Name(lakeRelation) + ` AS l SEMI JOIN ` +
+			quote.Name(keysRelation) + ` AS k ON ` + strings.Join(on, " AND "),
 		Relations: []duckdb.Relation{left, right},
 		Output:    duckdb.Output{Kind: duckdb.OutputArrow},
 	}
@@ -130,8 +131,6 @@ func searched(columns []schema.Field, files []lake.DataFile, deletes []lake.Dele
 	}
 	return left
 }
-
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // rowStream is an Arrow IPC stream with some columns of the chosen rows.
 func rowStream(

@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/lake/duckdb/driver"
 	"github.com/skipprd/skipprd/lake/vector"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 const (
@@ -155,7 +156,7 @@ func (d deleted) close() {
 func readDeleted(ctx context.Context, conn *driver.Conn, paths []string) (sets deleted, bytes int64, err error) {
 	quoted := make([]string, len(paths))
 	for i, p := range paths {
-		quoted[i] = quoteText(p)
+		quoted[i] = quote.Text(p)
 	}
 	positions, err := readPositions(ctx, conn,
 		"SELECT file_path, pos FROM read_parquet(["+strings.Join(quoted, ",")+"])")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // rewrite replaces, outside of literals and comments, each quoted identifier that is
@@ -43,7 +45,7 @@ func writeParam(out *strings.Builder, p *string) {
 		out.WriteString("NULL")
 		return
 	}
-	out.WriteString(quoteText(*p))
+	out.WriteString(quote.Text(*p))
 }
 
 // tokenEnd returns the end of the token at sql[at]: a quoted thing, a comment, a
@@ -139,9 +141,3 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 func isWord(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
-
-// quoteText is s as a literal.
-func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
-// quoteName is s as an identifier.
-func quoteName(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // Names of columns inside a relation's subquery. Lake columns are named by field id,
@@ -62,11 +63,11 @@ func subquery(r *Relation, live *liveView, gone deleted) (string, error) {
 func emptySubquery(r *Relation) string {
 	columns := make([]string, 0, len(r.Columns)+2)
 	for _, c := range r.Columns {
-		columns = append(columns, fmt.Sprintf("CAST(NULL AS %s) AS %s", c.EngineType, quoteName(c.Name)))
+		columns = append(columns, fmt.Sprintf("CAST(NULL AS %s) AS %s", c.EngineType, quote.Name(c.Name)))
 	}
 	if r.WithPosition {
-		columns = append(columns, "CAST(NULL AS VARCHAR) AS "+quoteName(fileName),
-			"CAST(NULL AS BIGINT) AS "+quoteName(positionName))
+		columns = append(columns, "CAST(NULL AS VARCHAR) AS "+quote.Name(fileName),
+			"CAST(NULL AS BIGINT) AS "+quote.Name(positionName))
 	}
 	return "SELECT " + strings.Join(columns, ", ") + " WHERE false"
 }
@@ -75,11 +76,11 @@ func emptySubquery(r *Relation) string {
 func lakeColumns(r *Relation) string {
 	columns := make([]string, 0, len(r.Columns)+2)
 	for _, c := range r.Columns {
-		columns = append(columns, fmt.Sprintf("l.%s AS %s", fieldName(c.FieldID), quoteName(c.Name)))
+		columns = append(columns, fmt.Sprintf("l.%s AS %s", fieldName(c.FieldID), quote.Name(c.Name)))
 	}
 	if r.WithPosition {
-		columns = append(columns, "l.filename AS "+quoteName(fileName),
-			"CAST(l.file_row_number AS BIGINT) AS "+quoteName(positionName))
+		columns = append(columns, "l.filename AS "+quote.Name(fileName),
+			"CAST(l.file_row_number AS BIGINT) AS "+quote.Name(positionName))
 	}
 	return strings.Join(columns, ", ")
 }
@@ -120,13 +121,13 @@ func scanFiles(r *Relation, files []File) string {
 	var rows int64
 	paths := make([]string, len(files))
 	for i, f := range files {
-		paths[i] = quoteText(f.Path)
+		paths[i] = quote.Text(f.Path)
 		rows += f.Rows
 	}
 	fields := make([]string, 0, len(r.Columns)+1)
 	add := func(id int32, engineType, initial string) {
 		fields = append(fields, fmt.Sprintf("%d:{name:'%s',type:%s,default_value:%s}", id, fieldName(id),
-			quoteText(engineType), initial))
+			quote.Text(engineType), initial))
 	}
 	for _, c := range r.Columns {
 		add(c.FieldID, c.EngineType, defaultValue(c))
@@ -148,13 +149,13 @@ func defaultValue(c Column) string {
 func scanDeletes(r *Relation, files []File) string {
 	paths := make([]string, len(r.PositionDeletes))
 	for i, p := range r.PositionDeletes {
-		paths[i] = quoteText(p)
+		paths[i] = quote.Text(p)
 	}
 	where := ""
 	if len(files) <= deleteFilterMax {
 		names := make([]string, len(files))
 		for i, f := range files {
-			names[i] = quoteText(f.Path)
+			names[i] = quote.Text(f.Path)
 		}
 		where = " WHERE file_path IN (" + strings.Join(names, ",") + ")"
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -30,7 +31,7 @@ func countedBranches(r *Relation, files []File, gone deleted, live *liveView) []
 	}
 	names := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		names[i] = quoteName(c.Name)
+		names[i] = quote.Name(c.Name)
 	}
 	prefixed := func(of string) string { return of + strings.Join(names, ", "+of) }
 	lake := strings.Join(lakeBranches(r, files, gone, lakeColumns(r)), " UNION ALL ")
@@ -53,7 +54,7 @@ func countedBranches(r *Relation, files []File, gone deleted, live *liveView) []
 func RowIdentity(columns []Column, of string) []string {
 	var out []string
 	for _, c := range columns {
-		out = append(out, of+"."+quoteName(c.Name))
+		out = append(out, of+"."+quote.Name(c.Name))
 	}
 	for _, c := range columns {
 		if e := zeroSign(c, of); e != "" {
@@ -68,7 +69,7 @@ func RowIdentity(columns []Column, of string) []string {
 func SameRow(columns []Column, a, b string) string {
 	var terms []string
 	for _, c := range columns {
-		name := quoteName(c.Name)
+		name := quote.Name(c.Name)
 		terms = append(terms, fmt.Sprintf("%s.%s IS NOT DISTINCT FROM %s.%s", a, name, b, name))
 		if e := zeroSign(c, a); e != "" {
 			terms = append(terms, fmt.Sprintf("%s IS NOT DISTINCT FROM %s", e, zeroSign(c, b)))
@@ -79,7 +80,7 @@ func SameRow(columns []Column, a, b string) string {
 
 // zeroSign tells zeros apart that are equal to the engine, "" for types without.
 func zeroSign(c Column, of string) string {
-	name := of + "." + quoteName(c.Name)
+	name := of + "." + quote.Name(c.Name)
 	switch c.EngineType {
 	case "DOUBLE", "REAL":
 		return "(" + name + " = 0 AND signbit(" + name + "))"

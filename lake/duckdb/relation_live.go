@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -26,13 +27,13 @@ func antiBranches(r *Relation, files []File, gone deleted, live *liveView) []str
 	}
 	names := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		names[i] = "l." + quoteName(c.Name)
+		names[i] = "l." + quote.Name(c.Name)
 	}
 	lake := strings.Join(lakeBranches(r, hit, gone, lakeColumns(r)), " UNION ALL ")
 	if len(r.Key) == 1 {
 		if set := live.keySet(); set != nil {
 			return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l WHERE %s",
-				strings.Join(names, ", "), lake, set.Lacks("l."+quoteName(r.Key[0]))))
+				strings.Join(names, ", "), lake, set.Lacks("l."+quote.Name(r.Key[0]))))
 		}
 	}
 	return append(branches, fmt.Sprintf("SELECT %s FROM (%s) l ANTI JOIN (%s) w ON %s",
@@ -47,7 +48,7 @@ func comparedBranches(r *Relation, files []File, gone deleted, live *liveView) [
 	}
 	names := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		names[i] = quoteName(c.Name)
+		names[i] = quote.Name(c.Name)
 	}
 	prefixed := func(of string) string { return of + strings.Join(names, ", "+of) }
 	token := fmt.Sprintf(", coalesce(l.%s, %s) AS %s", fieldName(schema.TokenFieldID), tokenMin, tokenName)
@@ -89,7 +90,7 @@ func winnerColumns(r *Relation, g liveGroup) string {
 		if at := g.columns[i]; at >= 0 {
 			value = systemColumn(at)
 		}
-		columns[i] = fmt.Sprintf("CAST(%s AS %s) AS %s", value, c.EngineType, quoteName(c.Name))
+		columns[i] = fmt.Sprintf("CAST(%s AS %s) AS %s", value, c.EngineType, quote.Name(c.Name))
 	}
 	return strings.Join(columns, ", ")
 }
@@ -107,7 +108,7 @@ func winnerKeys(r *Relation, live *liveView) string {
 		for k, c := range r.Columns {
 			if isKey[c.Name] {
 				columns = append(columns, fmt.Sprintf("CAST(%s AS %s) AS %s",
-					systemColumn(g.columns[k]), c.EngineType, quoteName(c.Name)))
+					systemColumn(g.columns[k]), c.EngineType, quote.Name(c.Name)))
 			}
 		}
 		parts[i] = fmt.Sprintf("SELECT %s, %s AS %s FROM %s", strings.Join(columns, ", "),
@@ -123,7 +124,7 @@ func winnerKeys(r *Relation, live *liveView) string {
 func keysEqual(r *Relation, a, b string) string {
 	terms := make([]string, len(r.Key))
 	for i, k := range r.Key {
-		terms[i] = fmt.Sprintf("%s.%s = %s.%s", a, quoteName(k), b, quoteName(k))
+		terms[i] = fmt.Sprintf("%s.%s = %s.%s", a, quote.Name(k), b, quote.Name(k))
 	}
 	return strings.Join(terms, " AND ")
 }

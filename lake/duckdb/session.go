@@ -14,6 +14,7 @@ import (
 
 	"github.com/skipprd/skipprd/lake/duckdb/driver"
 	"github.com/skipprd/skipprd/lake/vector"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // Rows are sent in frames of about this many bytes; the first one sooner, for a quick
@@ -175,11 +176,11 @@ func (s *session) set(name, value string) error {
 			return fmt.Errorf("setting %q: %w", name, ErrPlan)
 		}
 	}
-	text := fmt.Sprintf("SET SESSION %s = %s", name, quoteText(value))
+	text := fmt.Sprintf("SET SESSION %s = %s", name, quote.Text(value))
 	if value == "" {
 		text = "RESET SESSION " + name
 		if d, ok := sessionDefaults[name]; ok {
-			text = fmt.Sprintf("SET SESSION %s = %s", name, quoteText(d))
+			text = fmt.Sprintf("SET SESSION %s = %s", name, quote.Text(d))
 		}
 	}
 	if err := s.conn.Exec(text); err != nil {
@@ -270,7 +271,7 @@ func inlineSource(r *Relation) (*driver.Source, error) {
 func inlineSubquery(r *Relation, source *driver.Source) string {
 	columns := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		columns[i] = fmt.Sprintf("CAST(%s AS %s) AS %s", systemColumn(i), c.EngineType, quoteName(c.Name))
+		columns[i] = fmt.Sprintf("CAST(%s AS %s) AS %s", systemColumn(i), c.EngineType, quote.Name(c.Name))
 	}
 	return "SELECT " + strings.Join(columns, ", ") + " FROM " + source.SQL()
 }

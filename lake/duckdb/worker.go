@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/lake/duckdb/driver"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // ServeWorker is the life of a worker process: it opens the engine, listens on
@@ -99,7 +100,7 @@ func (w *worker) prepare(c WorkerConfig) error {
 	if len(c.AllowedDirs) > 0 {
 		dirs := make([]string, len(c.AllowedDirs))
 		for i, d := range c.AllowedDirs {
-			dirs[i] = quoteText(d)
+			dirs[i] = quote.Text(d)
 		}
 		statements = append(statements, "SET GLOBAL allowed_directories = ["+strings.Join(dirs, ", ")+"]",
 			"SET GLOBAL enable_external_access = false")

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
 )
 
@@ -56,7 +57,7 @@ func planOf(r *duckdb.Relation, keys arrow.RecordBatch) (*duckdb.Plan, error) {
 	named := duckdb.Relation{Name: keysName}
 	names := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		names[i] = "r." + quote(c.Name)
+		names[i] = "r." + quote.Name(c.Name)
 	}
 	on := make([]string, len(r.Key))
 	for i, name := range r.Key {
@@ -64,7 +65,7 @@ func planOf(r *duckdb.Relation, keys arrow.RecordBatch) (*duckdb.Plan, error) {
 			return nil, fmt.Errorf("key column %q is not column %d: %w", name, i, duckdb.ErrPlan)
 		}
 		named.Columns = append(named.Columns, r.Columns[i])
-		on[i] = "r." + quote(name) + " = k." + quote(name)
+		on[i] = "r." + quote.Name(name) + " = k." + quote.Name(name)
 	}
 	var buf bytes.Buffer
 	w := ipc.NewWriter(&buf, ipc.WithSchema(keys.Schema()))
@@ -74,17 +75,15 @@ func planOf(r *duckdb.Relation, keys arrow.RecordBatch) (*duckdb.Plan, error) {
 	named.Inline = buf.Bytes()
 	where := ""
 	if least, most, ok := bounds(keys); ok {
-		where = fmt.Sprintf(" WHERE r.%s BETWEEN %d AND %d", quote(r.Key[0]), least, most)
+		where = fmt.Sprintf(" WHERE r.%s BETWEEN %d AND %d", quote.Name(r.Key[0]), least, most)
 	}
 	return &duckdb.Plan{
-		SQL: "SELECT " + strings.Join(names, ", ") + " FROM " + quote(r.Name) + " AS r SEMI JOIN " + quote(keysName) +
+		SQL: "SELECT " + strings.Join(names, ", ") + " FROM " + quote.Name(r.Name) + " AS r SEMI JOIN " + quote.Name(keysName) +
 			" AS k ON " + strings.Join(on, " AND ") + where,
 		Relations: []duckdb.Relation{*r, named},
 		Output:    duckdb.Output{Kind: duckdb.OutputArrow},
 	}, nil
 }
-
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // frameReader reads the bytes of an answer's frames.
 type frameReader struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest/verify"
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -86,7 +87,7 @@ func (m *Mirror) Rows(ctx context.Context, v *verify.Table, emit func(row verify
 	for _, name := range v.Columns {
 		for _, f := range t.Current.Fields {
 			if f.Name == name {
-				list = append(list, "r."+quote(name))
+				list = append(list, "r."+quote.Name(name))
 				kind := planner.AnnouncedType(f)
 				plan.Output.Columns = append(plan.Output.Columns, duckdb.OutputColumn{Name: name, TypeOID: kind.OID, TypMod: kind.Mod})
 			}
@@ -95,7 +96,7 @@ func (m *Mirror) Rows(ctx context.Context, v *verify.Table, emit func(row verify
 	if len(list) != len(v.Columns) {
 		return &verify.SkipError{Reason: "its columns have changed meanwhile: run it again"}
 	}
-	plan.SQL = "SELECT " + strings.Join(list, ", ") + " FROM " + quote(r.Name) + " AS r"
+	plan.SQL = "SELECT " + strings.Join(list, ", ") + " FROM " + quote.Name(r.Name) + " AS r"
 	rows, err := m.runner.Query(ctx, plan)
 	if err != nil {
 		return lost(err)
@@ -160,5 +161,3 @@ func each(data []byte, cells verify.Cells, emit func(verify.Cells) error) error 
 	}
 	return nil
 }
-
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // expr is an analysed expression: its text in the engine's dialect and its type.
@@ -266,11 +267,11 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 	case to.OID == OIDNumeric:
 		return a.decimalLiteral(conv, to, out)
 	case eng == "":
-		out.sql = "CAST(" + quote(conv) + " AS DECIMAL(38,10)[])"
+		out.sql = "CAST(" + quote.Text(conv) + " AS DECIMAL(38,10)[])"
 	case eng == "VARCHAR":
-		out.sql = quote(conv)
+		out.sql = quote.Text(conv)
 	default:
-		out.sql = "CAST(" + quote(conv) + " AS " + eng + ")"
+		out.sql = "CAST(" + quote.Text(conv) + " AS " + eng + ")"
 	}
 	return out, nil
 }

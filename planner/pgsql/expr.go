@@ -9,6 +9,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // expr analyses an expression in a scope. A part of it that is grouped by counts as
@@ -436,11 +437,11 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 		e.sql, e.typ = "CAST(CAST("+now+" AS TIMESTAMP) AS TIME)", plain(OIDTime)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_USER, pg.SQLValueFunctionOp_SVFOP_USER,
 		pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE:
-		e.sql = quote(a.env.User)
+		e.sql = quote.Text(a.env.User)
 	case pg.SQLValueFunctionOp_SVFOP_SESSION_USER:
-		e.sql = quote(a.env.SessionUser)
+		e.sql = quote.Text(a.env.SessionUser)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG:
-		e.sql = quote(a.env.Database)
+		e.sql = quote.Text(a.env.Database)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
 		e.sql = a.currentSchema()
 	default:
@@ -453,7 +454,7 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 func (a *analyzer) currentSchema() string {
 	for _, p := range a.env.SearchPath {
 		if p != "pg_catalog" && a.env.Resolver.HasSchema(p) {
-			return quote(p)
+			return quote.Text(p)
 		}
 	}
 	return "CAST(NULL AS VARCHAR)"

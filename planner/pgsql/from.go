@@ -7,6 +7,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // source is an analysed part of FROM.
@@ -118,7 +119,7 @@ func (a *analyzer) relationSource(rel *Relation, n *pg.RangeVar) (*source, error
 	for i, rc := range rel.Columns {
 		c := &column{
 			name: rc.Name, typ: rc.Type, scale: -1, tableOID: rel.OID, attNum: rc.AttNum, stored: true, item: it, index: i,
-			sql: func() string { return alias + "." + ident(u.column(i)) },
+			sql: func() string { return alias + "." + quote.Name(u.column(i)) },
 		}
 		if eng := strings.ToUpper(rc.Engine); eng == "VARCHAR" && lookupType(rc.Type.OID).engine != "VARCHAR" {
 			c.text = true
@@ -131,7 +132,7 @@ func (a *analyzer) relationSource(rel *Relation, n *pg.RangeVar) (*source, error
 	if err := a.renameColumns(it, n.Alias, n.Location); err != nil {
 		return nil, err
 	}
-	return &source{sql: ident(u.Name) + " AS " + alias, items: []*item{it}, columns: it.columns}, nil
+	return &source{sql: quote.Name(u.Name) + " AS " + alias, items: []*item{it}, columns: it.columns}, nil
 }
 
 func (a *analyzer) renameColumns(it *item, alias *pg.Alias, loc int32) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // funcCall analyses a call: of a scalar function, an aggregate, a window function
@@ -257,7 +258,7 @@ func (a *analyzer) expand(tmpl string, args []string, d decoration) (string, err
 		case "":
 			return NowMark
 		case "fact":
-			return quote(a.fact(sub[2]))
+			return quote.Text(a.fact(sub[2]))
 		}
 		schema, name, _ := strings.Cut(sub[2], ".")
 		rel, ok := a.env.Resolver.Relation(schema, name)
@@ -269,7 +270,7 @@ func (a *analyzer) expand(tmpl string, args []string, d decoration) (string, err
 		for i := range rel.Columns {
 			u.column(i)
 		}
-		return ident(u.Name)
+		return quote.Name(u.Name)
 	})
 	if failed != nil {
 		return "", failed

@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // jsonPair is a member of a JSON object; key is its JSON text in the engine's dialect.
@@ -127,7 +128,7 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			pairs = append(pairs, jsonPair{name: f.name, fixed: true, key: quote(`"` + f.name + `"`), value: v})
+			pairs = append(pairs, jsonPair{name: f.name, fixed: true, key: quote.Text(`"` + f.name + `"`), value: v})
 		}
 		if binary {
 			return joinPairs(sortedPairs(pairs), "': '", "', '"), nil

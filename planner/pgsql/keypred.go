@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // restrict finds the conditions of a conjunction that bound the key columns of a
@@ -35,7 +37,7 @@ func (a *analyzer) restrict(n *pg.Node, s *scope) {
 	}
 	bare := *c
 	name := c.item.use.column(c.index)
-	bare.sql = func() string { return ident(name) }
+	bare.sql = func() string { return quote.Name(name) }
 	inner := &scope{columns: []*column{&bare}, items: []*item{{
 		name: c.item.name, schema: c.item.schema,
 		columns: []*column{&bare},

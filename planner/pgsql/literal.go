@@ -145,11 +145,7 @@ func arrayItem(v string, i int) (item *string, next int, problem string) {
 }
 
 // quote renders a string literal of the engine.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
 // ident renders a quoted identifier of the engine.
-func ident(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
-
 // ConstantText renders an argument of EXECUTE, which must be a constant, as the text
 // form of a value of type oid; nil is NULL.
 func ConstantText(sql string, n *pg.Node, oid uint32) ([]byte, error) {

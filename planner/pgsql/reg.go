@@ -7,6 +7,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 var (
@@ -129,7 +130,7 @@ func (a *analyzer) castReg(e expr, to Type) (expr, error) {
 		if _, done, err := a.regLiteral(*e.lit, to); done || err != nil {
 			return e, errNotReg // the ordinary cast does it
 		}
-		e = expr{sql: quote(splitLast(*e.lit)), typ: plain(OIDText), loc: e.loc, scale: -1}
+		e = expr{sql: quote.Text(splitLast(*e.lit)), typ: plain(OIDText), loc: e.loc, scale: -1}
 	}
 	if to.OID == OIDRegclass {
 		return a.regclassOfText(e.sql, expr{typ: to, loc: e.loc, scale: -1})
@@ -142,8 +143,8 @@ func (a *analyzer) castReg(e expr, to Type) (expr, error) {
 		return e, err
 	}
 	v := a.alias("r")
-	sql := "(SELECT min(" + v + "." + ident(a.systemColumn(rel, cat.oid)) + ") FROM " + ident(rel.Name) + " AS " + v +
-		" WHERE " + v + "." + ident(a.systemColumn(rel, cat.name)) + " = " + e.sql + ")"
+	sql := "(SELECT min(" + v + "." + quote.Name(a.systemColumn(rel, cat.oid)) + ") FROM " + quote.Name(rel.Name) + " AS " + v +
+		" WHERE " + v + "." + quote.Name(a.systemColumn(rel, cat.name)) + " = " + e.sql + ")"
 	return expr{sql: sql, typ: to, loc: e.loc, scale: -1}, nil
 }
 
@@ -187,8 +188,8 @@ func (a *analyzer) regText(e expr, relation, oid, name string) (string, error) {
 		return "", err
 	}
 	v := a.alias("r")
-	look := "(SELECT min(" + v + "." + ident(a.systemColumn(u, name)) + ") FROM " + ident(u.Name) + " AS " + v +
-		" WHERE " + v + "." + ident(a.systemColumn(u, oid)) + " = " + e.sql + ")"
+	look := "(SELECT min(" + v + "." + quote.Name(a.systemColumn(u, name)) + ") FROM " + quote.Name(u.Name) + " AS " + v +
+		" WHERE " + v + "." + quote.Name(a.systemColumn(u, oid)) + " = " + e.sql + ")"
 	return "coalesce(" + look + ", CASE WHEN " + e.sql + " = 0 THEN '-' ELSE CAST(" + e.sql + " AS VARCHAR) END)", nil
 }
 
@@ -208,8 +209,8 @@ func (a *analyzer) regclassOfText(src string, out expr) (expr, error) {
 	}
 	v := a.alias("r")
 	out.typ = plain(OIDRegclass)
-	out.sql = "(SELECT min(" + v + "." + ident(a.systemColumn(u, "oid")) + ") FROM " + ident(u.Name) + " AS " + v +
-		" WHERE " + v + "." + ident(a.systemColumn(u,
+	out.sql = "(SELECT min(" + v + "." + quote.Name(a.systemColumn(u, "oid")) + ") FROM " + quote.Name(u.Name) + " AS " + v +
+		" WHERE " + v + "." + quote.Name(a.systemColumn(u,
 		"relname")) + " = replace(regexp_extract(" + src + `, '[^.]*$'), '"', ''))`
 	return out, nil
 }
@@ -219,7 +220,7 @@ func regtypePrelude() string {
 	var b strings.Builder
 	b.WriteString("CREATE OR REPLACE MACRO skippr_regtype(o) AS CASE o WHEN 0 THEN '-'")
 	for _, oid := range sortedOIDs() {
-		b.WriteString(" WHEN " + strconv.FormatUint(uint64(oid), 10) + " THEN " + quote(lookupType(oid).name))
+		b.WriteString(" WHEN " + strconv.FormatUint(uint64(oid), 10) + " THEN " + quote.Text(lookupType(oid).name))
 	}
 	b.WriteString(" ELSE CAST(o AS VARCHAR) END")
 	return b.String()

@@ -9,6 +9,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // specialCall analyses the functions whose arguments need more than types.
@@ -167,7 +168,7 @@ func (a *analyzer) concatCall(name string, args []expr) (expr, error) {
 	pieces := strings.Split(b.String(), "\x02")
 	for i := range pieces {
 		if i%2 == 0 {
-			pieces[i] = quote(pieces[i])
+			pieces[i] = quote.Text(pieces[i])
 			continue
 		}
 		var at int
@@ -231,7 +232,7 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		out.typ, out.sql = plain(OIDName), a.currentSchema()
 		return out, nil
 	case name == "current_catalog" && len(args) == 0:
-		out.typ, out.sql = plain(OIDName), quote(a.env.Database)
+		out.typ, out.sql = plain(OIDName), quote.Text(a.env.Database)
 		return out, nil
 	case name == "pg_typeof" && len(args) == 1:
 		out.typ, out.sql = plain(OIDRegtype), fmt.Sprintf("CAST(%d AS BIGINT)", args[0].typ.OID)
@@ -243,7 +244,7 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		var parts []string
 		for _, p := range a.env.SearchPath {
 			if (p != "pg_catalog" || args[0].sql != "false") && a.env.Resolver.HasSchema(p) {
-				parts = append(parts, quote(p))
+				parts = append(parts, quote.Text(p))
 			}
 		}
 		out.typ, out.sql = plain(1003), "CAST(["+strings.Join(parts, ", ")+"] AS VARCHAR[])"
@@ -257,7 +258,7 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		a.effects = append(a.effects, Effect{
 			Kind: EffectSetConfig, Name: *args[0].lit, Value: *args[1].lit, Local: args[2].sql == "true",
 		})
-		out.sql = quote(*args[1].lit)
+		out.sql = quote.Text(*args[1].lit)
 		return out, nil
 	}
 	return out, noFunction(name, args, false)
@@ -305,7 +306,7 @@ func (a *analyzer) currentSetting(args []expr, out expr) (expr, error) {
 	v, ok := a.env.Setting(*args[0].lit)
 	switch {
 	case ok:
-		out.sql = quote(v)
+		out.sql = quote.Text(v)
 	case len(args) == 2 && args[1].sql == "true":
 		out.sql = "CAST(NULL AS VARCHAR)"
 	default:
@@ -438,6 +439,6 @@ func (a *analyzer) toChar(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) {
 	if e.typ.OID == OIDTimestamptz {
 		e.sql = "CAST(" + e.sql + " AS TIMESTAMP)"
 	}
-	out.sql = "strftime(" + e.sql + ", " + quote(b.String()) + ")"
+	out.sql = "strftime(" + e.sql + ", " + quote.Text(b.String()) + ")"
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // like analyses LIKE and ILIKE with their negations. The pattern's escape is the
@@ -126,11 +127,11 @@ func (a *analyzer) jsonSteps(op string, l, r expr, loc int32) (string, error) {
 			}
 			path += jsonKey(*it)
 		}
-		return quote(path), nil
+		return quote.Text(path), nil
 	}
 	if r.undecided() {
 		if r.lit != nil {
-			return quote("$" + jsonKey(*r.lit)), nil
+			return quote.Text("$" + jsonKey(*r.lit)), nil
 		}
 		d, err := a.coerce(r, plain(OIDText), implicit)
 		if err != nil {
@@ -140,7 +141,7 @@ func (a *analyzer) jsonSteps(op string, l, r expr, loc int32) (string, error) {
 	}
 	switch {
 	case r.num != nil && *r.num >= 0:
-		return quote("$[" + r.sql + "]"), nil
+		return quote.Text("$[" + r.sql + "]"), nil
 	case isInt(r.typ.OID):
 		return "('$[' || CASE WHEN " + r.sql + " < 0 THEN '#' ELSE '' END || CAST(" + r.sql + " AS VARCHAR) || ']')", nil
 	case isString(r.typ.OID):

@@ -8,6 +8,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // ReadPosition is one entry of skippr.read_position.
@@ -76,7 +77,7 @@ func checkReadPosition(_, value string) (string, error) {
 		if e.Pipeline != "" {
 			name := e.Pipeline
 			if name != strings.ToLower(name) || strings.ContainsAny(name, `" `) {
-				name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+				name = quote.Name(name)
 			}
 			out[i] = name + "=" + e.LSN
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
@@ -156,7 +157,7 @@ func fillInfoKeyColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) (
 func keyList(t *catalog.Table) string {
 	var parts []string
 	for _, f := range t.Current.KeyFields() {
-		parts = append(parts, pgsql.QuoteIdent(f.Name))
+		parts = append(parts, quote.NameIfNeeded(f.Name))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
-	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -339,7 +339,7 @@ func fillIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 	for _, t := range keyed(env) {
 		rows = append(rows, row{
 			"schemaname": t.Schema, "tablename": t.Name, "indexname": t.Name + "_pkey",
-			"indexdef": "CREATE UNIQUE INDEX " + pgsql.QuoteIdent(t.Name+"_pkey") + " ON " + pgsql.QuoteIdent(t.Schema) + "." + pgsql.QuoteIdent(t.Name) +
+			"indexdef": "CREATE UNIQUE INDEX " + quote.NameIfNeeded(t.Name+"_pkey") + " ON " + quote.NameIfNeeded(t.Schema) + "." + quote.NameIfNeeded(t.Name) +
 				" USING btree (" + keyList(t) + ")",
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/ingest/verify"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // sampleRows is about how many rows are looked at for bounds, for each of them.
@@ -68,7 +69,7 @@ func unhex(text []byte) ([]byte, error) {
 // first is the expression by which the table is cut: the first key column as an integer or
 // as the bytes of its text.
 func (s *Session) first() string {
-	name := ident(s.table.Columns[s.table.Key[0]])
+	name := quote.Name(s.table.Columns[s.table.Key[0]])
 	if s.table.IntegerKey {
 		return name + "::int8"
 	}
@@ -114,7 +115,7 @@ const (
 
 // value is the expression of a column as it is kept here.
 func (s *Session) value(column string) string {
-	name := ident(column)
+	name := quote.Name(column)
 	r, ok := s.table.Replaced[column]
 	if !ok {
 		return name
@@ -169,7 +170,7 @@ func (s *Session) inner(q *verify.Query, l leaf, where []string) string {
 	unit := s.unit(q, keyHash)
 	list := []string{unit + " AS u", s.hash(all) + " AS m"}
 	for i, k := range t.Key {
-		list = append(list, fmt.Sprintf("%s AS k%d", ident(t.Columns[k]), i))
+		list = append(list, fmt.Sprintf("%s AS k%d", quote.Name(t.Columns[k]), i))
 	}
 	if q.Only != nil {
 		units := make([]string, 0, len(q.Only))
@@ -303,7 +304,7 @@ func (s *Session) Columns(ctx context.Context, keys [][]string, emit func(key ve
 	t := s.table
 	var list, terms []string
 	for _, k := range t.Key {
-		list = append(list, ident(t.Columns[k]))
+		list = append(list, quote.Name(t.Columns[k]))
 	}
 	for _, c := range t.Columns {
 		list = append(list, fmt.Sprintf("CASE WHEN %[1]s IS DISTINCT FROM NULL THEN md5(convert_to(format('%%s', %[1]s), 'UTF8')) END", s.value(c)))
@@ -311,7 +312,7 @@ func (s *Session) Columns(ctx context.Context, keys [][]string, emit func(key ve
 	for _, key := range keys {
 		var equal []string
 		for i, k := range t.Key {
-			equal = append(equal, ident(t.Columns[k])+" = "+literal(key[i]))
+			equal = append(equal, quote.Name(t.Columns[k])+" = "+quote.Literal(key[i]))
 		}
 		terms = append(terms, "("+strings.Join(equal, " AND ")+")")
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/verify"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -85,7 +85,7 @@ func (s *Session) begin(ctx context.Context) error {
 	if _, err := s.query(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	slot := pgx.Identifier{s.cfg.Slot}.Sanitize()
+	slot := quote.Name(s.cfg.Slot)
 	rows, err := s.query(ctx, "CREATE_REPLICATION_SLOT "+slot+" TEMPORARY LOGICAL pgoutput USE_SNAPSHOT")
 	if err != nil {
 		return fmt.Errorf("make a slot for the moment: %w", err)
@@ -255,7 +255,7 @@ func (s *Session) readFilter(ctx context.Context, t *verify.Table) error {
 	}
 	names := make([]string, len(s.cfg.Publications))
 	for i, p := range s.cfg.Publications {
-		names[i] = literal(p)
+		names[i] = quote.Literal(p)
 	}
 	rows, err := s.query(ctx, fmt.Sprintf(`SELECT pg_catalog.pg_get_expr(r.prqual, r.prrelid)
 	  FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
@@ -280,14 +280,3 @@ func (s *Session) Done(ctx context.Context) error {
 	_, err := s.query(ctx, "ROLLBACK TO SAVEPOINT opened; RELEASE SAVEPOINT opened")
 	return err
 }
-
-// literal writes a string as SQL, for sessions with standard strings.
-func literal(text string) string {
-	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	if strings.Contains(text, `\`) {
-		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
-	}
-	return quoted
-}
-
-func ident(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // Need is one thing that is missing, with the SQL with which the tables' owner or a
@@ -67,7 +69,7 @@ func Check(ctx context.Context, conn *pgx.Conn, role string, oids []uint32) (Rep
 	if err != nil {
 		return out, fmt.Errorf("read what tables lack: %w", err)
 	}
-	quoted := pgx.Identifier{role}.Sanitize()
+	quoted := quote.Name(role)
 	var unusable []string
 	var f facts
 	_, err = pgx.ForEachRow(rows, []any{
@@ -90,7 +92,7 @@ func Check(ctx context.Context, conn *pgx.Conn, role string, oids []uint32) (Rep
 	for _, s := range unusable {
 		out.Schemas = append(out.Schemas, Need{
 			What: fmt.Sprintf("role %s may not use schema %s", quoted, s),
-			Fix:  fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", pgx.Identifier{s}.Sanitize(), quoted),
+			Fix:  fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", quote.Name(s), quoted),
 		})
 	}
 	return out, nil
@@ -112,7 +114,7 @@ func merge(all, more []Need) []Need {
 // needs are what a table or partition lacks.
 func (f facts) needs(role string) []Need {
 	var out []Need
-	full := pgx.Identifier{f.schema, f.name}.Sanitize()
+	full := quote.Name(f.schema, f.name)
 	part := ""
 	if f.leaf {
 		part = "a partition: "

@@ -14,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/sim/query"
 )
 
@@ -39,7 +40,7 @@ func (s *Session) Exec(ctx context.Context, sql string) error {
 // Table returns all rows of a table, sorted: its fields in order, rendered as
 // query.AppendRow does.
 func (s *Session) Table(ctx context.Context, t *catalog.Table) ([]string, error) {
-	name := quote(t.Schema) + "." + quote(t.Name)
+	name := quote.Name(t.Schema) + "." + quote.Name(t.Name)
 	rows, err := s.run(ctx, "SELECT * FROM "+name)
 	if err != nil {
 		return nil, fmt.Errorf("select from %s: %w", name, err)
@@ -57,8 +58,6 @@ func (s *Session) Table(ctx context.Context, t *catalog.Table) ([]string, error)
 	slices.Sort(out)
 	return out, nil
 }
-
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // value reads PostgreSQL's text of a value; nil is null.
 func value(kind schema.Kind, text *string) (any, error) {
