@@ -116,5 +116,8 @@ func TestExact(t *testing.T) {
 // TestExactPipeline does the same for texts about a pipeline.
 func TestExactPipeline(t *testing.T) {
 	p := &catalog.Pipeline{Name: "Shop"}
+	order := &catalog.Table{SourceSchema: "public", SourceName: "order", Schema: "shop", Name: "order"}
+	equal(t, "reserved words", order.Exact("ALTER TABLE … REPLICA IDENTITY FULL; or ALTER PIPELINE … DROP TABLE …", "all"),
+		`ALTER TABLE public."order" REPLICA IDENTITY FULL; or ALTER PIPELINE "all" DROP TABLE shop."order"`)
 	equal(t, "text", p.Exact("or ALTER PIPELINE … RESET, which"), `or ALTER PIPELINE "Shop" RESET, which`)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -172,26 +173,15 @@ func (t *Table) Answers() bool {
 // "PIPELINE …" that of the pipeline, for "ALTER TABLE …" that of the table at the source,
 // for other "TABLE …" the one it has here.
 func (t *Table) Exact(hint, pipeline string) string {
-	here := quoteName(t.Schema) + "." + quoteName(t.Name)
-	return strings.NewReplacer("PIPELINE …", "PIPELINE "+quoteName(pipeline),
-		"ALTER TABLE …", "ALTER TABLE "+quoteName(t.SourceSchema)+"."+quoteName(t.SourceName),
+	here := quote.NameIfNeeded(t.Schema) + "." + quote.NameIfNeeded(t.Name)
+	return strings.NewReplacer("PIPELINE …", "PIPELINE "+quote.NameIfNeeded(pipeline),
+		"ALTER TABLE …", "ALTER TABLE "+quote.NameIfNeeded(t.SourceSchema)+"."+quote.NameIfNeeded(t.SourceName),
 		" TABLE …", " TABLE "+here).Replace(hint)
 }
 
 // Exact puts the pipeline's name into a text with statements, for "PIPELINE …".
 func (p *Pipeline) Exact(text string) string {
-	return strings.ReplaceAll(text, "PIPELINE …", "PIPELINE "+quoteName(p.Name))
-}
-
-// quoteName writes a name as SQL.
-func quoteName(s string) string {
-	plain := func(i int, r rune) bool { return r == '_' || r >= 'a' && r <= 'z' || i > 0 && r >= '0' && r <= '9' }
-	for i, r := range s {
-		if !plain(i, r) {
-			return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-		}
-	}
-	return s
+	return strings.ReplaceAll(text, "PIPELINE …", "PIPELINE "+quote.NameIfNeeded(p.Name))
 }
 
 // Face is the id under which users know the table: it stays when a copy takes its place.
@@ -226,6 +216,8 @@ type BackfillProgress struct {
 	// Anew says that the copy is void, because the source rewrote the table under it: the
 	// next session begins it from the start.
 	Anew bool
+	// Tries is how often that has happened in turn.
+	Tries int `json:",omitempty"`
 	// From is the moment of the session that began the copy from its start: changes that
 	// precede it are in the copy, and not given to the table.
 	From change.Position `json:",omitempty"`

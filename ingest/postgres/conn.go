@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // unavailable marks err as the source's.
@@ -126,21 +126,7 @@ func oneRow(ctx context.Context, conn *pgconn.PgConn, sql string) ([]string, err
 }
 
 // quoteIdent writes a name as SQL.
-func quoteIdent(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
-
-// quoteIdentWhereNeeded is quoteIdent, but leaves plain names as they are.
-func quoteIdentWhereNeeded(name string) string {
-	if name == slotName(name) && name != "" && (name[0] < '0' || name[0] > '9') {
-		return name
-	}
-	return quoteIdent(name)
-}
+func quoteIdent(parts ...string) string { return quote.Name(parts...) }
 
 // quoteLiteral writes a string as SQL, for sessions with standard strings.
-func quoteLiteral(text string) string {
-	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	if strings.Contains(text, `\`) {
-		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
-	}
-	return quoted
-}
+func quoteLiteral(text string) string { return quote.Literal(text) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -140,7 +141,7 @@ func (s *Source) copyAnew(names []string) string {
 		}
 		what = fmt.Sprintf("a new copy is needed of %s", shown)
 	}
-	return fmt.Sprintf("%s: ALTER PIPELINE %s RESET;", what, quoteIdentWhereNeeded(s.cfg.pipeline))
+	return fmt.Sprintf("%s: ALTER PIPELINE %s RESET;", what, quote.NameIfNeeded(s.cfg.pipeline))
 }
 
 // dropOrphan drops a slot of our name that no state of ours knows. It refuses what it

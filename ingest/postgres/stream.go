@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/spill"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -182,7 +183,7 @@ func (s *Source) startReplication(ctx context.Context, st *state, start LSN, str
 
 // quoteReplication writes a string for the replication grammar, which knows no
 // escapes but the doubled quote.
-func quoteReplication(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+func quoteReplication(text string) string { return quote.Text(text) }
 
 // follow reads messages until an error or the end of ctx. It owns conn.
 func (s *Source) follow(ctx context.Context, conn *pgconn.PgConn, a *applier) error {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -34,8 +35,6 @@ func number(name string, otherwise int) int {
 	}
 	return otherwise
 }
-
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func cpu(t testing.TB, pid int) float64 {
 	t.Helper()
@@ -61,7 +60,7 @@ var slots atomic.Int64
 func create(t *testing.T, s *harness.Server, dsn string) {
 	t.Helper()
 	harness.Exec(t, s.DSN, fmt.Sprintf("CREATE PIPELINE p FROM POSTGRES %s FOR ALL TABLES WITH (slot_name = bench_%d_%d)",
-		quoted(dsn), os.Getpid(), slots.Add(1)))
+		quote.Text(dsn), os.Getpid(), slots.Add(1)))
 	harness.Exec(t, s.DSN, "SYNC PIPELINE p UNTIL CAUGHT UP")
 }
 

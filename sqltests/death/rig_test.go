@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -90,13 +91,11 @@ func newRig(t *testing.T, o options) *rig {
 	args := append([]string{"--commit-interval", "300ms", "--wal-segment-bytes", "1MiB"}, o.args...)
 	g.s = harness.New(t, o.dir, args...)
 	g.s.Start()
-	harness.Exec(t, g.s.DSN, "CREATE PIPELINE "+pipeline+" FROM POSTGRES "+quoted(o.via)+" FOR ALL TABLES WITH (commit_bytes = 262144)")
+	harness.Exec(t, g.s.DSN, "CREATE PIPELINE "+pipeline+" FROM POSTGRES "+quote.Text(o.via)+" FOR ALL TABLES WITH (commit_bytes = 262144)")
 	g.load = harness.StartPacedLoad(t, g.source, o.writers, o.pace)
 	t.Cleanup(g.load.Close)
 	return g
 }
-
-func quoted(dsn string) string { return "'" + strings.ReplaceAll(dsn, "'", "''") + "'" }
 
 // run lets the load run until the server has written so many transactions more, at most
 // for a limit.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -16,16 +17,16 @@ func TestEncodings(t *testing.T) {
 		t.Run(c.encoding, func(t *testing.T) {
 			source := pgtest.Start(t).CreateDatabase(t, "ENCODING '"+c.encoding+"' TEMPLATE template0 LOCALE 'C'")
 			utf8 := source + " client_encoding=UTF8"
-			text := literal(c.text)
-			tuple := fmt.Sprintf("(%%s, %s, %s, ARRAY[%[1]s, NULL], %[1]s)", text, literal(`{"a": "`+c.text+`"}`))
-			table := ident("t" + c.text)
+			text := quote.Literal(c.text)
+			tuple := fmt.Sprintf("(%%s, %s, %s, ARRAY[%[1]s, NULL], %[1]s)", text, quote.Literal(`{"a": "`+c.text+`"}`))
+			table := quote.Name("t" + c.text)
 			harness.Exec(t, utf8, "CREATE TYPE mood AS ENUM ("+text+")",
-				fmt.Sprintf("CREATE TABLE %s (k text PRIMARY KEY, v varchar(20), j json, a text[], %s mood)", table, ident(c.text)),
+				fmt.Sprintf("CREATE TABLE %s (k text PRIMARY KEY, v varchar(20), j json, a text[], %s mood)", table, quote.Name(c.text)),
 				"INSERT INTO "+table+" VALUES "+fmt.Sprintf(tuple, text))
 			s := harness.New(t, t.TempDir())
 			s.Start()
 			p := fmt.Sprintf("e%d", i)
-			harness.Exec(t, s.DSN, "CREATE PIPELINE "+p+" FROM POSTGRES "+quoted(source)+" FOR ALL TABLES", "SYNC PIPELINE "+p+" UNTIL CAUGHT UP")
+			harness.Exec(t, s.DSN, "CREATE PIPELINE "+p+" FROM POSTGRES "+quote.Text(source)+" FOR ALL TABLES", "SYNC PIPELINE "+p+" UNTIL CAUGHT UP")
 			harness.Exec(t, utf8, "INSERT INTO "+table+" VALUES "+fmt.Sprintf(tuple, "''"), "UPDATE "+table+" SET k = k || k WHERE k <> ''")
 			harness.Exec(t, s.DSN, "SYNC PIPELINE "+p+" UNTIL CAUGHT UP")
 			rows, err := harness.EqualTables(utf8, s.DSN, p, map[string]string{table: "length(k)"})

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // column is a column of a drawn table.
@@ -68,7 +70,7 @@ func (g *generator) value(c column) string {
 		return pick(g, c.typ.refused)
 	}
 	if c.typ.sql == "mood" && len(g.labels) > 0 && g.one(2) {
-		return literal(pick(g, g.labels)) + "::mood"
+		return quote.Literal(pick(g, g.labels)) + "::mood"
 	}
 	if c.typ.draw != nil && g.one(2) {
 		return c.typ.draw(g.r)
@@ -109,13 +111,11 @@ func (t *table) add(c column) {
 	t.columns = append(t.columns, c)
 }
 
-func ident(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
 func (t *table) keyNames() []string {
 	var out []string
 	for _, c := range t.columns {
 		if c.key {
-			out = append(out, ident(c.name))
+			out = append(out, quote.Name(c.name))
 		}
 	}
 	return out
@@ -130,13 +130,13 @@ func (g *generator) create(t *table) []string {
 	var columns []string
 	split := ""
 	for _, c := range t.columns {
-		def := ident(c.name) + " " + c.typ.sql
+		def := quote.Name(c.name) + " " + c.typ.sql
 		if c.notNull {
 			def += " NOT NULL"
 		}
 		columns = append(columns, def)
 		if c.key && hashed(c.typ) && split == "" {
-			split = ident(c.name)
+			split = quote.Name(c.name)
 		}
 	}
 	if keys := t.keyNames(); len(keys) > 0 {
@@ -145,7 +145,7 @@ func (g *generator) create(t *table) []string {
 	if split == "" {
 		t.parts = 0
 	}
-	sql := fmt.Sprintf("CREATE TABLE %s (%s)", ident(t.name), strings.Join(columns, ", "))
+	sql := fmt.Sprintf("CREATE TABLE %s (%s)", quote.Name(t.name), strings.Join(columns, ", "))
 	if t.parts > 0 {
 		sql += " PARTITION BY HASH (" + split + ")"
 	}
@@ -154,16 +154,16 @@ func (g *generator) create(t *table) []string {
 	for p := range t.parts {
 		leaf := fmt.Sprintf("%s_%d", t.name, p)
 		leaves = append(leaves, leaf)
-		out = append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s FOR VALUES WITH (MODULUS %d, REMAINDER %d)", ident(leaf), ident(t.name), t.parts, p))
+		out = append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s FOR VALUES WITH (MODULUS %d, REMAINDER %d)", quote.Name(leaf), quote.Name(t.name), t.parts, p))
 	}
 	for _, leaf := range leaves {
 		for _, c := range t.columns {
 			if slices.Contains([]string{"text", "bytea", "jsonb", "citext", "varchar"}, c.typ.sql) && g.one(2) {
-				out = append(out, fmt.Sprintf("ALTER TABLE %s ALTER %s SET STORAGE EXTERNAL", ident(leaf), ident(c.name)))
+				out = append(out, fmt.Sprintf("ALTER TABLE %s ALTER %s SET STORAGE EXTERNAL", quote.Name(leaf), quote.Name(c.name)))
 			}
 		}
 		if t.full {
-			out = append(out, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", ident(leaf)))
+			out = append(out, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", quote.Name(leaf)))
 		}
 	}
 	return out
@@ -172,13 +172,13 @@ func (g *generator) create(t *table) []string {
 // rows is a condition that names n rows from a place in an order of the rows.
 func (g *generator) rows(t *table, n int) string {
 	return fmt.Sprintf(`(tableoid, ctid) IN (SELECT tableoid, ctid FROM %s x ORDER BY x::text COLLATE "C" OFFSET %d LIMIT %d)`,
-		ident(t.name), g.r.IntN(30), n)
+		quote.Name(t.name), g.r.IntN(30), n)
 }
 
 func (g *generator) insert(t *table, rows int) string {
 	var names, tuples []string
 	for _, c := range t.columns {
-		names = append(names, ident(c.name))
+		names = append(names, quote.Name(c.name))
 	}
 	for range rows {
 		var values []string
@@ -187,22 +187,22 @@ func (g *generator) insert(t *table, rows int) string {
 		}
 		tuples = append(tuples, "("+strings.Join(values, ", ")+")")
 	}
-	return fmt.Sprintf("INSERT INTO %s (%s) VALUES %s ON CONFLICT DO NOTHING", ident(t.name), strings.Join(names, ", "), strings.Join(tuples, ", "))
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES %s ON CONFLICT DO NOTHING", quote.Name(t.name), strings.Join(names, ", "), strings.Join(tuples, ", "))
 }
 
 func (g *generator) update(t *table) string {
 	var sets []string
 	for _, c := range t.columns {
 		if one := g.one(3); one && !c.key || one && g.one(4) {
-			sets = append(sets, ident(c.name)+" = "+g.value(c))
+			sets = append(sets, quote.Name(c.name)+" = "+g.value(c))
 		}
 	}
 	n := 1 + g.r.IntN(4)
 	if len(sets) == 0 {
 		c := t.columns[0]
-		sets = []string{ident(c.name) + " = " + ident(c.name)}
+		sets = []string{quote.Name(c.name) + " = " + quote.Name(c.name)}
 	}
-	return fmt.Sprintf("UPDATE %s SET %s WHERE %s", ident(t.name), strings.Join(sets, ", "), g.rows(t, n))
+	return fmt.Sprintf("UPDATE %s SET %s WHERE %s", quote.Name(t.name), strings.Join(sets, ", "), g.rows(t, n))
 }
 
 // newLabel draws a further label of the enum.
@@ -210,7 +210,7 @@ func (g *generator) newLabel() string {
 	g.names++
 	label := fmt.Sprintf("l'%d", g.names)
 	g.labels = append(g.labels, label)
-	return "ALTER TYPE mood ADD VALUE " + literal(label) + " BEFORE 'ok'"
+	return "ALTER TYPE mood ADD VALUE " + quote.Literal(label) + " BEFORE 'ok'"
 }
 
 // change draws a change of a table's rows.
@@ -221,30 +221,30 @@ func (g *generator) change(t *table) string {
 	case n < 15:
 		return g.update(t)
 	case n < 19:
-		return fmt.Sprintf("DELETE FROM %s WHERE %s", ident(t.name), g.rows(t, 1+g.r.IntN(3)))
+		return fmt.Sprintf("DELETE FROM %s WHERE %s", quote.Name(t.name), g.rows(t, 1+g.r.IntN(3)))
 	case g.one(3):
 		other := pick(g, g.tables)
 		if other != t {
-			return fmt.Sprintf("TRUNCATE %s, %s", ident(t.name), ident(other.name))
+			return fmt.Sprintf("TRUNCATE %s, %s", quote.Name(t.name), quote.Name(other.name))
 		}
 	}
-	return fmt.Sprintf("TRUNCATE %s", ident(t.name))
+	return fmt.Sprintf("TRUNCATE %s", quote.Name(t.name))
 }
 
 // alter draws a change of a table's columns or name; done is called when it has happened.
 func (g *generator) alter(t *table) (sql string, done func()) {
 	at := g.r.IntN(len(t.columns))
 	c := &t.columns[at]
-	table := "ALTER TABLE " + ident(t.name) + " "
+	table := "ALTER TABLE " + quote.Name(t.name) + " "
 	switch n := g.r.IntN(12); {
 	case n < 4:
 		return g.addColumn(t)
 	case n < 6 && !c.key && len(t.columns) > 1:
-		return table + "DROP COLUMN " + ident(c.name), func() { t.columns = slices.Delete(t.columns, at, at+1) }
+		return table + "DROP COLUMN " + quote.Name(c.name), func() { t.columns = slices.Delete(t.columns, at, at+1) }
 	case n < 8:
 		g.names++
 		to := fmt.Sprintf("r%d", g.names)
-		return table + "RENAME COLUMN " + ident(c.name) + " TO " + to, func() { c.name = to }
+		return table + "RENAME COLUMN " + quote.Name(c.name) + " TO " + to, func() { c.name = to }
 	case n < 10 && c.typ.widens != "" && !c.key:
 		i := slices.IndexFunc(g.types, func(o typ) bool { return o.sql == c.typ.widens })
 		to := c.typ
@@ -252,15 +252,15 @@ func (g *generator) alter(t *table) (sql string, done func()) {
 		if i >= 0 {
 			to = g.types[i]
 		}
-		return table + "ALTER COLUMN " + ident(c.name) + " TYPE " + to.sql, func() { c.typ = to }
+		return table + "ALTER COLUMN " + quote.Name(c.name) + " TYPE " + to.sql, func() { c.typ = to }
 	case n == 10 && !c.key && c.notNull:
-		return table + "ALTER COLUMN " + ident(c.name) + " DROP NOT NULL", func() { c.notNull = false }
+		return table + "ALTER COLUMN " + quote.Name(c.name) + " DROP NOT NULL", func() { c.notNull = false }
 	case n == 11:
 		g.names++
 		to := fmt.Sprintf("n%d", g.names)
 		return table + "RENAME TO " + to, func() { t.name, t.names = to, append(t.names, to) }
 	}
-	return table + "ALTER COLUMN " + ident(c.name) + " SET STATISTICS 10", func() {}
+	return table + "ALTER COLUMN " + quote.Name(c.name) + " SET STATISTICS 10", func() {}
 }
 
 func (g *generator) addColumn(t *table) (sql string, done func()) {
@@ -279,6 +279,6 @@ func (g *generator) addColumn(t *table) (sql string, done func()) {
 	next := &table{added: t.added}
 	next.add(c)
 	c.name = next.columns[0].name
-	sql = "ALTER TABLE " + ident(t.name) + " ADD COLUMN " + ident(c.name) + " " + c.typ.sql + sql
+	sql = "ALTER TABLE " + quote.Name(t.name) + " ADD COLUMN " + quote.Name(c.name) + " " + c.typ.sql + sql
 	return sql, func() { t.added, t.columns = next.added, append(t.columns, c) }
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -64,8 +65,6 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 	}
 	return conn
 }
-
-func quoted(dsn string) string { return "'" + strings.ReplaceAll(dsn, "'", "''") + "'" }
 
 func show(v []byte) string {
 	if v == nil {
@@ -168,7 +167,7 @@ func TestMatrix(t *testing.T) {
 	harness.Exec(t, source, strings.Join(tables, "; "), strings.Join(backfill, "; "))
 	s := harness.New(t, t.TempDir(), "--commit-interval", "1h")
 	s.Start()
-	harness.Exec(t, s.DSN, "CREATE PIPELINE m FROM POSTGRES "+quoted(source)+" FOR ALL TABLES", "SYNC PIPELINE m UNTIL CAUGHT UP")
+	harness.Exec(t, s.DSN, "CREATE PIPELINE m FROM POSTGRES "+quote.Text(source)+" FOR ALL TABLES", "SYNC PIPELINE m UNTIL CAUGHT UP")
 	harness.Exec(t, source, strings.Join(stream, "; "))
 	harness.Exec(t, s.DSN, "SYNC PIPELINE m UNTIL CAUGHT UP")
 	a, b := connect(t, source), connect(t, s.DSN)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -69,7 +70,7 @@ func TestProbes(t *testing.T) {
 		if copied {
 			harness.Exec(t, source, statements...)
 		}
-		harness.Exec(t, s.DSN, "CREATE PIPELINE probe FROM POSTGRES "+quoted(source)+" FOR ALL TABLES", "SYNC PIPELINE probe UNTIL CAUGHT UP")
+		harness.Exec(t, s.DSN, "CREATE PIPELINE probe FROM POSTGRES "+quote.Text(source)+" FOR ALL TABLES", "SYNC PIPELINE probe UNTIL CAUGHT UP")
 		if !copied {
 			harness.Exec(t, source, statements...)
 		}

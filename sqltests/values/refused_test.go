@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -42,7 +43,7 @@ func TestRefused(t *testing.T) {
 	s.Start()
 	var tables, copied, streamed []string
 	refused, odd := 0, 0
-	astext := "CREATE PIPELINE astext FROM POSTGRES " + quoted(source)
+	astext := "CREATE PIPELINE astext FROM POSTGRES " + quote.Text(source)
 	between := " FOR TABLE "
 	for i, ty := range types {
 		key := " PRIMARY KEY"
@@ -63,7 +64,7 @@ func TestRefused(t *testing.T) {
 	harness.Exec(t, source, strings.Join(tables, "; "), strings.Join(copied, "; "))
 	harness.Exec(t, s.DSN, astext, "SYNC PIPELINE astext UNTIL CAUGHT UP")
 	for _, policy := range []string{"dead_letter", "text"} {
-		harness.Exec(t, s.DSN, fmt.Sprintf("CREATE PIPELINE %s FROM POSTGRES %s FOR ALL TABLES WITH (out_of_range = '%[1]s')", policy, quoted(source)),
+		harness.Exec(t, s.DSN, fmt.Sprintf("CREATE PIPELINE %s FROM POSTGRES %s FOR ALL TABLES WITH (out_of_range = '%[1]s')", policy, quote.Text(source)),
 			"SYNC PIPELINE "+policy+" UNTIL CAUGHT UP")
 	}
 	harness.Exec(t, source, strings.Join(streamed, "; "))

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // done is a statement that the source has committed, or a mark.
@@ -158,8 +160,8 @@ func (w *writer) alterTable(t *table) error {
 
 // touch writes a row: one that exists when no other fits.
 func (w *writer) touch(t *table) error {
-	c := ident(t.columns[0].name)
-	same := fmt.Sprintf("UPDATE %[1]s SET %[2]s = %[2]s WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM %[1]s x ORDER BY x::text COLLATE \"C\" LIMIT 1)", ident(t.name), c)
+	c := quote.Name(t.columns[0].name)
+	same := fmt.Sprintf("UPDATE %[1]s SET %[2]s = %[2]s WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM %[1]s x ORDER BY x::text COLLATE \"C\" LIMIT 1)", quote.Name(t.name), c)
 	for range 30 { // a large key may not fit its index
 		if err := w.statement(t, w.insert(t, 1), true); err != nil || w.wrote > 0 {
 			return err
@@ -176,7 +178,7 @@ func (w *writer) reproduction(t *table) string {
 	var out []string
 	for i, d := range w.log {
 		switch {
-		case d.table == t || d.table != nil && strings.HasPrefix(d.sql, "TRUNCATE") && strings.Contains(d.sql, ident(t.name)):
+		case d.table == t || d.table != nil && strings.HasPrefix(d.sql, "TRUNCATE") && strings.Contains(d.sql, quote.Name(t.name)):
 			out = append(out, d.sql+";")
 		case d.table == nil && d.sql != "BEGIN" && len(out) > 0 && out[len(out)-1] == "BEGIN;":
 			out = out[:len(out)-1]
@@ -189,11 +191,11 @@ func (w *writer) reproduction(t *table) string {
 
 // differences compares all rows of a table with the source's; "" when they are equal.
 func differences(ctx context.Context, source, here *pgx.Conn, pipeline string, t *table) (string, error) {
-	want, err := ask(ctx, source, "SELECT * FROM "+ident(t.name))
+	want, err := ask(ctx, source, "SELECT * FROM "+quote.Name(t.name))
 	if err != nil {
 		return "", err
 	}
-	got, err := ask(ctx, here, "SELECT * FROM "+pipeline+"."+ident(t.here))
+	got, err := ask(ctx, here, "SELECT * FROM "+pipeline+"."+quote.Name(t.here))
 	if err != nil {
 		return err.Error(), nil
 	}

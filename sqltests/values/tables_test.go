@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -74,7 +75,7 @@ func TestTables(t *testing.T) {
 			policy = "text"
 		}
 		harness.Exec(t, u.server.DSN, fmt.Sprintf("CREATE PIPELINE p%d FROM POSTGRES %s FOR ALL TABLES WITH (commit_bytes = 262144, out_of_range = '%s')",
-			i, quoted(w.dsn), policy))
+			i, quote.Text(w.dsn), policy))
 	}
 	for round := range rounds {
 		u.round(round)
@@ -128,7 +129,7 @@ func (u *run) happen(round int) {
 			return
 		}
 		u.note("resync p%d %s", p, here)
-		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%[1]d RESYNC TABLE p%[1]d.%[2]s", p, ident(here)))
+		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%[1]d RESYNC TABLE p%[1]d.%[2]s", p, quote.Name(here)))
 	default:
 		u.note("pause p%d", p)
 		harness.Exec(u.t, u.server.DSN, fmt.Sprintf("ALTER PIPELINE p%d PAUSE", p), fmt.Sprintf("ALTER PIPELINE p%d RESUME", p))
@@ -212,14 +213,14 @@ func (u *run) mend(pipeline string, w *writer) int {
 // copyAnew has a table copied anew. One that was renamed while it stood still is not found:
 // the stream would have told.
 func (u *run) copyAnew(pipeline string, w *writer, here string) {
-	resync := fmt.Sprintf("ALTER PIPELINE %[1]s RESYNC TABLE %[1]s.%[2]s", pipeline, ident(here))
+	resync := fmt.Sprintf("ALTER PIPELINE %[1]s RESYNC TABLE %[1]s.%[2]s", pipeline, quote.Name(here))
 	if _, err := harness.Text(u.server.DSN, resync); err == nil || !strings.Contains(err.Error(), "does not exist at the source") {
 		return
 	}
 	at := slices.IndexFunc(w.tables, func(t *table) bool { return t.here == here })
 	t := w.tables[at]
 	u.stopped["renamed meanwhile"]++
-	rename := fmt.Sprintf("ALTER TABLE %s RENAME TO %s", ident(t.name), ident(here))
+	rename := fmt.Sprintf("ALTER TABLE %s RENAME TO %s", quote.Name(t.name), quote.Name(here))
 	harness.Exec(u.t, w.dsn, rename)
 	w.log, t.name = append(w.log, done{t, rename}), here
 	harness.Exec(u.t, u.server.DSN, resync)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // typ is a column type of the source with values to try.
@@ -47,18 +49,9 @@ var prelude = []string{
 func list(typ string, texts ...string) []string {
 	out := make([]string, len(texts))
 	for i, s := range texts {
-		out[i] = literal(s) + "::" + typ
+		out[i] = quote.Literal(s) + "::" + typ
 	}
 	return out
-}
-
-// literal quotes a text.
-func literal(s string) string {
-	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
-	if strings.Contains(s, `\`) {
-		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
-	}
-	return quoted
 }
 
 // big is a text that does not compress, so that it is kept out of line.
@@ -77,7 +70,7 @@ func drawText(typ string, most int) func(r *rand.Rand) string {
 		for i := range out {
 			out[i] = alphabet[r.IntN(len(alphabet))]
 		}
-		return literal(string(out)) + "::" + typ
+		return quote.Literal(string(out)) + "::" + typ
 	}
 }
 
