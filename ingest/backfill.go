@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,12 +70,17 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 			continue
 		}
 		if beginsAnew(t) {
+			tries := t.Backfill.Tries
 			restart(t)
+			t.Backfill.Tries = tries
 			again = append(again, t.ID)
 		}
 		if now, ok := fresh[t.SourceOID]; ok && t.Backfill.StartedAt.IsZero() {
 			if err := redescribe(t, now); err != nil {
-				return nil, err
+				if err := stopCopy(txn, s.pipeline.Name, t.ID, &TableError{Reason: err.Error(), Hint: hintResync}); err != nil {
+					return nil, err
+				}
+				continue
 			}
 		}
 		b := &t.Backfill
@@ -179,8 +185,8 @@ func (c *copier) read(ctx context.Context, ch chunk) error {
 	return c.tableError(ctx, t, fmt.Errorf("copy %s.%s: %w", t.SourceSchema, t.SourceName, err))
 }
 
-// tableError stops the table that err is about, if it is about one, and has the
-// session begin anew without it. The source keeps nothing for such a table: RESUME
+// tableError stops the table that err is about, if it is about one, or has its copy begin
+// anew, and has the session begin anew without it. The source keeps nothing for such a table: RESUME
 // copies it anew.
 func (c *copier) tableError(ctx context.Context, t *catalog.Table, err error) error {
 	var problem *TableError
@@ -191,29 +197,43 @@ func (c *copier) tableError(ctx context.Context, t *catalog.Table, err error) er
 		}
 		return sourceError("backfill", err)
 	}
-	if problem.Anew {
+	if tries := t.Backfill.Tries; problem.Anew && tries < triesMax {
+		if tries > 0 { // others are copied, and the stream goes on, meanwhile
+			if err := c.session.deps.Clock.Sleep(ctx, min(c.session.cfg.BackoffMin<<(tries-1), c.session.cfg.BackoffMax)); err != nil {
+				return err
+			}
+		}
 		return errors.Join(c.void(ctx, t, problem), errRestart)
 	}
 	c.session.out.Warn("table stopped", env.KeyTable, t.Schema+"."+t.Name, env.KeyReason, problem.Reason)
 	stopErr := c.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-		next, err := txn.TableByID(t.ID)
-		if err != nil {
-			return err
-		}
-		next.State, next.Reason, next.StoppedAt = catalog.TableStopped, problem.Reason, ""
-		next.Hint = exactHint(txn, problem.Hint, t.ID)
-		if err := txn.PutTable(next); err != nil || next.CopyOf != 0 {
-			return err // that a copy is given up is told
-		}
-		return txn.AddEvent(catalog.Event{
-			At: txn.Now(), Level: "error", Pipeline: c.session.pipeline.Name,
-			Table: t.Schema + "." + t.Name, Kind: "table stopped", Detail: problem.Reason + hintAfter(next.Hint),
-		})
+		return stopCopy(txn, c.session.pipeline.Name, t.ID, problem)
 	})
 	if stopErr != nil {
 		return stopErr
 	}
 	return errRestart
+}
+
+// triesMax is how often in turn a copy that is void begins anew, after a pause each time but
+// the first.
+const triesMax = 20
+
+// stopCopy stops a table whose copy cannot go on.
+func stopCopy(txn *catalog.Txn, pipeline string, id change.TableID, why *TableError) error {
+	t, err := txn.TableByID(id)
+	if err != nil {
+		return err
+	}
+	t.State, t.Reason, t.StoppedAt = catalog.TableStopped, why.Reason, ""
+	t.Hint = exactHint(txn, cmp.Or(why.Hint, hintResync), t.ID)
+	if err := txn.PutTable(t); err != nil || t.CopyOf != 0 {
+		return err // that a copy is given up is told
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "error", Pipeline: pipeline, Table: t.Schema + "." + t.Name, Kind: "table stopped",
+		Detail: t.Reason + hintAfter(t.Hint),
+	})
 }
 
 // chunkWriter appends the rows of one chunk, one batch behind, so that it knows the
@@ -289,7 +309,10 @@ func (c *copier) void(ctx context.Context, t *catalog.Table, why *TableError) er
 		if err != nil {
 			return err
 		}
-		next.Backfill.Anew = true
+		if next.Backfill.Anew {
+			return nil // another reader was faster
+		}
+		next.Backfill.Anew, next.Backfill.Tries = true, next.Backfill.Tries+1
 		if err := txn.PutTable(next); err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type alteredAt struct {
 	columns string
 	key     bool
 	refuse  error // of the next read
+	always  bool  // of all reads
 	slot    int
 	read    []int       // how many columns each copy read
 	onSlot  func(n int) // when the n-th slot is there
@@ -91,7 +92,9 @@ func (c oneChunk) Read(_ context.Context, _ ingest.SourceTable, s *schema.Table,
 	defer c.at.Unlock()
 	c.at.read = append(c.at.read, len(s.Fields))
 	err := c.at.refuse
-	c.at.refuse = nil
+	if !c.at.always {
+		c.at.refuse = nil
+	}
 	return err
 }
 
@@ -185,5 +188,20 @@ func TestCopyHasColumnsOfItsMoment(t *testing.T) {
 				return len(at.read) > 0 && at.read[len(at.read)-1] == 3 && at.after == "7"
 			})
 		})
+	}
+}
+
+// TestVoidCopiesEnd: a copy that is void each time begins anew, with pauses, and not for ever.
+func TestVoidCopiesEnd(t *testing.T) {
+	at := &alteredAt{key: true, columns: "id int4 1", always: true, refuse: &ingest.TableError{Reason: "columns change", Anew: true}}
+	w := newWorld(t, func(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
+		return &altered{at: at}, nil
+	})
+	w.start()
+	w.await("the table stands", func(s *catalog.Snapshot) bool { return w.tableIn(s, "t").State == catalog.TableStopped })
+	at.Lock()
+	defer at.Unlock()
+	if n := len(at.read); n != 21 {
+		t.Fatalf("%d copies", n)
 	}
 }

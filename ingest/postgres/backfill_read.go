@@ -136,13 +136,21 @@ func checkColumns(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.T
 	for _, f := range s.Fields {
 		column, known := columns[f.Name]
 		if !known {
-			return differs("column %q was dropped or renamed", f.Name)
+			return changedUnder("column %q was dropped or renamed", f.Name)
 		}
 		if !sameType(f, column, domains) {
-			return differs("the type of column %q was changed", f.Name)
+			return changedUnder("the type of column %q was changed", f.Name)
 		}
 	}
 	return nil
+}
+
+// changedUnder is that a column is not as it was when the copy began: it begins anew, with
+// the columns of then.
+func changedUnder(format, column string) *ingest.TableError {
+	e := differs(format, column)
+	e.Reason, e.Anew = e.Reason+" while the table was copied", true
+	return e
 }
 
 // readError finds the errors of the server that are about one table.
@@ -152,9 +160,9 @@ func readError(err error) error {
 	case errors.As(err, &table):
 		return err
 	case code(err) == codeUndefinedColumn:
-		return &ingest.TableError{Reason: "a column was dropped or renamed at the source", Hint: resync}
+		return &ingest.TableError{Reason: "a column was dropped or renamed at the source while the table was copied", Hint: resync, Anew: true}
 	case code(err) == codeUndefinedTable:
-		return &ingest.TableError{Reason: "the table was dropped or renamed at the source", Hint: resync}
+		return &ingest.TableError{Reason: "the table was dropped or renamed at the source while it was copied", Hint: resync, Anew: true}
 	case code(err) == codePrivilege:
 		return &ingest.TableError{
 			Reason: "the role may not read the table any more", Hint: "GRANT SELECT on it to the connection's user.",
