@@ -34,6 +34,10 @@ type Refuser interface {
 	// Passed says that a change was added which leaves nothing of what the key had before.
 	// A table of which one transaction supersedes too many letters stops, as with Refuse.
 	Passed(t change.TableID, key string) error
+	// PassedRow says that the row begun last is the delete of a whole row, of a table without
+	// a key. If a letter has that row, set aside when it could not be taken in, the letter is
+	// taken away instead.
+	PassedRow(t change.TableID, row string) error
 }
 
 // CopyRefuser is a Backfill that does not fail for a row that cannot be taken in.
@@ -131,6 +135,19 @@ func (b *batcher) Passed(id change.TableID, key string) error {
 		return nil
 	}
 	return b.stopFor(id, "one transaction supersedes more of its dead letters than a group can name", hintResync)
+}
+
+// PassedRow implements Refuser.
+func (b *batcher) PassedRow(id change.TableID, row string) error {
+	t, ok := b.tables[id]
+	if !ok {
+		return errTable(ErrUnknownTable, id)
+	}
+	if closes, undo := b.letters.Table(id).PassRow(row); len(closes) > 0 {
+		t.drop()
+		b.closeLetters(id, closes, undo)
+	}
+	return nil
 }
 
 // closeLetters notes that the open transaction has superseded letters.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/wal/change"
@@ -124,6 +125,10 @@ func (a *applier) remove(t *streamTable) error {
 		if err := c.decode(t.fields[i], tuple.Values[c.source]); err != nil {
 			return a.setAside(t, b, refusal{change.Delete, tuple, c.name, err})
 		}
+	}
+	if t.Schema.WholeRow && t.letters.Any() { // its values may have been taken for others then
+		values, _, _ := t.texts(a, &refusal{op: change.Delete, tuple: tuple})
+		return a.refuser.PassedRow(t.ID, deadletter.Row(values))
 	}
 	return a.passed(t, tuple)
 }
