@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -203,5 +204,44 @@ func TestVoidCopiesEnd(t *testing.T) {
 	defer at.Unlock()
 	if n := len(at.read); n != 21 {
 		t.Fatalf("%d copies", n)
+	}
+}
+
+// renamedAt is a source whose table has another name than its pipeline knows.
+type renamedAt struct{ altered }
+
+func (s *renamedAt) Look(context.Context, catalog.TableSelection, []watch.Here, string) (ingest.Look, error) {
+	return ingest.Look{Mark: "1", Known: map[uint32]watch.There{1: {OID: 1, Schema: "s", Name: "t"}}}, nil
+}
+
+// TestResyncFindsRenamed: a table that was renamed while it stood still is copied anew under
+// the name that it has.
+func TestResyncFindsRenamed(t *testing.T) {
+	at := &alteredAt{key: true, columns: "id int4 1"}
+	w := newWorld(t, func(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
+		return &renamedAt{altered{at: at}}, nil
+	})
+	w.start()
+	read := func(n int) func() bool {
+		return func() bool { at.Lock(); defer at.Unlock(); return len(at.read) == n }
+	}
+	w.poll("the first copy", read(1))
+	err := w.catalog.Update(t.Context(), func(txn *catalog.Txn) error {
+		old, err := txn.TableByName("shop", "t")
+		if err != nil {
+			return err
+		}
+		old.State, old.SourceName = catalog.TableStopped, "before"
+		return txn.PutTable(old)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.supervisor.ResyncTable(t.Context(), "shop", catalog.SelectedTable{Schema: "shop", Name: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	w.poll("another copy", read(2))
+	if got := w.table("t").SourceName; got != "t" {
+		t.Errorf("it is called %q at the source", got)
 	}
 }

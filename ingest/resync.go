@@ -39,11 +39,15 @@ func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.
 			selected = want
 			selected.Schema, selected.Name = t.SourceSchema, t.SourceName
 		}
-		fresh, err := s.describe(ctx, p, selected)
+		fresh, err := s.describe(ctx, p, t, selected)
 		if err != nil {
 			return err
 		}
+		selected.Schema, selected.Name = fresh.Schema, fresh.Name
 		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			if err := renamed(txn, p.ID, t.ID, fresh); err != nil {
+				return err
+			}
 			if want.Partly() {
 				if err := reselect(txn, p.ID, selected); err != nil {
 					return err
@@ -75,24 +79,45 @@ func reselect(txn *catalog.Txn, id change.PipelineID, selected catalog.SelectedT
 	return txn.PutPipeline(p)
 }
 
-// describe asks the source how a selected table is now.
-func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, want catalog.SelectedTable) (SourceTable, error) {
-	snap := s.deps.Catalog.Snapshot()
-	c, err := snap.Connection(p.Connection)
-	snap.Close()
+// describe asks the source how a table is now, of which a part may be wanted: the one that
+// it always was, under whatever name, or, when that is gone, the one that has its name.
+func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catalog.Table, want catalog.SelectedTable) (SourceTable, error) {
+	source, err := s.OpenSource(ctx, p)
 	if err != nil {
 		return SourceTable{}, err
 	}
-	found, err := s.Discover(ctx, c, catalog.TableSelection{
-		Tables: []catalog.SelectedTable{want}, OutOfRangeText: p.Selection.OutOfRangeText,
-	})
+	defer func() { _ = source.Close() }() // only read
+	names, err := namesNow(ctx, source, []*catalog.Table{t})
 	if err != nil {
 		return SourceTable{}, err
 	}
-	if err := checkNamed(found, []catalog.SelectedTable{want}); err != nil {
+	wanted := []catalog.SelectedTable{names.of(t, want)}
+	found, err := source.Discover(ctx, catalog.TableSelection{Tables: wanted, OutOfRangeText: p.Selection.OutOfRangeText})
+	if err != nil {
+		return SourceTable{}, sourceError("discover tables", err)
+	}
+	if err := checkNamed(found, wanted); err != nil {
 		return SourceTable{}, err
 	}
 	return found[0], nil
+}
+
+// renamed has a table and the pipeline's selection name it as the source does now.
+func renamed(txn *catalog.Txn, id change.PipelineID, table change.TableID, fresh SourceTable) error {
+	t, err := txn.TableByID(table)
+	if err != nil {
+		return err
+	}
+	if t.SourceSchema == fresh.Schema && t.SourceName == fresh.Name {
+		return nil
+	}
+	p, err := txn.PipelineByID(id)
+	if err != nil {
+		return err
+	}
+	follow(p, t, &tableSchema{SourceSchema: fresh.Schema, SourceName: fresh.Name})
+	t.SourceSchema, t.SourceName = fresh.Schema, fresh.Name
+	return errors.Join(txn.PutPipeline(p), txn.PutTable(t))
 }
 
 // resync has a table copied anew, as the source describes it. No session runs, or the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/watch"
 )
 
 // firstUserOID is the first OID of types that are a database's own.
@@ -220,8 +221,12 @@ func (s *session) described(ctx context.Context) (map[uint32]SourceTable, error)
 	if len(known) > 0 {
 		sel = catalog.TableSelection{OutOfRangeText: sel.OutOfRangeText}
 	}
+	names, err := namesNow(ctx, s.source, known)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range known {
-		sel.Tables = append(sel.Tables, selectedAs(s.pipeline, t))
+		sel.Tables = append(sel.Tables, names.of(t, selectedAs(s.pipeline, t)))
 	}
 	found, err := s.source.Discover(ctx, sel)
 	if err != nil {
@@ -234,6 +239,35 @@ func (s *session) described(ctx context.Context) (map[uint32]SourceTable, error)
 		}
 	}
 	return out, nil
+}
+
+// sourceNames are names of tables at the source, by their numbers there.
+type sourceNames map[uint32]watch.There
+
+// namesNow are the names that tables have at the source now, which may not have told of it
+// yet; none when it cannot say.
+func namesNow(ctx context.Context, source Source, tables []*catalog.Table) (sourceNames, error) {
+	w, ok := source.(TableWatcher)
+	if !ok {
+		return nil, nil
+	}
+	here := make([]watch.Here, len(tables))
+	for i, t := range tables {
+		here[i] = hereOf(t, nil)
+	}
+	seen, err := w.Look(ctx, catalog.TableSelection{}, here, "")
+	if err != nil {
+		return nil, sourceError("look for tables", err)
+	}
+	return seen.Known, nil
+}
+
+// of is what is selected of a table, under the name that it has.
+func (n sourceNames) of(t *catalog.Table, selected catalog.SelectedTable) catalog.SelectedTable {
+	if now, ok := n[t.SourceOID]; ok {
+		selected.Schema, selected.Name = now.Schema, now.Name
+	}
+	return selected
 }
 
 // selectedAs is a table as the selection of its pipeline names it, by its name at the source.
