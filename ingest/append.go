@@ -419,11 +419,13 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 			return err
 		}
 		if problem != nil || !unknown.Copying {
-			letters, err := txn.OpenDeadLetters(t.ID)
-			if err != nil || problem == nil && len(letters) > 0 && !again {
+			letters, err := copiedLetters(txn, t)
+			if err != nil || problem == nil && letters && !again {
 				return err // the copy may have set the row aside since it was left out
 			}
-			return stopUnfilled(txn, t, unknown, problem, at)
+			if problem != nil || !letters {
+				return stopUnfilled(txn, t, unknown, problem, at)
+			}
 		}
 		// It may have become ready since.
 		t.State, t.Backfill.Anew, t.Backfill.Skip = catalog.TableBackfill, true, true
@@ -440,6 +442,13 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 	}
 	s.out.Warn("table could not be filled in", env.KeyTable, uint32(unknown.Table), env.KeyReason, err)
 	return errRestart
+}
+
+// copiedLetters says whether a table's copy has set rows aside, of which an update can be
+// that is the first of its row here.
+func copiedLetters(txn *catalog.Txn, t *catalog.Table) (bool, error) {
+	all, err := txn.DeadLetters(t.ID)
+	return slices.ContainsFunc(all, func(l *catalog.DeadLetter) bool { return l.Copied && l.Generation == t.Generation }), err
 }
 
 const hintUnchanged = "Copy the table anew with ALTER PIPELINE … RESYNC TABLE …; ALTER TABLE … REPLICA IDENTITY FULL at the source has " +

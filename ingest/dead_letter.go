@@ -344,7 +344,10 @@ type chunkLetters struct {
 	table *deadletter.Table
 	added []*catalog.DeadLetter
 	undos []func()
-	equal map[string]int // rows that were there before, by content
+	// overtaken are those of rows that are another by now: they are superseded when they
+	// come, and tell that the copy did not take such rows in.
+	overtaken []*catalog.DeadLetter
+	equal     map[string]int // rows that were there before, by content
 	bytes int64
 }
 
@@ -362,10 +365,14 @@ func (c *copyLetters) records(ch chunk) *deadletter.Records {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.chunks[chunkName{ch.source.OID, ch.text}]
-	if l == nil || len(l.added) == 0 {
+	if l == nil || len(l.added)+len(l.overtaken) == 0 {
 		return nil
 	}
-	return &deadletter.Records{Added: l.added}
+	r := &deadletter.Records{Added: slices.Concat(l.added, l.overtaken)}
+	for _, o := range l.overtaken {
+		r.Closed = append(r.Closed, deadletter.Closed{Table: o.Table, Ref: o.DeadLetterRef, State: catalog.DeadLetterSuperseded})
+	}
+	return r
 }
 
 // end closes a chunk. Letters that did not become durable are forgotten.
@@ -373,7 +380,13 @@ func (c *copyLetters) end(ch chunk, durable bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := chunkName{ch.source.OID, ch.text}
-	if l := c.chunks[name]; l != nil && !durable {
+	switch l := c.chunks[name]; {
+	case l == nil:
+	case durable:
+		for _, letter := range l.added {
+			l.table.Settle(letter)
+		}
+	default:
 		for _, undo := range slices.Backward(l.undos) {
 			undo()
 		}
@@ -392,6 +405,9 @@ func (c *copyLetters) Refused(t SourceTable, chunk string, version uint32, r dea
 	if full := l.table.Full(); full != "" {
 		return &TableError{Reason: full + "; the last: " + r.Reason, Hint: hintLetters}
 	}
+	if r.Key == "" {
+		r.Chunk = chunk
+	}
 	content := r.Key + r.Row
 	letter := l.table.Letter(&r, version, true, l.equal[content])
 	letter.FirstSeen = c.now()
@@ -400,7 +416,7 @@ func (c *copyLetters) Refused(t SourceTable, chunk string, version uint32, r dea
 	if err != nil {
 		return err
 	}
-	if l.bytes += size; l.bytes > deadletter.GroupBytesMax {
+	if l.bytes += size + deadletter.ClosedSize(1); l.bytes > deadletter.GroupBytesMax {
 		return &TableError{
 			Reason: fmt.Sprintf("one piece of its copy has more than %d MiB of rows that cannot be taken in; the last: %s",
 				deadletter.GroupBytesMax>>20, r.Reason),
@@ -409,7 +425,8 @@ func (c *copyLetters) Refused(t SourceTable, chunk string, version uint32, r dea
 	}
 	closes, undo := l.table.Add(letter)
 	if slices.Contains(closes, letter.DeadLetterRef) {
-		return nil // the stream has a newer one
+		l.overtaken = append(l.overtaken, letter) // the stream has a newer one
+		return nil
 	}
 	l.added, l.undos = append(l.added, letter), append(l.undos, undo)
 	return nil
@@ -426,6 +443,7 @@ func (c *copyLetters) Changed(t SourceTable, chunk, key string) {
 	for i := len(l.added) - 1; i >= 0; i-- {
 		if l.added[i].Key == key {
 			l.undos[i]()
+			l.overtaken = append(l.overtaken, l.added[i])
 			l.added, l.undos = slices.Delete(l.added, i, i+1), slices.Delete(l.undos, i, i+1)
 		}
 	}

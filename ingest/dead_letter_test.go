@@ -220,7 +220,7 @@ func TestCopyLetters(t *testing.T) {
 		if r == nil {
 			return 0
 		}
-		return len(r.Added)
+		return len(r.Added) - len(r.Closed)
 	}
 	stream := deadletter.Refused{Op: change.Insert, Token: 7, Key: "a"}
 	open.Table(1).Add(open.Table(1).Letter(&stream, 1, false, 0))
@@ -252,6 +252,15 @@ func TestCopyLetters(t *testing.T) {
 	refused("", "x")
 	if r := c.records(ch); len(r.Added) != 2 || r.Added[0].ID == r.Added[1].ID {
 		t.Errorf("letters of equal rows: %+v", r)
+	}
+	first := c.records(ch).Added[0].ID
+	other := chunk{table: ch.table, source: ch.source, text: "d"}
+	c.begin(other)
+	if err := c.Refused(ch.source, "d", 1, deadletter.Refused{Op: change.Insert, Token: 5, Row: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.records(other); len(r.Added) != 1 || r.Added[0].ID == first {
+		t.Errorf("letters of equal rows in two chunks: %+v", r)
 	}
 	c.stop = true
 	var table *TableError

@@ -37,6 +37,8 @@ type entry struct {
 	copied  bool
 	// spoiled says that row is not what was sent.
 	spoiled bool
+	// pending says that its row may have changed before the letter was known.
+	pending bool
 }
 
 func entryOf(l *catalog.DeadLetter) entry {
@@ -107,6 +109,7 @@ func (t *Table) Add(l *catalog.DeadLetter) (closes []catalog.DeadLetterRef, undo
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := entryOf(l)
+	e.pending = l.Copied
 	if l.Key == "" {
 		t.put("", e)
 		return nil, func() { t.remove("", e.ref) }
@@ -191,6 +194,7 @@ type Prior struct {
 	Row           string // "" when it is not kept as it was
 	SchemaVersion uint32 // of its columns
 	Copied        bool   // it is a row of the initial copy
+	Pending       bool   // it may have changed since: it is not settled
 }
 
 // Row is the row of a key's open letter, see Prior.
@@ -211,11 +215,23 @@ func (t *Table) Prior(key string) (p Prior, open bool) {
 		return p, false
 	}
 	newest := slices.MaxFunc(all, func(a, b entry) int { return a.ref.Compare(b.ref) })
-	p = Prior{Row: newest.row, SchemaVersion: newest.version, Copied: newest.copied}
+	p = Prior{Row: newest.row, SchemaVersion: newest.version, Copied: newest.copied, Pending: newest.pending}
 	if newest.spoiled {
 		p.Row = ""
 	}
 	return p, true
+}
+
+// Settle says that a copied letter, if it is open still, has the row as it was before all
+// changes that come from now on.
+func (t *Table) Settle(l *catalog.DeadLetter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.keys[l.Key] {
+		if e := &t.keys[l.Key][i]; e.ref == l.DeadLetterRef {
+			e.pending = false
+		}
+	}
 }
 
 // take removes the letters of a key; mu is locked, but not when restore is called.

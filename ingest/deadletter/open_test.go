@@ -148,6 +148,10 @@ func TestPrior(t *testing.T) {
 		table := NewOpen(3, map[change.TableID]uint32{1: 0}).Table(1)
 		c.letter.Key = "a"
 		table.Add(&c.letter)
+		if p, _ := table.Prior("a"); p.Pending != c.letter.Copied {
+			t.Errorf("%s: pending %v", name, p.Pending)
+		}
+		table.Settle(&c.letter)
 		if got, open := table.Prior("a"); got != c.want || !open {
 			t.Errorf("%s: %+v, open %v", name, got, open)
 		}

@@ -51,6 +51,8 @@ type Refused struct {
 	Reason string // a clause
 	Hint   string // a sentence naming what helps, if the table stops for it
 	Code   string
+	// Chunk is the piece of a copy that a row without a key is of.
+	Chunk string
 }
 
 // Text renders a key's values, in the source's text, as a JSON array.
@@ -134,7 +136,8 @@ func (r *Refused) letter(t *Table, version uint32, copied bool, nth int) *catalo
 }
 
 // id is the same whenever the same change is refused again. Copied rows have one token,
-// so that they are told apart by what they are.
+// so that they are told apart by what they are and, without a key, where they were read:
+// equal rows are counted within a chunk only.
 func (r *Refused) id(t *Table, copied bool, nth int) uint64 {
 	h := sha256.New()
 	var b []byte
@@ -146,6 +149,9 @@ func (r *Refused) id(t *Table, copied bool, nth int) uint64 {
 		b = binary.BigEndian.AppendUint32(b, uint32(nth))
 		b = binary.BigEndian.AppendUint32(b, uint32(len(r.Key)))
 		b = append(append(b, r.Key...), r.Row...)
+		if r.Key == "" {
+			b = append(append(b, 0), r.Chunk...)
+		}
 	}
 	h.Write(b)
 	return max(binary.BigEndian.Uint64(h.Sum(nil))>>1, 1)

@@ -142,7 +142,7 @@ func (a *applier) findPrior(t *streamTable) error {
 		return nil
 	}
 	letter, open := t.letters.Prior(key)
-	if !open || letter.Copied && a.final < t.copied {
+	if !open || letter.Pending || letter.Copied && a.final < t.copied {
 		return nil
 	}
 	a.prior.open = true

@@ -159,7 +159,8 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 	moved := ch.Op == change.Update && keyOf(ch.Version, ch.Old) != keyOf(ch.Version, ch.New)
 	kept := false // what was left out is in the letter before, which is as the row was
 	if t.letters.Any() && ch.Old != nil && len(ch.Version.Key) > 0 {
-		_, kept = t.letters.Row(keyText(ch.Version, ch.Old))
+		prior, open := t.letters.Prior(keyText(ch.Version, ch.Old))
+		kept = open && !prior.Pending
 	}
 	add := func(op change.Op, r Row) error {
 		b.Add(op, lsn, *ordinal)
