@@ -191,12 +191,7 @@ func (w *World) leaves() uint64 {
 }
 
 // leaveOut has an update leave columns as they are, which the source then does not send.
-// Not where the row before is one that is refused: an update that comes while its letter is
-// on its way with a copy stops the table.
 func (w *World) leaveOut(c *source.Change, which uint64) {
-	if source.Refused(c.Version, c.Old) {
-		return
-	}
 	for i := range c.Version.Columns {
 		if text, ok := c.Old[i].(string); ok && strings.HasPrefix(text, source.RefusedPrefix) {
 			continue // so that it can be told from what the table has

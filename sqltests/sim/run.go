@@ -289,6 +289,9 @@ func (w *World) retryLetters() {
 	w.say("- retry dead letters")
 	w.mark("dead letters")
 	w.db.Healed = true
+	if w.suite != nil {
+		w.suite.Healing()
+	}
 	r := random{w.cfg.Seed ^ 0x1e77e5}
 	for deaths := r.n(3); w.violation == nil; deaths-- {
 		p := w.leader()

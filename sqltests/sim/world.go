@@ -203,7 +203,6 @@ func (w *World) refresh() {
 	v := &w.view
 	v.Step, v.Now = w.steps, w.now
 	v.Source.Confirmed, v.Source.Start, v.Source.Slot = w.db.Confirmed()
-	v.Source.Letters = w.db.Letters
 	for i, h := range w.hosts {
 		c := v.Hosts[i]
 		c.Incarnation, c.Disk = h.incs, h.disk.Durable()

@@ -22,8 +22,9 @@ type facts struct {
 	// is gone: who has taken over may reclaim a group before its slow writer answers it.
 	durable map[place]segment.Epoch
 	oracle  *oracle
-	healed  bool // what was refused can be taken in, and has been
-	lakes   map[change.TableID]*lakeFacts
+	// healing: what was refused is being taken in; healed: it has been.
+	healing, healed bool
+	lakes           map[change.TableID]*lakeFacts
 	// owed are the slices of groups whose append was answered, and that the lake does not
 	// have: the log must have them (A2).
 	owed map[owedKey]*owedSlice

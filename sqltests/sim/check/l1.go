@@ -44,8 +44,7 @@ func (c *l1) rest(v *View, hf *hostFacts) error {
 	for _, id := range hf.now.sortedTables() {
 		t := hf.now.tables[id]
 		if t.table.State == catalog.TableStopped {
-			// A row that a copy has set aside is not here either.
-			if v.Source.Letters == 0 && strings.HasSuffix(t.table.Reason, ingest.ReasonRowUnknown) {
+			if strings.HasSuffix(t.table.Reason, ingest.ReasonRowUnknown) {
 				return fmt.Errorf("table %s.%s stopped: %s", t.table.Schema, t.table.Name, t.table.Reason)
 			}
 			stopped = true

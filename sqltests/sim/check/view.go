@@ -90,8 +90,6 @@ type Source struct {
 	// Slot its number, from 1 (0: there is none).
 	Confirmed, Start int64
 	Slot             int
-	// Letters is how many changes were refused.
-	Letters int
 }
 
 // Event is something that has happened. The types below are all there are.
