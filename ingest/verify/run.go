@@ -57,9 +57,6 @@ type Line struct {
 	isKey, unknownRowCount bool
 }
 
-// IsKey says that the line is of one key.
-func (l *Line) IsKey() bool { return l.isKey }
-
 // Counted says that the line's rows were counted.
 func (l *Line) Counted() bool { return !l.isKey && !l.unknownRowCount }
 

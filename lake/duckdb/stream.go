@@ -3,8 +3,13 @@ package duckdb
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 )
 
 // Frame is a run of encoded rows. Data holds whole messages and is valid until the
@@ -99,4 +104,61 @@ func (s *Stream) take(ctx context.Context, kind byte, rows []byte, err error) (F
 	s.pool.count.rows.Add(int64(f.Rows))
 	s.pool.count.bytes.Add(int64(len(f.Data)))
 	return f, nil
+}
+
+// Frames is the answer to a query, or what wraps one: a *Stream.
+type Frames interface {
+	// Next returns the next frame, io.EOF after the last. Its data is valid until the
+	// next call.
+	Next(ctx context.Context) (Frame, error)
+}
+
+// Records are the records of an answer whose output is OutputArrow. One is valid until the
+// next; an error is the last.
+func Records(ctx context.Context, frames Frames) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		bytes := &frameReader{ctx: ctx, frames: frames}
+		in, err := ipc.NewReader(bytes)
+		if errors.Is(err, io.EOF) && bytes.err == nil {
+			return // a result without rows may have no bytes
+		}
+		if err != nil {
+			yield(nil, errors.Join(bytes.err, err))
+			return
+		}
+		defer in.Release()
+		for in.Next() {
+			if !yield(in.RecordBatch(), nil) {
+				return
+			}
+		}
+		if err := errors.Join(bytes.err, in.Err()); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// frameReader reads the bytes of an answer's frames.
+type frameReader struct {
+	ctx    context.Context // of one Records call
+	frames Frames
+	left   []byte
+	err    error // what ended it, but for io.EOF
+}
+
+// Read implements io.Reader.
+func (f *frameReader) Read(p []byte) (int, error) {
+	for len(f.left) == 0 {
+		frame, err := f.frames.Next(f.ctx)
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				f.err = err
+			}
+			return 0, err
+		}
+		f.left = frame.Data
+	}
+	n := copy(p, f.left)
+	f.left = f.left[n:]
+	return n, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -34,21 +33,15 @@ func (e Engine) Find(ctx context.Context, r *duckdb.Relation, keys arrow.RecordB
 		return err
 	}
 	defer rows.Close()
-	frames := &frameReader{ctx: ctx, rows: rows}
-	in, err := ipc.NewReader(frames)
-	if errors.Is(err, io.EOF) && frames.err == nil {
-		return nil // a result without rows may have no bytes
-	}
-	if err != nil {
-		return errors.Join(frames.err, err)
-	}
-	defer in.Release()
-	for in.Next() {
-		if err := found(in.RecordBatch()); err != nil {
+	for rec, err := range duckdb.Records(ctx, rows) {
+		if err != nil {
+			return err
+		}
+		if err := found(rec); err != nil {
 			return err
 		}
 	}
-	return errors.Join(frames.err, in.Err())
+	return nil
 }
 
 // planOf joins the relation with the keys. Bounds of an integer key are named, so that
@@ -83,29 +76,4 @@ func planOf(r *duckdb.Relation, keys arrow.RecordBatch) (*duckdb.Plan, error) {
 		Relations: []duckdb.Relation{*r, named},
 		Output:    duckdb.Output{Kind: duckdb.OutputArrow},
 	}, nil
-}
-
-// frameReader reads the bytes of an answer's frames.
-type frameReader struct {
-	ctx  context.Context // of one Find
-	rows planner.Rows
-	left []byte
-	err  error // what ended it, but for io.EOF
-}
-
-// Read implements io.Reader.
-func (f *frameReader) Read(p []byte) (int, error) {
-	for len(f.left) == 0 {
-		frame, err := f.rows.Next(f.ctx)
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				f.err = err
-			}
-			return 0, err
-		}
-		f.left = frame.Data
-	}
-	n := copy(p, f.left)
-	f.left = f.left[n:]
-	return n, nil
 }
