@@ -175,7 +175,7 @@ func TestExecute(t *testing.T) {
 		{"ALTER PIPELINE p SET (slot_name = x)", `ERROR 55000 option "slot_name" cannot be changed after CREATE PIPELINE`},
 		{"ALTER PIPELINE p SET (freshness = '5s')", "ALTER PIPELINE | stop p | start p"},
 		{"ALTER PIPELINE p SET (backfill_rows_per_second = 5, commit_interval = '5s')", "ALTER PIPELINE"},
-		{"ALTER PIPELINE p DROP TABLE a, b", "ALTER PIPELINE | droptable p public.a | droptable p public.b"},
+		{"ALTER PIPELINE p DROP TABLE a, b", "ALTER PIPELINE | droptable p .a | droptable p .b"},
 		{"ALTER PIPELINE p ADD TABLE z", `NOTICE pipeline "p" has all these tables already | ALTER PIPELINE | add p public.z`},
 		{"ALTER PIPELINE p RENAME TO q", "ALTER PIPELINE | stop p | start q"},
 		{"ALTER PIPELINE p RESET", `ERROR 42704 pipeline "p" does not exist`},

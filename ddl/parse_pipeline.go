@@ -165,7 +165,7 @@ func (p *parser) selection(sel *catalog.TableSelection) error {
 			}
 		}
 	case p.word("table"):
-		tables, err := p.tableList()
+		tables, err := p.tableList(publicSchema)
 		sel.Tables = append(sel.Tables, tables...)
 		return err
 	}
@@ -194,12 +194,12 @@ func (p *parser) except(sel *catalog.TableSelection) error {
 	}
 }
 
-// tableList parses t [(col, …)], …
-func (p *parser) tableList() ([]catalog.SelectedTable, error) {
+// tableList parses t [(col, …)], … where a table named without a schema gets the one given.
+func (p *parser) tableList(without string) ([]catalog.SelectedTable, error) {
 	var out []catalog.SelectedTable
 	for {
 		p.word("table")
-		schema, name, err := p.qualified()
+		schema, name, err := p.qualifiedOr(without)
 		if err != nil {
 			return nil, err
 		}
@@ -342,8 +342,12 @@ func (p *parser) alterPipeline(s *AlterPipeline) error {
 	t := p.next()
 	if a, ok := tableActions[t.text]; ok && p.word("table") {
 		s.Action = a
+		without := "" // whichever the pipeline has
+		if a == AddTable {
+			without = publicSchema
+		}
 		var err error
-		s.Tables, err = p.tableList()
+		s.Tables, err = p.tableList(without)
 		return err
 	}
 	switch t.text {

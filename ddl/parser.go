@@ -148,10 +148,15 @@ func (p *parser) str() (string, error) {
 }
 
 // qualified parses [schema.]name; the schema defaults to public.
-func (p *parser) qualified() (schema, name string, err error) {
+func (p *parser) qualified() (schema, name string, err error) { return p.qualifiedOr(publicSchema) }
+
+const publicSchema = "public"
+
+// qualifiedOr parses [schema.]name; without says what the schema is when there is none.
+func (p *parser) qualifiedOr(without string) (schema, name string, err error) {
 	name, err = p.name()
 	if err != nil || !p.punct(".") {
-		return "public", name, err
+		return without, name, err
 	}
 	schema = name
 	name, err = p.name()

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -320,20 +321,30 @@ func dropRows(txn *catalog.Txn, p *catalog.Pipeline, keepData bool) error {
 	return txn.AddEvent(catalog.Event{At: txn.Now(), Level: "info", Pipeline: p.Name, Kind: "pipeline dropped"})
 }
 
-// tableOf finds a table of a pipeline by its source's or its own name.
+// tableOf finds a table of a pipeline by its source's or its own name. One that is named
+// without a schema is the source's public one, or else the only one of that name.
 func tableOf(tables []*catalog.Table, want catalog.SelectedTable) (*catalog.Table, error) {
-	var found *catalog.Table
+	schema := cmp.Or(want.Schema, "public")
+	var here, any []*catalog.Table
 	for _, t := range tables {
-		atSource := t.SourceName == want.Name && (want.Schema == "" || t.SourceSchema == want.Schema)
-		here := t.Name == want.Name && (want.Schema == "" || t.Schema == want.Schema)
-		if atSource || here && found == nil {
-			found = t
+		switch atSource, own := t.SourceName == want.Name, t.Name == want.Name; {
+		case atSource && t.SourceSchema == schema:
+			return t, nil
+		case own && t.Schema == schema:
+			here = append(here, t)
+		case own || atSource:
+			any = append(any, t)
 		}
 	}
-	if found == nil {
-		return nil, fmt.Errorf("table %s.%s: %w", want.Schema, want.Name, catalog.ErrTableNotFound)
+	switch {
+	case len(here) > 0:
+		return here[0], nil
+	case want.Schema == "" && len(any) == 1:
+		return any[0], nil
+	case want.Schema == "":
+		return nil, fmt.Errorf("table %s: %w", want.Name, catalog.ErrTableNotFound)
 	}
-	return found, nil
+	return nil, fmt.Errorf("table %s.%s: %w", want.Schema, want.Name, catalog.ErrTableNotFound)
 }
 
 // onTable has fn change a table's row while the pipeline stands still.

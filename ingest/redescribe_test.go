@@ -245,3 +245,28 @@ func TestResyncFindsRenamed(t *testing.T) {
 		t.Errorf("it is called %q at the source", got)
 	}
 }
+
+// TestTableOf: a table is found by its name at the source, by the one here, and without a
+// schema when there is no other of the name.
+func TestTableOf(t *testing.T) {
+	at := &alteredAt{key: true, columns: "id int4 1"}
+	w := newWorld(t, func(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
+		return &altered{at: at}, nil
+	})
+	w.start()
+	for _, c := range []struct {
+		schema, name string
+		found        bool
+	}{
+		{"s", "t", true},
+		{"shop", "t", true},
+		{"", "t", true},
+		{"public", "t", false},
+		{"", "u", false},
+	} {
+		err := w.supervisor.ResumeTable(t.Context(), "shop", catalog.SelectedTable{Schema: c.schema, Name: c.name})
+		if (err == nil) != c.found || err != nil && !errors.Is(err, catalog.ErrTableNotFound) {
+			t.Errorf("%q.%q: %v", c.schema, c.name, err)
+		}
+	}
+}
