@@ -171,6 +171,9 @@ type SourceDeps struct {
 	// Scratch is room for files that are of no use after the source; without FS there is
 	// none. Only the source of a pipeline's session has it.
 	Scratch Scratch
+	// Others are what the sources of all other pipelines have as their state now, also of
+	// other kinds: what one of them holds at a source is not for this one. Nil: there are none.
+	Others func() [][]byte
 	// Option is an option of the pipeline as it is now, "" when it has none; nil: as it was
 	// when the source was made.
 	Option func(name string) string

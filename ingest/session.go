@@ -112,6 +112,16 @@ func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog
 			}
 			return p.Options[name]
 		},
+		Others: func() (states [][]byte) {
+			snap := deps.Catalog.Snapshot()
+			defer snap.Close()
+			for _, o := range snap.Pipelines() {
+				if o.ID != p.ID {
+					states = append(states, o.SourceState)
+				}
+			}
+			return states
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connection %q: %w", c.Name, err)

@@ -160,6 +160,11 @@ func (s *Source) dropOrphan(ctx context.Context, conn *pgx.Conn, v settings, sl 
 	if sl.plugin != "pgoutput" || sl.database != v.database {
 		return joined([]Problem{other})
 	}
+	if held, err := s.held(ctx, sl.name); err != nil {
+		return err
+	} else if held {
+		return joined([]Problem{{What: fmt.Sprintf("replication slot %s is of another pipeline here: choose another slot_name", sl.name)}})
+	}
 	p, err := readPublication(ctx, conn, s.cfg.publication, v.version)
 	if err != nil {
 		return err
@@ -173,6 +178,28 @@ func (s *Source) dropOrphan(ctx context.Context, conn *pgx.Conn, v settings, sl 
 	}
 	s.log.Info("unused replication slot dropped", env.KeySlot, sl.name)
 	return nil
+}
+
+// held says whether another pipeline of this server has the slot as its own, also one that
+// rests and has not acknowledged anything yet.
+func (s *Source) held(ctx context.Context, slot string) (bool, error) {
+	if s.others == nil {
+		return false, nil
+	}
+	for _, text := range s.others() {
+		st, err := decodeState(text)
+		if err != nil || st.Slot != slot {
+			continue // of another kind, or elsewhere
+		}
+		id, err := s.identify(ctx)
+		if err != nil {
+			return false, err
+		}
+		if id.system == st.SystemID {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // mark is where the slot began that a publication of ours was made for, and its name,

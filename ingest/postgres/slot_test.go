@@ -473,9 +473,40 @@ func TestSeveralPipelines(t *testing.T) {
 			t.Errorf("%s: torn down: %v", options, err)
 		}
 	}
+	r.restsUntouched()
 	r.reopen()
 	r.begin()
 	if n := r.text("SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) || ' ' || (SELECT count(*) FROM pg_publication)"); n != "2 4" {
 		t.Errorf("slots and publications: %s", n)
+	}
+}
+
+// restsUntouched: the slot of a pipeline that has not acknowledged anything, and rests, is
+// not taken by one whose name becomes the same, nor when that one is dropped.
+func (r *rig) restsUntouched() {
+	r.Helper()
+	idle := *r
+	idle.name, idle.src, idle.setup, idle.opts = r.name+"_d", nil, ingest.SetupResult{}, nil
+	idle.reopen()
+	idle.begin()
+	_ = idle.src.Close()
+	slot := "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = 'skippr_" + idle.name + "'"
+	before := r.text(slot)
+	twin := idle
+	twin.src, twin.setup = nil, ingest.SetupResult{}
+	twin.reopen()
+	twin.src.others = func() [][]byte { return [][]byte{nil, []byte("{"), idle.setup.State} }
+	var setup *SetupError
+	if _, err := twin.src.Setup(r.Context(), nil, r.tables); !errors.As(err, &setup) || !strings.Contains(err.Error(), "of another pipeline here") {
+		r.Errorf("the slot of a pipeline that rests: %v", err)
+	}
+	if _, err := twin.src.Teardown(r.Context(), nil); !errors.As(err, &setup) {
+		r.Errorf("torn down: %v", err)
+	}
+	if after := r.text(slot); after == "" || after != before {
+		r.Errorf("the slot was at %s and is at %q", before, after)
+	}
+	if _, err := idle.src.Teardown(r.Context(), idle.setup.State); err != nil {
+		r.Fatal(err)
 	}
 }

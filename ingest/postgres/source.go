@@ -35,6 +35,7 @@ type Source struct {
 
 	// option is an option of the pipeline as it is now; nil: as it was.
 	option func(name string) string
+	others func() [][]byte // states of other pipelines; nil: none
 
 	// scratch is where transactions that have not ended are kept; version is the
 	// server's; whole says that there was no room, so that they come when they end.
@@ -85,7 +86,7 @@ func newSource(cfg config, deps ingest.SourceDeps) *Source {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		cfg: cfg, clock: deps.Clock, ids: deps.IDs, log: log, scratch: deps.Scratch, option: deps.Option, waiting: deps.Waiting,
+		cfg: cfg, clock: deps.Clock, ids: deps.IDs, log: log, scratch: deps.Scratch, option: deps.Option, others: deps.Others, waiting: deps.Waiting,
 		ackWake: make(chan struct{}, 1),
 		control: make(chan *pgx.Conn, 1), // the one connection, or nil for none yet
 	}
