@@ -11,6 +11,8 @@ import (
 
 // TestEncodings: a database of another encoding arrives as UTF-8, its names too.
 func TestEncodings(t *testing.T) {
+	s := harness.New(t, t.TempDir())
+	s.Start()
 	for i, c := range []struct{ encoding, text string }{
 		{"LATIN1", "größe ÿ£"}, {"LATIN9", "€ œ"}, {"EUC_JP", "日本語ﾃｽﾄ"}, {"EUC_KR", "한국어"}, {"WIN1251", "привет"}, {"SQL_ASCII", "größe 漢"},
 	} {
@@ -23,8 +25,6 @@ func TestEncodings(t *testing.T) {
 			harness.Exec(t, utf8, "CREATE TYPE mood AS ENUM ("+text+")",
 				fmt.Sprintf("CREATE TABLE %s (k text PRIMARY KEY, v varchar(20), j json, a text[], %s mood)", table, quote.Name(c.text)),
 				"INSERT INTO "+table+" VALUES "+fmt.Sprintf(tuple, text))
-			s := harness.New(t, t.TempDir())
-			s.Start()
 			p := fmt.Sprintf("e%d", i)
 			harness.Exec(t, s.DSN, "CREATE PIPELINE "+p+" FROM POSTGRES "+quote.Text(source)+" FOR ALL TABLES", "SYNC PIPELINE "+p+" UNTIL CAUGHT UP")
 			harness.Exec(t, utf8, "INSERT INTO "+table+" VALUES "+fmt.Sprintf(tuple, "''"), "UPDATE "+table+" SET k = k || k WHERE k <> ''")
