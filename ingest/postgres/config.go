@@ -126,7 +126,8 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 		cfg.publication = name
 	}
 	if len(cfg.slot) > identifierMax-len(temporarySuffix)-16 || len(cfg.publication) > identifierMax-len(appendSuffix) {
-		errs = append(errs, errors.New("slot and publication have too long names: set slot_name and publication"))
+		errs = append(errs, fmt.Errorf(
+			"the names of its slot %q and its publication %q are too long: name shorter ones, WITH (slot_name = '…', publication = '…')", cfg.slot, cfg.publication))
 	}
 	return cfg, errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
@@ -61,6 +62,8 @@ func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []s
 	switch {
 	case r.persistence == "t":
 		return "the table is temporary", "Only permanent tables are in the source's log."
+	case strings.HasPrefix(r.schema, "pg_") || r.schema == "information_schema":
+		return "it is a table of the system, whose changes are not published", "Take in tables of users only."
 	case r.kind == "v" || r.kind == "m":
 		return "it is a view", "Take in the tables under it."
 	case r.kind == "f":
