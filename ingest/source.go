@@ -29,8 +29,9 @@ type Source interface {
 	Backfill(ctx context.Context) (Backfill, error)
 	// Stream delivers changes committed after from, in commit order, until ctx ends or
 	// an error. tables are those to deliver, by source OID, with their schema versions; two
-	// may have one OID, and each gets its changes as if it were alone; the source stops a single table through sink.StopTable. from is never lower than
-	// what was acknowledged; it may be higher while a table is stopped.
+	// may have one OID, and each gets its changes as if it were alone; the source stops a
+	// single table through sink.StopTable. from is never lower than what was acknowledged;
+	// it may be higher while a table is stopped.
 	Stream(ctx context.Context, from change.Position, tables []StreamTable, sink Sink) error
 	// Ack tells the source that everything up to p is durable here. It never
 	// acknowledges beyond p. Safe for concurrent use; takes effect soon after.
