@@ -142,11 +142,13 @@ func selectList(columns []duckdb.Column, of string) string {
 	return b.String()
 }
 
-// stopTable stops a table whose rows here are not those of the source.
-func (s *Service) stopTable(ctx context.Context, id change.TableID) error {
+// stopTable stops a table whose rows here are not those of the source, unless it has been
+// begun anew since.
+func (s *Service) stopTable(ctx context.Context, differs *catalog.Table) error {
+	id := differs.ID
 	err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(id)
-		if err != nil || t.State == catalog.TableStopped {
+		if err != nil || t.State == catalog.TableStopped || t.Generation != differs.Generation {
 			return err
 		}
 		p, err := txn.PipelineByID(t.Pipeline)

@@ -1,14 +1,18 @@
 package compact_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/compact"
+	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -97,6 +101,35 @@ func TestWholeRowsMissing(t *testing.T) {
 	w.setTable(func(tbl *catalog.Table) {
 		if tbl.State != catalog.TableStopped || tbl.StoppedAt != "" || !strings.Contains(tbl.Hint, "RESYNC") {
 			t.Errorf("table is %s: %q %q", tbl.State, tbl.Reason, tbl.Hint)
+		}
+	})
+}
+
+// beginsAnew is a search during which the table begins anew.
+type beginsAnew struct {
+	compact.Searcher
+	w *world
+}
+
+func (b beginsAnew) Superseded(ctx context.Context, plan *duckdb.Plan) iter.Seq2[lake.Position, error] {
+	b.w.setTable(func(t *catalog.Table) { t.Generation, t.State = t.Generation+1, catalog.TablePending })
+	return b.Searcher.Superseded(ctx, plan)
+}
+
+// A table that begins anew meanwhile is not stopped for what it had before.
+func TestWholeRowsMissingBefore(t *testing.T) {
+	w := newWholeWorld(t)
+	w.append("", "+1 a", "+2 b")
+	w.compact()
+	w.append("", "-2 b", "-2 b")
+	w.searcher = beginsAnew{w.searcher, w}
+	w.reopen()
+	if err := w.svc.Compact(t.Context(), "p"); err == nil {
+		t.Error("no error")
+	}
+	w.setTable(func(tbl *catalog.Table) {
+		if tbl.State != catalog.TablePending || tbl.Generation == 0 {
+			t.Errorf("generation %d is %s: %q", tbl.Generation, tbl.State, tbl.Reason)
 		}
 	})
 }

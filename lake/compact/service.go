@@ -214,7 +214,7 @@ func (s *Service) StepTable(ctx context.Context, id change.TableID, force bool) 
 	case errors.Is(err, ErrResting):
 		return false, err
 	case errors.Is(err, ErrNoCopy):
-		err = errors.Join(err, s.stopTable(ctx, id))
+		err = errors.Join(err, s.stopTable(ctx, j.table))
 	}
 	s.settle(ctx, turn, id, err)
 	if err != nil {
