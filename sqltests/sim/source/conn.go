@@ -118,11 +118,12 @@ func columns(v *Version) []ingest.SourceColumn {
 }
 
 // Setup implements ingest.Source.
-func (c *Conn) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (ingest.SetupResult, error) {
+func (c *Conn) Setup(_ context.Context, state []byte, tables []ingest.SourceTable) (ingest.SetupResult, error) {
 	if err := c.point("setup"); err != nil {
 		return ingest.SetupResult{}, err
 	}
 	d := c.db
+	d.publish(tables)
 	if len(state) > 0 {
 		n, err := strconv.Atoi(string(state))
 		if err != nil {
@@ -144,6 +145,18 @@ func (c *Conn) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (i
 		State: []byte(strconv.Itoa(d.slot.number)), Created: true,
 		Start: Position(d.slot.start), Token: d.slot.start,
 	}, err
+}
+
+// publish has the changes of tables sent from now on, if they are not yet.
+func (d *DB) publish(tables []ingest.SourceTable) {
+	if d.published == nil {
+		d.published = map[uint32]int64{}
+	}
+	for _, t := range tables {
+		if _, ok := d.published[t.OID]; !ok {
+			d.published[t.OID] = d.LSN
+		}
+	}
 }
 
 // Ack implements ingest.Source.

@@ -22,7 +22,9 @@ type DB struct {
 	// items are transactions in the order of their ends, aborted ones too.
 	items []item
 	slot  slot
-	state map[uint32]*contents
+	// published says since when the changes of a table are sent.
+	published map[uint32]int64
+	state     map[uint32]*contents
 	// steps turn a row of the version before into one of a version; nil: they are the same.
 	steps map[*Version]func(Row) Row
 	now   func() time.Time

@@ -95,6 +95,7 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 const hugeEvery = 4
 
 func (c *Conn) send(it item, targets map[uint32][]*target, sink ingest.Sink) error {
+	d := c.db
 	if err := sink.Begin(it.LSN, it.CommittedAt); err != nil {
 		return err
 	}
@@ -106,6 +107,9 @@ func (c *Conn) send(it item, targets map[uint32][]*target, sink ingest.Sink) err
 			}
 		}
 		ch := &it.Changes[i]
+		if since, ok := d.published[ch.Table.OID]; !ok || it.LSN <= since {
+			continue
+		}
 		for _, t := range targets[ch.Table.OID] {
 			if t.stopped || it.LSN <= t.after {
 				continue
