@@ -25,6 +25,10 @@ var ErrNotRunning = errors.New("pipeline is not running")
 // the wrapped error says why.
 var ErrSourceUnavailable = errors.New("source is unavailable")
 
+// ErrLost means that changes of the source are missing for good: no later session of the
+// pipeline can go on, until its tables are copied anew.
+var ErrLost = errors.New("changes are missing for good")
+
 // ErrBadSource means that a connection's kind has no source, or that an option of it
 // has a wrong value.
 var ErrBadSource = errors.New("connection cannot be used")

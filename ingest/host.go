@@ -48,6 +48,7 @@ type host struct {
 		progress *progress
 		reason   string
 		waits    string // what the source waits for in the session that starts
+		lost     error  // why no later session can go on
 	}
 }
 
@@ -208,7 +209,7 @@ func (h *host) session(ctx context.Context, p *catalog.Pipeline) error {
 	}
 	s.ready = func() {
 		h.mu.Lock()
-		h.mu.source, h.mu.progress, h.mu.reason, h.mu.waits = s.source, s.progress, "", ""
+		h.mu.source, h.mu.progress, h.mu.reason, h.mu.waits, h.mu.lost = s.source, s.progress, "", "", nil
 		select { // what kicked so far has this session, or ends it
 		case <-h.kick:
 		default:
@@ -248,7 +249,10 @@ func (h *host) failed(ctx context.Context, err error) bool {
 	h.live.sourceError()
 	h.out.Warn("pipeline session ended", env.KeyError, err)
 	h.mu.Lock()
-	h.mu.reason = reasonOf(err)
+	h.mu.reason, h.mu.lost = reasonOf(err), nil
+	if errors.Is(err, ErrLost) {
+		h.mu.lost = err
+	}
 	h.mu.Unlock()
 	if stateErr := h.putState(ctx, catalog.PipelineError, reasonOf(err)); stateErr != nil {
 		h.out.Error("pipeline state not recorded", env.KeyError, stateErr)
@@ -374,6 +378,7 @@ func (h *host) isHeld() bool {
 func (h *host) hold(ctx context.Context) (release func(), err error) {
 	h.mu.Lock()
 	h.mu.held++
+	h.mu.lost = nil // the statement may mend it
 	if h.mu.cancel != nil {
 		h.mu.cancel(errHeld)
 	}

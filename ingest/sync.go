@@ -24,7 +24,8 @@ const (
 
 // Sync waits until the pipeline has caught up with the moment of the call, all its
 // tables copied or stopped, or until d has passed when d > 0, and tells progress about
-// once a second. The pipeline must be enabled and not paused.
+// once a second. The pipeline must be enabled and not paused. It fails when the pipeline
+// cannot go on (ErrLost), and waits through errors that may pass.
 func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 	progress func(PipelineStatus),
 ) ([]Synced, error) {
@@ -50,6 +51,9 @@ func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 			return nil, fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
 		default:
 		}
+		if err := h.lost(); err != nil {
+			return nil, fmt.Errorf("sync pipeline %q: %w", name, err)
+		}
 		if s.deps.Clock.Since(told) >= syncProgress {
 			told = s.deps.Clock.Now()
 			if st, ok := s.Status(name); ok {
@@ -62,6 +66,13 @@ func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 	}
 	after, _ := s.Status(name)
 	return synced(before, after), nil
+}
+
+// lost is why no session can go on, nil unless that is so.
+func (h *host) lost() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.lost
 }
 
 // newest asks the source for its newest position, "" when there is no session or no

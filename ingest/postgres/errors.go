@@ -5,12 +5,23 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/skipprd/skipprd/ingest"
 )
 
 // ErrSlotLost means that the pipeline's replication slot is gone or invalid, or has
 // moved past what is durable here: changes are missing for good and the tables need a
 // new copy.
-var ErrSlotLost = errors.New("replication slot is lost")
+var ErrSlotLost error = lost("replication slot is lost")
+
+// lost is an error that is ingest.ErrLost, too.
+type lost string
+
+// Error says what is lost.
+func (l lost) Error() string { return string(l) }
+
+// Is says whether target is ingest.ErrLost.
+func (lost) Is(target error) bool { return target == ingest.ErrLost }
 
 // ErrSlotInUse means that another process reads the pipeline's replication slot.
 var ErrSlotInUse = errors.New("replication slot is in use")
@@ -21,7 +32,7 @@ var ErrOtherServer = errors.New("connection leads to another server")
 
 // ErrDiverged means that the server's history has left what is durable here: it was
 // promoted before it had all that we have, or restored from a copy.
-var ErrDiverged = errors.New("source has another history")
+var ErrDiverged error = lost("source has another history")
 
 // ErrNotSetUp means that Setup has not run on this source.
 var ErrNotSetUp = errors.New("source is not set up")
