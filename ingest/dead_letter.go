@@ -348,7 +348,7 @@ type chunkLetters struct {
 	// come, and tell that the copy did not take such rows in.
 	overtaken []*catalog.DeadLetter
 	equal     map[string]int // rows that were there before, by content
-	bytes int64
+	bytes     int64
 }
 
 // begin opens a chunk: what is refused of it belongs to the table.
