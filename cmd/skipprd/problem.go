@@ -25,6 +25,14 @@ var problems = []struct {
 		"ALTER PIPELINE … RESET; makes a new one and copies the tables anew.",
 	},
 	{
+		postgres.ErrDiverged, ddl.WrongState, "the source has another history than the pipeline",
+		"ALTER CONNECTION … SET (…); leads it back to the server it had; ALTER PIPELINE … RESET; begins anew on this one.",
+	},
+	{
+		ingest.ErrLost, ddl.WrongState, "changes of the source are missing for good",
+		"ALTER PIPELINE … RESET; copies the tables anew.",
+	},
+	{
 		postgres.ErrSlotInUse, ddl.Busy, "replication slot is in use",
 		"End its reader at the source with pg_terminate_backend, or give the pipeline its own slot_name.",
 	},
@@ -32,10 +40,6 @@ var problems = []struct {
 		postgres.ErrOtherServer, ddl.WrongState, "connection leads to another server",
 		"ALTER CONNECTION … SET (…); leads it back to where the pipeline began; " +
 			"ALTER PIPELINE … RESET; begins anew on this server.",
-	},
-	{
-		postgres.ErrDiverged, ddl.WrongState, "the source has another history than the pipeline",
-		"ALTER CONNECTION … SET (…); leads it back to the server it had; ALTER PIPELINE … RESET; begins anew on this one.",
 	},
 	{
 		postgres.ErrNotSetUp, ddl.WrongState, "source is not set up yet",

@@ -105,6 +105,7 @@ func TestStreamEvolves(t *testing.T) {
 			r := newRig(t, "CREATE TABLE a ("+tc.create+")")
 			r.begin()
 			k := r.stream(r.setup.Start, nil)
+			r.awaitStream() // it has looked at the tables as they were
 			r.exec(tc.change...)
 			k.expect(tc.want...)
 		})

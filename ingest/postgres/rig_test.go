@@ -229,6 +229,19 @@ func (r *rig) stream(from change.Position, after map[string]change.Position) *fa
 	return k
 }
 
+// awaitStream waits until the server sends to the stream, which has looked at the tables
+// before.
+func (r *rig) awaitStream() {
+	r.Helper()
+	r.exec(`DO $$ BEGIN
+		FOR i IN 1..2000 LOOP
+			IF EXISTS (SELECT FROM pg_replication_slots WHERE active AND database = current_database()) THEN RETURN; END IF;
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		RAISE EXCEPTION 'no stream begins';
+	END $$`)
+}
+
 // columnsText renders a schema version: "1 id int8, 2 v text = initial".
 func columnsText(s *schema.Table) string {
 	words := make([]string, len(s.Fields))
