@@ -57,6 +57,11 @@ func TestSetupSparesSlotInUse(t *testing.T) {
 	if _, err := other.Setup(t.Context(), nil, r.tables); !errors.Is(err, ErrSlotInUse) {
 		t.Fatalf("active slot: %v", err)
 	}
+	known := r.openAs(r.dsn)
+	known.others = func() [][]byte { return [][]byte{r.setup.State} }
+	if _, err := known.Setup(t.Context(), nil, r.tables); err == nil || !strings.Contains(err.Error(), "of another pipeline here") {
+		t.Fatalf("active slot of a pipeline that is known here: %v", err)
+	}
 	if err := k.stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -154,16 +154,16 @@ func (s *Source) dropOrphan(ctx context.Context, conn *pgx.Conn, v settings, sl 
 		Fix: fmt.Sprintf("choose another slot_name, or, if nothing needs it any more: SELECT pg_drop_replication_slot(%s);",
 			quoteLiteral(sl.name)),
 	}
+	if held, err := s.held(ctx, sl.name); err != nil {
+		return err
+	} else if held {
+		return joined([]Problem{{What: fmt.Sprintf("replication slot %s is of another pipeline here: choose another slot_name", sl.name)}})
+	}
 	if sl.active {
 		return fmt.Errorf("%w: slot %s by process %d", ErrSlotInUse, sl.name, sl.pid)
 	}
 	if sl.plugin != "pgoutput" || sl.database != v.database {
 		return joined([]Problem{other})
-	}
-	if held, err := s.held(ctx, sl.name); err != nil {
-		return err
-	} else if held {
-		return joined([]Problem{{What: fmt.Sprintf("replication slot %s is of another pipeline here: choose another slot_name", sl.name)}})
 	}
 	p, err := readPublication(ctx, conn, s.cfg.publication, v.version)
 	if err != nil {
