@@ -74,10 +74,12 @@ func (c chunk) where() string {
 	return " WHERE " + strings.Join(terms, " AND ")
 }
 
-// leavesQuery lists the ordinary tables that hold the rows of a table, with the size
-// that they have now.
+// leavesQuery lists the ordinary tables that hold the rows of a table, with the file and
+// the size that they have now, and whether the file is that of the session's moment: rows
+// in another one are not seen from that moment.
 const leavesQuery = `
 SELECT c.oid, coalesce(pg_catalog.pg_relation_filenode(c.oid), 0)::oid,
+       c.relfilenode IS NOT DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid),
        (coalesce(pg_catalog.pg_relation_size(c.oid), 0) / current_setting('block_size')::int8)::int8
   FROM pg_catalog.pg_class c
  WHERE c.relkind = 'r'
@@ -108,8 +110,14 @@ func (b *backfill) Plan(ctx context.Context, t ingest.SourceTable) ([]string, er
 		for rows.Next() {
 			var c chunk
 			var pages int64
-			if err := rows.Scan(&c.leaf, &c.file, &pages); err != nil {
+			var same bool
+			if err := rows.Scan(&c.leaf, &c.file, &same, &pages); err != nil {
 				return nil, unavailable("plan "+t.Schema+"."+t.Name, err)
+			}
+			if !same {
+				return nil, fmt.Errorf("plan %s.%s: %w", t.Schema, t.Name, &ingest.TableError{
+					Reason: "the table was rewritten or truncated before it was copied", Anew: true,
+				})
 			}
 			if len(t.Key) == 0 {
 				c.horizon = b.horizon.String()

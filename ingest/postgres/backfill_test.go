@@ -248,3 +248,38 @@ func TestBackfillBatches(t *testing.T) {
 		t.Fatalf("%d rows in %d batches of %d chunks: %v", rows, batches, len(chunks), err)
 	}
 }
+
+// A table that was rewritten after the copy's moment, and before the copy has come to it,
+// shows that moment's rows to nobody: its copy begins anew, later.
+func TestBackfillNoticesRewriteBefore(t *testing.T) {
+	for name, change := range map[string]string{
+		"another type":  "ALTER TABLE a ALTER n TYPE bigint",
+		"same type":     "ALTER TABLE a ALTER n TYPE int USING n + 1",
+		"added":         "ALTER TABLE a ADD r float DEFAULT random()",
+		"a partition's": "VACUUM FULL p1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(
+				t, "CREATE TABLE a (id int PRIMARY KEY, n int)", "INSERT INTO a VALUES (1, 1), (2, 2)",
+				"CREATE TABLE p (id int PRIMARY KEY, n int) PARTITION BY RANGE (id)",
+				"CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)", "INSERT INTO p VALUES (1, 1), (2, 2)",
+			)
+			r.begin()
+			b := r.backfill()
+			r.exec(change)
+			table := "a"
+			if strings.Contains(change, "p1") {
+				table = "p"
+			}
+			chunks, err := b.Plan(t.Context(), r.table(table))
+			var rows []string
+			if err == nil {
+				rows, err = r.read(b, table, chunks)
+			}
+			var why *ingest.TableError
+			if !errors.As(err, &why) || !why.Anew {
+				t.Fatalf("got %v, %v", rows, err)
+			}
+		})
+	}
+}

@@ -267,6 +267,9 @@ func (b *backfill) Plan(_ context.Context, t ingest.SourceTable) ([]string, erro
 	if err := b.conn.point("plan copy"); err != nil {
 		return nil, err
 	}
+	if b.conn.db.state[t.OID].file != b.files[t.OID] {
+		return nil, &ingest.TableError{Reason: "the table was rewritten or truncated before it was copied", Anew: true}
+	}
 	if len(b.rows[t.OID]) == 0 {
 		return nil, nil
 	}
