@@ -92,7 +92,7 @@ func (t *tableFill) look(ctx context.Context, f *Filler, single bool) error {
 			return fmt.Errorf("look among the parts of the transaction: %w", err)
 		}
 	}
-	if t.missing() && !t.known.Exact && !mutant.On(mutant.FillFromLaterCopy) {
+	if t.missing() && !t.known.Exact {
 		return t.unknown(t.column(), ErrNotExact)
 	}
 	visible := func(q *Query) error { return f.lookup.Visible(ctx, q, found) }

@@ -215,7 +215,6 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.FillPastParts:           {most: 150},
 	mutant.FillPastLog:             {most: 150},
 	mutant.FillByNewKey:            {most: 150},
-	mutant.FillFromLaterCopy:       {script: "unchanged/while_it_is_copied_again.sim"},
 	mutant.ResyncInPlace:           {script: "copy/answers_while_it_is_copied_anew.sim"},
 	mutant.PlaceTooEarly:           {script: "copy/copy_is_ahead_of_the_stream.sim"},
 	mutant.DeleteAllEqual:          {most: 300},

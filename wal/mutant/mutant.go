@@ -88,8 +88,6 @@ const (
 	FillPastLog
 	// FillByNewKey looks under the key that the update gave the row.
 	FillByNewKey
-	// FillFromLaterCopy takes what a copy has that was read later than the update.
-	FillFromLaterCopy
 	// ResyncInPlace copies a table anew in its own place, though queries read it.
 	ResyncInPlace
 	// PlaceTooEarly gives a copy its place before the stream has passed its horizon.
@@ -146,7 +144,7 @@ var names = [end]string{
 	CopyAfterDelete: "copied row after its delete",
 	FillPastGroup:   "look-up ignores its group", FillPastParts: "look-up ignores its transaction's parts",
 	FillPastLog: "look-up ignores the log", FillByNewKey: "look-up by the new key",
-	FillFromLaterCopy: "look-up in a later copy", ResyncInPlace: "resync in place",
+	ResyncInPlace: "resync in place",
 	PlaceTooEarly: "place too early", LetterOutlived: "dead letter outlived", LetterLate: "dead letter late",
 	CopyLetterKept: "dead letter of a changed copy",
 }
