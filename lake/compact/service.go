@@ -273,11 +273,35 @@ func (s *Service) DropTable(ctx context.Context, id change.TableID) error {
 	defer turn.give()
 	snap := s.deps.Catalog.Snapshot()
 	state := snap.LakeState(id)
+	t, err := snap.TableByID(id)
 	snap.Close()
 	if state.Snapshot != 0 {
 		return nil
 	}
+	if err == nil && t.Current != nil { // begun anew: another writer may have rows in it by now
+		if err := s.ours(ctx, t); err != nil {
+			return err
+		}
+	}
 	return s.deps.Warehouse.Drop(ctx, id)
+}
+
+// ours fails when a newer epoch than this writer's has a lake table (F1).
+func (s *Service) ours(ctx context.Context, t *catalog.Table) error {
+	if s.deps.Epoch == nil {
+		return nil
+	}
+	epoch := s.deps.Epoch(t.Pipeline)
+	if epoch == 0 {
+		return nil
+	}
+	tbl, err := s.deps.Warehouse.Table(ctx, lake.Spec{
+		Ident: lake.Ident{Namespace: t.Schema, Name: t.Name}, Table: t.ID, Schema: t.Current,
+	})
+	if err != nil {
+		return err
+	}
+	return tbl.Fence(ctx, epoch)
 }
 
 // The pauses of a table whose compaction failed, and the failure in a row from which
