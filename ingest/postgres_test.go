@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,11 +43,12 @@ func TestPostgres(t *testing.T) {
 	defer cancel()
 	w.start()
 	var writers sync.WaitGroup
+	var killed atomic.Bool
 	for n := range 4 {
 		writers.Add(1)
 		go func() {
 			defer writers.Done()
-			if err := write(ctx, dsn, n, 400); err != nil {
+			if err := write(ctx, dsn, n, 400, &killed); err != nil {
 				t.Errorf("writer %d: %v", n, err)
 			}
 		}()
@@ -54,6 +56,7 @@ func TestPostgres(t *testing.T) {
 	for round := range 5 {
 		w.killAfter(ctx, []killPoint{beforeDurable, beforePublish, beforeReturn}[round%3], 5+7*round)
 	}
+	killed.Store(true)
 	writers.Wait()
 	w.start()
 	if _, err := w.supervisor.Sync(ctx, "shop", 0, func(ingest.PipelineStatus) {}); err != nil {
@@ -81,14 +84,15 @@ func (w *world) killAfter(ctx context.Context, kill killPoint, n int) {
 	w.boot()
 }
 
-// write commits transactions that change both tables, now and then a key.
-func write(ctx context.Context, dsn string, writer, transactions int) error {
+// write commits transactions that change both tables, now and then a key: so many, and on
+// until enough is set.
+func write(ctx context.Context, dsn string, writer, transactions int, enough *atomic.Bool) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	for i := range transactions {
+	for i := 0; i < transactions || !enough.Load(); i++ {
 		id := (writer*7919+i*131)%20000 + 1
 		sql := fmt.Sprintf(`BEGIN; UPDATE acct SET bal = bal - %[1]d WHERE id = %[2]d;
 			INSERT INTO hist VALUES (%[2]d, -%[1]d, 'w%[3]d.%[4]d');`, i+1, id, writer, i)
