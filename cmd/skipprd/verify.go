@@ -266,7 +266,7 @@ func setAside(snap *catalog.Snapshot, t *verify.Table) error {
 		return err
 	}
 	if len(t.Key) == 0 || len(letters) > lettersMost {
-		t.Skip = fmt.Sprintf("it has %d open dead letters: RETRY or discard them first", len(letters))
+		t.Skip = fmt.Sprintf("it has %d open dead letters: RETRY DEAD LETTERS, or RESYNC TABLE, comes first", len(letters))
 		return nil
 	}
 	t.SetAside = map[string]string{}
