@@ -1,8 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
 
 // Each change arrives in its place among the rows, under the columns that it was made with.
@@ -202,4 +207,32 @@ func TestStreamEvolvesSelected(t *testing.T) {
 		want = append(want, step[1:]...)
 		k.expect(want...)
 	}
+}
+
+// A commit that waits for a synchronous standby is streamed long before others see it, the
+// catalog included.
+func TestStreamEvolvesBeforeItIsVisible(t *testing.T) {
+	p := pgtest.StartPrivate(t, "synchronous_standby_names = 'nobody'", "synchronous_commit = local")
+	r := privateRig(t, p, "CREATE TABLE a (id int PRIMARY KEY, n int)")
+	r.begin()
+	k := r.stream(r.setup.Start, nil)
+	r.awaitStream()
+	done := make(chan error, 1)
+	go func() {
+		conn, err := pgx.Connect(context.Background(), r.dsn)
+		if err == nil {
+			_, err = conn.Exec(context.Background(), "SET synchronous_commit = on; ALTER TABLE a ALTER n TYPE bigint; INSERT INTO a VALUES (1, 2)")
+			_ = conn.Close(context.Background())
+		}
+		done <- err
+	}()
+	awaitThat(t, "a commit that waits, and is streamed", func() bool {
+		return r.text(`SELECT (EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep') AND
+			EXISTS (SELECT FROM pg_stat_replication WHERE sent_lsn >= pg_current_wal_lsn()))::text`) == "true"
+	})
+	r.exec("SELECT pg_sleep(0.3)", "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	k.expect("a is now 1 id integer, 2 n bigint", "a insert 1|2")
 }
