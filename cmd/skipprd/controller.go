@@ -10,6 +10,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/verify"
 	"github.com/skipprd/skipprd/lake/compact"
 )
 
@@ -19,7 +20,7 @@ type controller struct {
 	*ingest.Supervisor
 	compactor *compact.Service
 	leader    *leader // nil: logs are on disk
-	verifier  *verifier
+	comparer  *verify.Comparer
 }
 
 var (

@@ -21,6 +21,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/generate"
 	"github.com/skipprd/skipprd/ingest/postgres"
+	"github.com/skipprd/skipprd/ingest/verify"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/lake/duckdb"
@@ -28,6 +29,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/planner/lookup"
+	"github.com/skipprd/skipprd/planner/mirror"
 	"github.com/skipprd/skipprd/planner/syscat"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
@@ -241,10 +243,12 @@ func (p logPins) HoldLog(pipeline change.PipelineID, from segment.Seq) (release 
 func (n *node) controller() *controller {
 	return &controller{
 		Supervisor: n.supervisor, compactor: n.compactor, leader: n.leader,
-		verifier: &verifier{
-			catalog: n.catalog, supervisor: n.supervisor, compactor: n.compactor, clock: n.clock,
-			runner: planner.PoolRunner{Pool: n.pool},
-			pinner: &planner.Pinner{Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, LogDir: n.logDir},
+		comparer: &verify.Comparer{
+			Catalog: n.catalog, Pipelines: n.supervisor, Lake: restingLake{n.compactor}, Clock: n.clock,
+			Mirror: &mirror.Reader{
+				Runner: planner.PoolRunner{Pool: n.pool},
+				Pinner: &planner.Pinner{Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, LogDir: n.logDir},
+			},
 		},
 	}
 }

@@ -6,6 +6,6 @@
 // the hashes of a range. Where the sums differ the range is cut again, by a hash of the
 // key, until few enough rows are left to compare one by one. So the answer names the keys.
 //
-// Read Run, then Source and Here, the two sides. How a moment is had that is the same on
-// both is the caller's business: see docs/decisions/0022-verify.md.
+// Read Run, then Source and Here, the two sides; then Comparer, which brings a pipeline and
+// its source to one moment: see docs/decisions/0022-verify.md.
 package verify

@@ -85,9 +85,3 @@ type Here interface {
 	// Rows yields all rows of a table, in any order.
 	Rows(ctx context.Context, t *Table, emit func(row Cells) error) error
 }
-
-// SkipError says why a table cannot be compared, in a clause.
-type SkipError struct{ Reason string }
-
-// Error renders the reason.
-func (e *SkipError) Error() string { return "table cannot be compared: " + e.Reason }

@@ -27,17 +27,19 @@ type Mirror struct {
 
 var _ verify.Here = (*Mirror)(nil)
 
-// TruncatedSince is why a table is skipped of which it cannot be told whether a TRUNCATE
-// came before the moment. Another moment helps.
-const TruncatedSince = "it was truncated at the source about the position: run it again"
+// Reader makes mirrors. Safe for concurrent use.
+type Reader struct {
+	Pinner *planner.Pinner
+	Runner planner.Runner
+}
 
-// Pin pins the tables of a snapshot of the catalog at a moment; a table for which that
-// cannot be done gets its reason in Skip. The caller releases the mirror; keeping the log
-// meanwhile is its business, too.
-func Pin(ctx context.Context, p *planner.Pinner, runner planner.Runner, snap *catalog.Snapshot, tables []*verify.Table,
-	at planner.Moment,
-) (*Mirror, error) {
-	m := &Mirror{runner: runner, pin: map[change.TableID]*planner.TablesPin{}, tables: map[change.TableID]*catalog.Table{}}
+var _ verify.Mirror = (*Reader)(nil)
+
+// Pin implements verify.Mirror. The caller releases the mirror; keeping the log meanwhile is
+// its business, too.
+func (r *Reader) Pin(ctx context.Context, snap *catalog.Snapshot, tables []*verify.Table, at verify.Moment) (verify.Pinned, error) {
+	m := &Mirror{runner: r.Runner, pin: map[change.TableID]*planner.TablesPin{}, tables: map[change.TableID]*catalog.Table{}}
+	moment := planner.Moment{Before: at.Before, Known: at.Known}
 	for _, v := range tables {
 		if v.Skip != "" {
 			continue
@@ -48,11 +50,11 @@ func Pin(ctx context.Context, p *planner.Pinner, runner planner.Runner, snap *ca
 			continue
 		}
 		use := planner.WholeTable(t)
-		use.Moment = &at
-		pin, err := p.Plan(ctx, snap, []planner.TableUse{use})
+		use.Moment = &moment
+		pin, err := r.Pinner.Plan(ctx, snap, []planner.TableUse{use})
 		switch {
 		case errors.Is(err, planner.ErrTruncatedSince):
-			v.Skip = TruncatedSince
+			v.Skip = verify.SkipTruncated
 			continue
 		case err != nil:
 			m.Release()
