@@ -276,7 +276,8 @@ func TestComparer(t *testing.T) {
 		"by the source's name": {nil, []catalog.SelectedTable{{Schema: "public", Name: "a"}}, "s.a -..- equal 1/1"},
 		"by our name":          {nil, []catalog.SelectedTable{{Schema: "s", Name: "b"}}, "s.b -..- equal 1/1"},
 		"no such table": {
-			nil, []catalog.SelectedTable{{Schema: "s", Name: "b"}, {Schema: "x", Name: "y"}},
+			nil,
+			[]catalog.SelectedTable{{Schema: "s", Name: "b"}, {Schema: "x", Name: "y"}},
 			`refused 3: table "x.y" is not part of the pipeline||DISCOVER PIPELINE …; says which tables there are.`,
 		},
 		"disabled": {
