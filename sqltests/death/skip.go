@@ -1,6 +1,7 @@
 package death
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +43,12 @@ func Report(w io.Writer) error {
 	if path == "" {
 		return nil
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("report what was skipped: %w", err)
+	}
+	_, err = io.WriteString(f, text)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("report what was skipped: %w", err)
 	}
 	return nil

@@ -1,9 +1,10 @@
 // Package pgtest runs a private PostgreSQL server for tests.
 //
 // One server serves a whole test binary; it is started by the first Start and ends,
-// with its files, when the test process ends in whatever way. SKIPPRD_TEST_PG_DSN
-// names a server to use instead; SKIPPRD_TEST_PG_BIN a directory of server binaries.
-// Where neither a server nor binaries are found, Start skips the test and says so.
+// with its files, when the test process ends in whatever way. SKIPPRD_PG=17 takes another
+// major version than the system's; SKIPPRD_TEST_PG_DSN names a server to use instead,
+// SKIPPRD_TEST_PG_BIN a directory of server binaries. Where neither a server nor binaries
+// are found, Start skips the test and says so.
 package pgtest
 
 import (
@@ -12,8 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,7 +50,7 @@ func Start(t testing.TB) *Server {
 	t.Helper()
 	once.Do(func() { shared = start() })
 	if shared.skip {
-		t.Skipf("SKIPPED, NO POSTGRESQL: %v", shared.errNone)
+		skip(t, shared.errNone)
 	}
 	if shared.errNone != nil {
 		t.Fatalf("start postgresql: %v", shared.errNone)
@@ -131,7 +130,7 @@ func start() *Server {
 		}
 		return &Server{DSN: dsn, Host: cfg.Host, Port: int(cfg.Port)}
 	}
-	bin, err := binaries()
+	bin, err := binaries(0)
 	if err != nil {
 		return &Server{errNone: err, skip: true}
 	}
@@ -140,27 +139,6 @@ func start() *Server {
 		return &Server{errNone: err}
 	}
 	return s
-}
-
-// binaries is the directory of the newest server found.
-func binaries() (string, error) {
-	if dir := os.Getenv("SKIPPRD_TEST_PG_BIN"); dir != "" {
-		return dir, nil
-	}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	sort.Slice(found, func(i, j int) bool { return version(found[i]) < version(found[j]) })
-	if len(found) > 0 {
-		return filepath.Dir(found[len(found)-1]), nil
-	}
-	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
-	}
-	return "", fmt.Errorf("no initdb under /usr/lib/postgresql or in PATH; set SKIPPRD_TEST_PG_DSN or SKIPPRD_TEST_PG_BIN")
-}
-
-func version(initdb string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(initdb))))
-	return n
 }
 
 // script makes the cluster, says READY and where, waits for the end of its standard input,
@@ -172,7 +150,9 @@ trap '' INT TERM HUP
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pgtest.XXXXXX")
 trap 'PATH="$1:$PATH" pg_ctl -D "$dir/data" -m immediate -w stop >/dev/null 2>&1; rm -rf "$dir"' EXIT
 if [ -n "$4" ]; then
-  "$1/pg_basebackup" -D "$dir/data" -d "$4" -R -X stream -c fast --no-sync >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+  mkdir -m 700 "$dir/data"
+  tar -x -C "$dir/data" -f - <&3 2>"$dir/log" || { cat "$dir/log"; exit 1; }
+  touch "$dir/data/standby.signal"
 else
   "$1/initdb" -D "$dir/data" -A trust -U postgres -E UTF8 --no-locale --no-sync >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 fi
@@ -191,8 +171,11 @@ max_prepared_transactions = 8
 shared_buffers = 256MB
 max_wal_size = 4GB
 timezone = 'UTC'
-$3
 CONF
+if [ -n "$4" ]; then
+  echo "primary_conninfo = '$4'" >>"$dir/data/postgresql.conf"
+fi
+printf '%s\n' "$3" >>"$dir/data/postgresql.conf"
 "$1/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >/dev/null 2>&1 || { cat "$dir/log"; exit 1; }
 echo "READY $dir"
 cat >/dev/null || true
@@ -212,6 +195,14 @@ func run(bin, config, primary string) (s *Server, own *cluster, err error) {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = "/"
+	if primary != "" {
+		archive, err := backupFile(primary)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer func() { _ = archive.Close() }() // read, and by others
+		cmd.ExtraFiles = []*os.File{archive}
+	}
 	// The write end stays open, unused, until the process ends.
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -33,9 +33,20 @@ func StartPrivate(t testing.TB, config ...string) *Private {
 	if os.Getenv("SKIPPRD_TEST_PG_DSN") != "" && os.Getenv("SKIPPRD_TEST_PG_BIN") == "" {
 		t.Skip("SKIPPED: the PostgreSQL of SKIPPRD_TEST_PG_DSN is not ours to restart; SKIPPRD_TEST_PG_BIN names binaries")
 	}
-	bin, err := binaries()
+	return startVersion(t, 0, config)
+}
+
+// StartVersion is StartPrivate of a server of a major version.
+func StartVersion(t testing.TB, major int, config ...string) *Private {
+	t.Helper()
+	return startVersion(t, major, config)
+}
+
+func startVersion(t testing.TB, major int, config []string) *Private {
+	t.Helper()
+	bin, err := binaries(major)
 	if err != nil {
-		t.Skipf("SKIPPED, NO POSTGRESQL: %v", err)
+		skip(t, err)
 	}
 	return startPrivate(t, bin, strings.Join(config, "\n"), "")
 }
