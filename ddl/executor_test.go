@@ -19,8 +19,10 @@ type fakeController struct {
 	catalog *catalog.Catalog
 	calls   []string
 	found   []Discovered
-	fail    map[string]error // by call
-	stopped func()           // called by Stop, if any
+	// findings are those of Validate; nil: one, of wal_level.
+	findings []Finding
+	fail     map[string]error // by call
+	stopped  func()           // called by Stop, if any
 }
 
 func (f *fakeController) call(format string, args ...any) error {
@@ -34,7 +36,11 @@ func (f *fakeController) Discover(_ context.Context, c *catalog.Connection, _ ca
 }
 
 func (f *fakeController) Validate(_ context.Context, c *catalog.Connection, _ *catalog.Pipeline) ([]Finding, error) {
-	return []Finding{{Check: "wal_level", Detail: "is replica", Fix: "ALTER SYSTEM SET wal_level = logical;"}}, f.call("validate %s", c.Name)
+	findings := f.findings
+	if findings == nil {
+		findings = []Finding{{Check: "wal_level", Detail: "is replica", Fix: "ALTER SYSTEM SET wal_level = logical;"}}
+	}
+	return findings, f.call("validate %s", c.Name)
 }
 func (f *fakeController) Start(_ context.Context, p string) error { return f.call("start %s", p) }
 

@@ -1,6 +1,7 @@
 package ddl
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -165,8 +166,8 @@ func (p *parser) selection(sel *catalog.TableSelection) error {
 			}
 		}
 	case p.word("table"):
-		tables, err := p.tableList(publicSchema)
-		sel.Tables = append(sel.Tables, tables...)
+		var err error
+		sel.Tables, err = p.tableList(sel.Tables, publicSchema)
 		return err
 	}
 	return p.unexpected(p.peek())
@@ -194,14 +195,20 @@ func (p *parser) except(sel *catalog.TableSelection) error {
 	}
 }
 
-// tableList parses t [(col, …)], … where a table named without a schema gets the one given.
-func (p *parser) tableList(without string) ([]catalog.SelectedTable, error) {
-	var out []catalog.SelectedTable
+// tableList adds t [(col, …)], … to tables that were named before. One that is named without
+// a schema gets the one given; none is named twice, for then it is not clear which part of
+// it is meant.
+func (p *parser) tableList(out []catalog.SelectedTable, without string) ([]catalog.SelectedTable, error) {
 	for {
 		p.word("table")
+		at := p.peek().pos
 		schema, name, err := p.qualifiedOr(without)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(out, func(t catalog.SelectedTable) bool { return t.Schema == schema && t.Name == name }) {
+			return nil, pgerr.New(codes.DuplicateObject, "table \"%s\" specified more than once", strings.TrimPrefix(schema+"."+name, ".")).
+				WithPosition(at)
 		}
 		t := catalog.SelectedTable{Schema: schema, Name: name}
 		if p.punct("(") {
@@ -224,7 +231,7 @@ func (p *parser) tableList(without string) ([]catalog.SelectedTable, error) {
 func (p *parser) tableColumns(t *catalog.SelectedTable) error {
 	all := p.punct("*")
 	for more := !all || p.punct(","); more; more = p.punct(",") {
-		c, err := p.name()
+		c, err := p.column(slices.Concat(t.Columns, t.AsText))
 		if err != nil {
 			return err
 		}
@@ -291,10 +298,20 @@ func (p *parser) condition() (string, error) {
 	}
 }
 
+// column parses the name of a column that is not among those named before.
+func (p *parser) column(before []string) (string, error) {
+	at := p.peek().pos
+	name, err := p.name()
+	if err == nil && slices.Contains(before, name) {
+		err = pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name).WithPosition(at)
+	}
+	return name, err
+}
+
 func (p *parser) columnList() ([]string, error) {
 	var out []string
 	for {
-		c, err := p.name()
+		c, err := p.column(out)
 		if err != nil {
 			return nil, err
 		}
@@ -347,7 +364,7 @@ func (p *parser) alterPipeline(s *AlterPipeline) error {
 			without = publicSchema
 		}
 		var err error
-		s.Tables, err = p.tableList(without)
+		s.Tables, err = p.tableList(nil, without)
 		return err
 	}
 	switch t.text {
@@ -360,11 +377,7 @@ func (p *parser) alterPipeline(s *AlterPipeline) error {
 			return nil
 		}
 		s.Action = ResetOptions
-		names, err := p.columnList()
-		for _, n := range names {
-			s.Options = append(s.Options, Option{Name: n, Pos: t.pos})
-		}
-		return err
+		return p.optionNames(s)
 	case "set":
 		s.Action = SetOptions
 		if err := p.expectPunct("("); err != nil {
@@ -387,6 +400,21 @@ func (p *parser) alterPipeline(s *AlterPipeline) error {
 	}
 	return p.unexpected(t).WithHint("The actions are ENABLE, DISABLE, PAUSE, RESUME, RESET, COMPACT, REFRESH, SET (…), RESET (…), RENAME TO, " +
 		"and ADD, DROP, RESYNC, RESUME TABLE.")
+}
+
+// optionNames parses name, … ) of RESET.
+func (p *parser) optionNames(s *AlterPipeline) error {
+	for {
+		at := p.peek().pos
+		name, err := p.name()
+		if err != nil {
+			return err
+		}
+		s.Options = append(s.Options, Option{Name: name, Pos: at})
+		if !p.punct(",") {
+			return p.expectPunct(")")
+		}
+	}
 }
 
 // sync parses SYNC PIPELINE name [UNTIL CAUGHT UP | FOR 'interval'].

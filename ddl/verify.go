@@ -76,7 +76,7 @@ func (p *parser) verify() (Statement, error) {
 		return nil, err
 	}
 	if t := p.peek(); t.kind == tokWord && t.text == "table" {
-		if s.Tables, err = p.tableList(publicSchema); err != nil {
+		if s.Tables, err = p.tableList(nil, publicSchema); err != nil {
 			return nil, err
 		}
 	}
