@@ -66,8 +66,8 @@ type SourceTable struct {
 	// all. Changes of a row that begins or ceases to satisfy it arrive as insert or delete.
 	Filter string
 	// Unsupported says why the table cannot be taken in, "" when it can; Hint what to
-	// do about it.
-	Unsupported, Hint string
+	// do about it, and Fix the SQL in it that helps at the source, "" when there is none.
+	Unsupported, Hint, Fix string
 	// Parts are the partitions of a partitioned table, at any depth, ascending; nil for
 	// any other.
 	Parts []uint32

@@ -38,8 +38,10 @@ func (s *Source) Discover(ctx context.Context, sel catalog.TableSelection) ([]in
 	var out []ingest.SourceTable
 	err := s.withControl(ctx, func(conn *pgx.Conn) error {
 		var err error
-		out, err = discover(ctx, conn, sel)
-		return err
+		if out, err = discover(ctx, conn, sel); err != nil {
+			return err
+		}
+		return tryPublications(ctx, conn, out)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("discover: %w", err)

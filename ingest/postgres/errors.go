@@ -65,6 +65,7 @@ const (
 	codeUndefinedColumn   = "42703"
 	codeUndefinedTable    = "42P01"
 	codeUndefinedObject   = "42704"
+	codeInvalidObject     = "42P17"
 	codePrivilege         = "42501"
 	codeReadOnly          = "25006"
 	codeObjectInUse       = "55006"

@@ -55,7 +55,7 @@ func checkFilter(ctx context.Context, conn *pgx.Conn, t *ingest.SourceTable) err
 	}
 	if problem != "" {
 		t.Unsupported = "the source does not understand its row filter: " + problem
-		t.Hint = "Write a condition on the table's own columns, with functions of pg_catalog or with their schemas."
+		t.Hint = filterHint
 		return nil
 	}
 	if len(t.Key) == 0 || t.ReplicaIdentity == "full" {
@@ -70,7 +70,8 @@ func checkFilter(ctx context.Context, conn *pgx.Conn, t *ingest.SourceTable) err
 		return err
 	}
 	t.Unsupported = "its row filter looks at columns outside of its replica identity, with which updates of the table would fail at the source"
-	t.Hint = fmt.Sprintf("Filter by %s alone, or: ALTER TABLE %s REPLICA IDENTITY FULL;", strings.Join(t.Key, ", "), quoteIdent(t.Schema, t.Name))
+	t.Fix = fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL;", quoteIdent(t.Schema, t.Name))
+	t.Hint = fmt.Sprintf("Filter by %s alone, or run at the source: %s", strings.Join(t.Key, ", "), t.Fix)
 	return nil
 }
 
@@ -86,6 +87,38 @@ func tryFilter(ctx context.Context, conn *pgx.Conn, from string, t *ingest.Sourc
 	}
 	return "", unavailable("check row filter", err)
 }
+
+// tryPublications refuses tables whose row filter the server reads as SQL and does not take
+// for a publication, with its own words: it says so of functions that are not immutable, or
+// the user's own, only when a publication is made. One is, and rolled back; it waits for no
+// other session's lock. A role that may make none learns what it can when somebody else
+// does.
+func tryPublications(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) error {
+	for i := range tables {
+		t := &tables[i]
+		if t.Filter == "" || t.Unsupported != "" || conn.PgConn().TxStatus() != 'I' {
+			continue
+		}
+		err := run(ctx, conn.PgConn(), fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = '1ms'; CREATE PUBLICATION %s FOR TABLE %s WITH (%s); ROLLBACK",
+			quoteIdent(fmt.Sprintf("skippr_try_%d", t.OID)), list(tables[i:i+1]), publicationOptions(publishInserts, versionFilter)))
+		if err == nil {
+			continue
+		}
+		if code(err) == "" {
+			return unavailable("check row filter", err)
+		}
+		if again := run(ctx, conn.PgConn(), "ROLLBACK"); again != nil {
+			return unavailable("check row filter", again)
+		}
+		if c := code(err); strings.HasPrefix(c, "0A") || strings.HasPrefix(c, "22") || c == codeInvalidObject {
+			t.Unsupported = "the source does not publish by its row filter: " + strings.TrimSuffix(serverMessage(err), ".")
+			t.Hint = filterHint
+		}
+	}
+	return nil
+}
+
+const filterHint = "Write a condition on the table's own columns, with functions of pg_catalog that are immutable."
 
 // filter is the row filter of a table as the server writes it: with the names that its
 // columns have now, and good for partitions too.

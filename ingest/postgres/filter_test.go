@@ -73,6 +73,9 @@ func TestRowFilterRefused(t *testing.T) {
 		{"n", "v > 0", "", ""},
 		{"a", "nosuch > 0", "does not exist", "own columns"},
 		{"a", "v > 0", "replica identity", "ALTER TABLE \"public\".\"a\" REPLICA IDENTITY FULL;"},
+		{"a", "random() > 0.5", "invalid publication WHERE expression. User-defined or built-in mutable functions are not allowed", "immutable"},
+		{"a", "public.mine(id)", "invalid publication WHERE expression", "immutable"},
+		{"n", "ctid = '(0,1)'", "System columns are not allowed", "immutable"},
 		{"a", "id", "must be type boolean", "own columns"},
 		{"a", "id >", "syntax error", "own columns"},
 		{"a", "true); DROP TABLE a; SELECT (1", "cannot insert multiple commands", "own columns"},
@@ -89,15 +92,43 @@ func TestRowFilterRefused(t *testing.T) {
 			t.Errorf("%s WHERE (%s): filter %q, notes %q", c.table, c.filter, got.Filter, got.Notes)
 		}
 	}
-	// What only the making of a publication tells.
-	tables, err := r.src.Discover(t.Context(), where("a", "public.mine(id)"))
+	// What only the making of a publication tells, when somebody else makes it.
+	tables, err := r.src.Discover(t.Context(), where("a", "id > 0"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables[0].Filter = "public.mine(id)"
 	_, err = r.src.Setup(t.Context(), nil, tables)
 	var setup *SetupError
 	if !errors.As(err, &setup) || !strings.Contains(err.Error(), "WHERE expression") {
 		t.Errorf("a function of the user's: %v", err)
+	}
+}
+
+// VALIDATE has the SQL that helps a filter where its SQL belongs, and nothing of what was
+// tried stays at the source.
+func TestRowFilterValidated(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, v int)", "CREATE TABLE b (id int PRIMARY KEY)")
+	for filter, want := range map[string]ingest.Finding{
+		"v > 0": {
+			Detail: "its row filter looks at columns outside of its replica identity, with which updates of the table would fail at the source",
+			Fix:    `ALTER TABLE "public"."a" REPLICA IDENTITY FULL;`,
+		},
+		"now() > '2026-01-01'": {
+			Detail: "the source does not publish by its row filter: invalid publication WHERE expression. " +
+				"User-defined or built-in mutable functions are not allowed. " + filterHint,
+		},
+	} {
+		r.sel = where("a", filter)
+		r.reopen()
+		found := r.findings()
+		want.Check = "table public.a"
+		if !slices.Contains(found, want) {
+			t.Errorf("WHERE (%s): %+v", filter, found)
+		}
+	}
+	if n := r.text("SELECT count(*)::text FROM pg_publication"); n != "0" {
+		t.Errorf("%s publications are left", n)
 	}
 }
 

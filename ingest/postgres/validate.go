@@ -170,6 +170,9 @@ func (s *Source) validateTables(ctx context.Context, conn *pgx.Conn, v settings)
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := tryPublications(ctx, conn, tables); err != nil {
+		return nil, nil, err
+	}
 	var out []ingest.Finding
 	for _, n := range report.Schemas {
 		out = append(out, ingest.Finding{Check: "schema", Detail: n.What, Fix: n.Fix})
@@ -189,6 +192,9 @@ func (s *Source) tableFindings(t ingest.SourceTable, needs []preflight.Need) []i
 		})
 		if !named {
 			return []ingest.Finding{{Check: check, OK: true, Detail: strings.TrimSpace("left out: " + t.Unsupported + ". " + t.Hint)}}
+		}
+		if t.Fix != "" {
+			return []ingest.Finding{{Check: check, Detail: t.Unsupported, Fix: t.Fix}}
 		}
 		return []ingest.Finding{{Check: check, Detail: strings.TrimSpace(t.Unsupported + ". " + t.Hint)}}
 	}
