@@ -37,7 +37,7 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		sel = copySelect(n)
 	}
 	if sel == nil {
-		return nil, refuse(n.Query)
+		return nil, s.refuse(n.Query)
 	}
 	q, err := s.prepareQuery(sql, sel, types)
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *cursor) close() {
 func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []uint32) (pgwire.Statement, error) {
 	sel := n.Query.GetSelectStmt()
 	if sel == nil {
-		return nil, refuse(n.Query)
+		return nil, s.refuse(n.Query)
 	}
 	if n.Options&cursorScroll != 0 {
 		return nil, pgerr.New(codes.FeatureNotSupported,

@@ -32,7 +32,7 @@ func (s *session) prepareExplain(sql string, n *pg.ExplainStmt, types []uint32) 
 	}
 	sel := n.Query.GetSelectStmt()
 	if sel == nil {
-		return nil, refuse(n.Query)
+		return nil, s.refuse(n.Query)
 	}
 	q, err := s.prepareQuery(sql, sel, types)
 	if err != nil {

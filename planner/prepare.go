@@ -8,6 +8,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -78,7 +79,7 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 	case *pg.Node_ConstraintsSetStmt: // there are no constraints to defer
 		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
 	}
-	return nil, refuse(p.Node)
+	return nil, s.refuse(p.Node)
 }
 
 // refusals name statements that PostgreSQL has and we do not.
@@ -100,7 +101,9 @@ var refusals = map[string]string{
 	"RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW", "ReindexStmt": "REINDEX", "ClusterStmt": "CLUSTER",
 }
 
-func refuse(n *pg.Node) error {
+// refuse is the error of a statement that PostgreSQL has and we do not; its hint says how
+// the same is done here.
+func (s *session) refuse(n *pg.Node) error {
 	kind := pgsql.NodeKind(n)
 	word, ok := refusals[kind]
 	if !ok {
@@ -110,7 +113,68 @@ func refuse(n *pg.Node) error {
 	if slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE TABLE"}, word) {
 		return e.WithHint("Tables are filled by pipelines: see CREATE PIPELINE.")
 	}
+	if d := n.GetDropStmt(); d != nil {
+		return e.WithHint("%s", s.dropHint(d))
+	}
 	return e
+}
+
+// dropHint says how what a DROP names is dropped here: a table leaves its pipeline, a schema
+// goes with its pipelines; "" when neither is meant.
+func (s *session) dropHint(d *pg.DropStmt) string {
+	snap, release := s.snapshotForNames()
+	defer release()
+	var out []string
+	for _, object := range d.Objects {
+		var parts []string
+		for _, item := range object.GetList().GetItems() {
+			parts = append(parts, item.GetString_().GetSval())
+		}
+		switch {
+		case d.RemoveType == pg.ObjectType_OBJECT_TABLE && len(parts) > 0:
+			out = append(out, s.dropTableHint(snap, parts)...)
+		case d.RemoveType == pg.ObjectType_OBJECT_SCHEMA:
+			out = append(out, dropSchemaHint(snap, object.GetString_().GetSval())...)
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	effect := "takes it out of its pipeline, with its rows here."
+	if d.RemoveType == pg.ObjectType_OBJECT_SCHEMA {
+		effect = "drops the tables in it."
+	}
+	return strings.Join(out, " ") + " " + effect
+}
+
+// dropTableHint is the statement that takes a table out of its pipeline. parts are its name,
+// looked up as a query's.
+func (s *session) dropTableHint(snap *catalog.Snapshot, parts []string) []string {
+	schemas := parts[max(0, len(parts)-2) : len(parts)-1]
+	if len(schemas) == 0 {
+		schemas = s.env(s.engine.namesOf(snap)).SearchPath
+	}
+	for _, name := range schemas {
+		t, err := snap.TableByName(name, parts[len(parts)-1])
+		if err != nil {
+			continue
+		}
+		if p, err := snap.PipelineByID(t.Pipeline); err == nil {
+			return []string{t.Exact("ALTER PIPELINE … DROP TABLE …;", p.Name)}
+		}
+	}
+	return nil
+}
+
+// dropSchemaHint are the statements that drop the pipelines whose tables are in a schema.
+func dropSchemaHint(snap *catalog.Snapshot, schemaName string) []string {
+	var out []string
+	for _, p := range snap.Pipelines() {
+		if slices.ContainsFunc(snap.Tables(p.ID), func(t *catalog.Table) bool { return t.Schema == schemaName }) {
+			out = append(out, p.Exact("DROP PIPELINE …;"))
+		}
+	}
+	return out
 }
 
 // prepareDDL prepares a statement of ours.

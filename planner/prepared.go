@@ -22,7 +22,7 @@ func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statemen
 	}
 	sel := n.Query.GetSelectStmt()
 	if sel == nil {
-		return nil, refuse(n.Query)
+		return nil, s.refuse(n.Query)
 	}
 	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
 		if s.prepared.Get(n.Name) != nil {

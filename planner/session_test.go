@@ -383,3 +383,26 @@ func TestStatementsAreOfOneKind(t *testing.T) {
 		t.Errorf("Bind of a statement of PREPARE: %v", r.Err)
 	}
 }
+
+// TestDropHint: who drops a table or a schema as in PostgreSQL is told the statement that
+// does so here, for the very table that was meant.
+func TestDropHint(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	for sql, want := range map[string]string{
+		"DROP TABLE shop.orders":                    "ALTER PIPELINE shop DROP TABLE shop.orders; takes it out of its pipeline, with its rows here.",
+		"DROP TABLE IF EXISTS orders, shop.nosuch":  "",
+		"DROP TABLE shop.nosuch, lake.shop.orders":  "ALTER PIPELINE shop DROP TABLE shop.orders; takes it out of its pipeline, with its rows here.",
+		"SET search_path = shop; DROP TABLE orders": "ALTER PIPELINE shop DROP TABLE shop.orders; takes it out of its pipeline, with its rows here.",
+		"DROP SCHEMA shop CASCADE":                  "DROP PIPELINE shop; drops the tables in it.",
+		"DROP SCHEMA public":                        "",
+		"DROP VIEW shop.orders":                     "",
+		"DROP INDEX shop.orders":                    "",
+	} {
+		_, err := c.PgConn().Exec(t.Context(), sql).ReadAll()
+		var e *pgconn.PgError
+		if !errors.As(err, &e) || e.Code != "0A000" || e.Hint != want {
+			t.Errorf("%s: %v, hint %q, want %q", sql, err, e.Hint, want)
+		}
+	}
+}
