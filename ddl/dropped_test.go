@@ -2,9 +2,11 @@ package ddl
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -36,6 +38,76 @@ func TestDroppedMeanwhile(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: %q, want %q; calls %q", test.sql, got, test.want, f.calls)
 		}
+	}
+}
+
+// TestInUseHint: what depends on a connection or a secret is told with the statements that
+// let go of it, which can be run as they stand.
+func TestInUseHint(t *testing.T) {
+	x, f := newExecutor(t)
+	for _, sql := range []string{
+		"CREATE SECRET pw AS 'x'", "CREATE CONNECTION c TO POSTGRES (HOST 'h', PASSWORD SECRET pw)", "CREATE CONNECTION \"Odd\" TO POSTGRES (PASSWORD SECRET pw)",
+		"CREATE PIPELINE a FROM c FOR ALL TABLES WITH (start = false)", "CREATE PIPELINE \"B\" FROM c FOR ALL TABLES SCHEMA s WITH (start = false)",
+	} {
+		if out := run(t, x, f, sql); strings.Contains(out, "ERROR") {
+			t.Fatal(out)
+		}
+	}
+	for sql, want := range map[string]string{
+		"DROP CONNECTION c": `DROP PIPELINE "B"; DROP PIPELINE a; drops what depends on it; ALTER CONNECTION c SET (…); leads it elsewhere.`,
+		"DROP SECRET pw": `ALTER CONNECTION "Odd" SET (PASSWORD SECRET …); ALTER CONNECTION c SET (PASSWORD SECRET …); lets go of it; ` +
+			`DROP CONNECTION "Odd"; DROP CONNECTION c; drops what depends on it.`,
+	} {
+		s, err := Parse(sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = x.Execute(t.Context(), s, &fakeSession{})
+		if e, ok := pgerr.As(err); !ok || e.Code != "2BP01" || e.Hint != want {
+			t.Errorf("%s: %v, hint %q, want %q", sql, err, e.Hint, want)
+		}
+	}
+}
+
+// TestAsTextNotice: another rule for exact text is told to count from the next copy on, with
+// the statement that copies the tables that it is of; not when it is the same, or of none.
+func TestAsTextNotice(t *testing.T) {
+	x, f := newExecutor(t)
+	_ = run(t, x, f, "CREATE PIPELINE p FROM POSTGRES 'postgres://u@h/d' FOR ALL TABLES WITH (start = false)")
+	err := x.Catalog.Update(t.Context(), func(txn *catalog.Txn) error {
+		p, err := txn.Pipeline("p")
+		if err != nil {
+			return err
+		}
+		for name, oid := range map[string]uint32{"Days": schema.OIDDate, "words": schema.OIDText, "sums": schema.OIDNumeric} {
+			s, err := schema.New([]schema.NewField{{Name: "c", Type: schema.Type{Kind: schema.String}, OID: oid, TypMod: -1, AttNum: 1}}, nil)
+			if err != nil {
+				return err
+			}
+			if err := txn.CreateTable(&catalog.Table{Pipeline: p.ID, Schema: "p", Name: name, Current: s, State: catalog.TableReady}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const told = `NOTICE which columns of pipeline "p" are exact text counts for a table from its next copy on ` +
+		`(ALTER PIPELINE p RESYNC TABLE p."Days", p.sums; copies anew what has columns of date, timestamp or numeric.) | ALTER PIPELINE`
+	for _, c := range []struct{ sql, want string }{
+		{"ALTER PIPELINE p SET (out_of_range = 'text')", told},
+		{"ALTER PIPELINE p SET (out_of_range = 'text', on_error = stop)", "ALTER PIPELINE"},
+		{"ALTER PIPELINE p RESET (out_of_range)", told},
+		{"ALTER PIPELINE p SET (out_of_range = 'clamp')", "ALTER PIPELINE"},
+	} {
+		if got := run(t, x, f, c.sql); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.sql, got, c.want)
+		}
+	}
+	e := x.differs(&catalog.Pipeline{ID: 1, Name: "p"}, []string{"p.Days", "p.Days", "p.sums", "p.gone"})
+	if e.Message != `pipeline "p" differs from its source in 4 ranges` || e.Hint != `ALTER PIPELINE p RESYNC TABLE p."Days", p.sums; copies anew what differs.` {
+		t.Errorf("%v, hint %q", e, e.Hint)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // createSecret is CREATE SECRET and ALTER SECRET. 'env:NAME' and 'file:PATH' are
@@ -88,7 +89,7 @@ func (x *Executor) applyOptions(snap *catalog.Snapshot, c *catalog.Connection, d
 		if o.Secret != "" {
 			if _, err := snap.Secret(o.Secret); err != nil {
 				return notFound("secret", o.Secret).WithPosition(o.Pos).
-					WithHint("CREATE SECRET %s AS '…'; makes it.", o.Secret)
+					WithHint("CREATE SECRET %s AS '…'; makes it.", quote.NameIfNeeded(o.Secret))
 			}
 			probe := o
 			probe.Value = "1"

@@ -12,7 +12,9 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // reservedSchemas cannot hold tables of a pipeline.
@@ -69,7 +71,7 @@ func (x *Executor) insertPipeline(t *catalog.Txn, p *catalog.Pipeline, c *catalo
 	if c.Implicit {
 		if _, err := t.Connection(c.Name); err == nil {
 			return duplicate("connection", c.Name).
-				WithHint("CREATE PIPELINE … FROM %s uses it.", c.Name)
+				WithHint("CREATE PIPELINE … FROM %s uses it.", quote.NameIfNeeded(c.Name))
 		}
 		if err := t.CreateConnection(c); err != nil {
 			return err
@@ -145,7 +147,7 @@ func (x *Executor) pipelineConnection(snap *catalog.Snapshot, s *CreatePipeline)
 	c, err := snap.Connection(s.Connection)
 	if errors.Is(err, catalog.ErrConnectionNotFound) {
 		return nil, notFound("connection", s.Connection).
-			WithHint("CREATE CONNECTION %s TO POSTGRES (…); makes it, or write FROM POSTGRES 'postgres://…'.", s.Connection)
+			WithHint("CREATE CONNECTION %s TO POSTGRES (…); makes it, or write FROM POSTGRES 'postgres://…'.", quote.NameIfNeeded(s.Connection))
 	}
 	return c, err
 }
@@ -221,28 +223,6 @@ func takenNames(snap *catalog.Snapshot, s *CreatePipeline) map[string]bool {
 		}
 	}
 	return taken
-}
-
-func (x *Executor) dropForReplace(ctx context.Context, snap *catalog.Snapshot, name string, session Session) error {
-	if _, err := snap.Pipeline(name); err != nil {
-		return nil // nothing to replace
-	}
-	left, err := x.Controller.Drop(ctx, name, false)
-	if err != nil {
-		return err
-	}
-	return noticeLeft(session, left)
-}
-
-func noticeLeft(session Session, left []string) error {
-	for _, l := range left {
-		w := pgerr.Notice("%s", l)
-		w.Severity, w.Code = "WARNING", codes.Warning
-		if err := session.Notice(w); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // alterPipeline runs ALTER PIPELINE and its short forms. A pipeline that somebody drops
@@ -429,14 +409,19 @@ func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *Alter
 		}
 		values[o.Name] = v
 	}
+	asText := p.Selection.OutOfRangeText
 	err := x.mutate(ctx, p.Name, func(p *catalog.Pipeline) error {
 		for _, o := range s.Options {
 			delete(p.Options, o.Name)
 		}
 		maps.Copy(p.Options, values)
 		p.Selection.OutOfRangeText = p.Options["out_of_range"] == "text"
+		asText = p.Selection.OutOfRangeText != asText
 		return nil
 	})
+	if err == nil && asText {
+		err = x.tellAsText(p, session)
+	}
 	live := !slices.ContainsFunc(s.Options, func(o Option) bool { return changeOf(o.Name) != whileRunning })
 	if err != nil || live || !p.Enabled || p.Paused {
 		return err
@@ -445,6 +430,32 @@ func (x *Executor) setOptions(ctx context.Context, p *catalog.Pipeline, s *Alter
 		return err
 	}
 	return x.begin(ctx, p.Name, session)
+}
+
+// tellAsText tells that the types of columns are those of their table's last copy, when
+// another option says otherwise: which tables that is of, and what copies them anew.
+func (x *Executor) tellAsText(p *catalog.Pipeline, session Session) error {
+	snap := x.Catalog.Snapshot()
+	defer snap.Close()
+	var tables []string
+	for _, t := range snap.Tables(p.ID) {
+		if slices.ContainsFunc(t.Current.Fields, func(f schema.Field) bool {
+			return slices.Contains([]uint32{schema.OIDDate, schema.OIDTimestamp, schema.OIDTimestampTZ, schema.OIDNumeric}, f.OID)
+		}) {
+			tables = append(tables, quotedTable(t))
+		}
+	}
+	if len(tables) == 0 {
+		return nil
+	}
+	n := pgerr.Notice("which columns of pipeline %s are exact text counts for a table from its next copy on", quote.Name(p.Name))
+	n.Hint = p.Exact("ALTER PIPELINE … RESYNC TABLE " + strings.Join(tables, ", ") + "; copies anew what has columns of date, timestamp or numeric.")
+	return session.Notice(n)
+}
+
+// quotedTable is a table's name here, for statements of hints.
+func quotedTable(t *catalog.Table) string {
+	return quote.NameIfNeeded(t.Schema) + "." + quote.NameIfNeeded(t.Name)
 }
 
 func (x *Executor) rename(ctx context.Context, p *catalog.Pipeline, to string, session Session) error {
@@ -471,93 +482,4 @@ func (x *Executor) rename(ctx context.Context, p *catalog.Pipeline, to string, s
 		err = errors.Join(err, x.begin(ctx, name, session))
 	}
 	return err
-}
-
-// drop is DROP SECRET, DROP CONNECTION and DROP PIPELINE.
-func (x *Executor) drop(ctx context.Context, s *Drop, session Session) error {
-	if s.Object == "PIPELINE" {
-		return x.dropPipeline(ctx, s, session)
-	}
-	object := strings.ToLower(s.Object)
-	missing := false
-	err := x.Catalog.Update(ctx, func(t *catalog.Txn) error {
-		if object == "secret" {
-			if _, err := t.Secret(s.Name); err != nil {
-				missing = true
-				return nil
-			}
-			if users := secretUsers(t, s.Name); len(users) > 0 {
-				return dependents("secret", s.Name, "connection", users)
-			}
-			return t.DeleteSecret(s.Name)
-		}
-		if _, err := t.Connection(s.Name); err != nil {
-			missing = true
-			return nil
-		}
-		if users := connectionUsers(t, s.Name); len(users) > 0 {
-			return dependents("connection", s.Name, "pipeline", users)
-		}
-		return t.DeleteConnection(s.Name)
-	})
-	return x.dropped(err, missing, s, session)
-}
-
-func (x *Executor) dropped(err error, missing bool, s *Drop, session Session) error {
-	if err != nil || !missing {
-		return err
-	}
-	object := strings.ToLower(s.Object)
-	if s.IfExists {
-		return noticeSkip(session, "%s \"%s\" does not exist", object, s.Name)
-	}
-	return notFound(object, s.Name)
-}
-
-func (x *Executor) dropPipeline(ctx context.Context, s *Drop, session Session) error {
-	snap := x.Catalog.Snapshot()
-	_, err := snap.Pipeline(s.Name)
-	snap.Close()
-	if err != nil {
-		return x.dropped(nil, true, s, session)
-	}
-	left, err := x.Controller.Drop(ctx, s.Name, s.KeepData)
-	if errors.Is(err, catalog.ErrPipelineNotFound) { // another DROP was quicker
-		return x.dropped(nil, true, s, session)
-	}
-	if err != nil {
-		return err
-	}
-	return noticeLeft(session, left)
-}
-
-func dependents(object, name, kind string, users []string) error {
-	lines := make([]string, len(users))
-	for i, u := range users {
-		lines[i] = fmt.Sprintf("%s %s depends on %s %s", kind, u, object, name)
-	}
-	return pgerr.New(codes.DependentObjectsStillExist, "cannot drop %s %s because other objects depend on it", object, name).
-		WithDetail("%s", strings.Join(lines, "\n"))
-}
-
-func secretUsers(t *catalog.Txn, secret string) []string {
-	var out []string
-	for _, c := range t.Connections() {
-		for _, name := range c.Secrets {
-			if name == secret {
-				out = append(out, c.Name)
-			}
-		}
-	}
-	return out
-}
-
-func connectionUsers(t *catalog.Txn, connection string) []string {
-	var out []string
-	for _, p := range t.Pipelines() {
-		if p.Connection == connection {
-			out = append(out, p.Name)
-		}
-	}
-	return out
 }

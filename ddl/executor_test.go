@@ -102,7 +102,11 @@ func (f *fakeController) Status(string) (PipelineStatus, bool) {
 type fakeSession struct{ notices []string }
 
 func (s *fakeSession) Notice(e *pgerr.Error) error {
-	s.notices = append(s.notices, e.Severity+" "+e.Message)
+	text := e.Severity + " " + e.Message
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	s.notices = append(s.notices, text)
 	return nil
 }
 func (*fakeSession) User() string { return "postgres" }

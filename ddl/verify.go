@@ -3,12 +3,16 @@ package ddl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jeroenrinzema/psql-wire/codes"
+
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // Verify is VERIFY PIPELINE.
@@ -120,7 +124,7 @@ func (x *Executor) verify(ctx context.Context, s *Verify, session Session) (*Res
 		return nil, err
 	}
 	snap := x.Catalog.Snapshot()
-	_, err = snap.Pipeline(s.Name)
+	p, err := snap.Pipeline(s.Name)
 	snap.Close()
 	if err != nil {
 		return nil, notFound("pipeline", s.Name)
@@ -136,21 +140,43 @@ func (x *Executor) verify(ctx context.Context, s *Verify, session Session) (*Res
 		return nil, err
 	}
 	r := &Result{Columns: verifyColumns}
-	differ := 0
+	var differ []string // a name for each range
 	for _, l := range lines {
 		row := []any{l.Table, textOrNull(l.Low), textOrNull(l.High), numberOrNull(l.RowsSource), numberOrNull(l.RowsHere), l.State, orNull(l.Key), orNull(l.Detail)}
 		r.Rows = append(r.Rows, row)
 		if l.State == "differs" && l.RowsSource != nil {
-			differ++
+			differ = append(differ, l.Table)
 		}
 	}
-	if differ > 0 {
-		err = session.Notice(&pgerr.Error{
-			Severity: "WARNING", Code: "01000", Message: fmt.Sprintf("pipeline %q differs from its source in %d ranges", s.Name, differ),
-			Hint: "ALTER PIPELINE … RESYNC TABLE …; copies a table anew.",
-		})
+	if len(differ) > 0 {
+		err = session.Notice(x.differs(p, differ))
 	}
 	return r, err
+}
+
+// differs is the warning of a pipeline of which ranges differ: tables are their tables, each
+// as often as it has such a range.
+func (x *Executor) differs(p *catalog.Pipeline, tables []string) *pgerr.Error {
+	ranges := "one range"
+	if n := len(tables); n > 1 {
+		ranges = fmt.Sprintf("%d ranges", n)
+	}
+	snap := x.Catalog.Snapshot()
+	defer snap.Close()
+	var names []string
+	for _, t := range snap.Tables(p.ID) {
+		if slices.Contains(tables, t.Schema+"."+t.Name) {
+			names = append(names, quotedTable(t))
+		}
+	}
+	e := &pgerr.Error{
+		Severity: "WARNING", Code: codes.Warning,
+		Message: fmt.Sprintf("pipeline %s differs from its source in %s", quote.Name(p.Name), ranges),
+	}
+	if len(names) > 0 { // not dropped meanwhile
+		e.Hint = p.Exact("ALTER PIPELINE … RESYNC TABLE " + strings.Join(names, ", ") + "; copies anew what differs.")
+	}
+	return e
 }
 
 func textOrNull(s *string) any {

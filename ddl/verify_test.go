@@ -55,7 +55,7 @@ func TestVerifyStatement(t *testing.T) {
 		if len(r.Rows) != 3 || r.Rows[0][1] != nil || r.Rows[0][2] != "5" || r.Rows[1][3] != int64(3) || r.Rows[2][3] != nil || r.Rows[2][6] != "7" {
 			t.Errorf("%s: %v", test.sql, r.Rows)
 		}
-		if len(session.notices) != 2 || session.notices[1] != `WARNING pipeline "p" differs from its source in 1 ranges` {
+		if len(session.notices) != 2 || session.notices[1] != `WARNING pipeline "p" differs from its source in one range` {
 			t.Errorf("%s: %q", test.sql, session.notices)
 		}
 	}
