@@ -110,7 +110,10 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 	if err := r.append(ctx, g, res); err != nil {
 		return err
 	}
-	if n := res.Retried - before.Retried; n > 0 {
+	switch n := res.Retried - before.Retried; {
+	case n == 1:
+		r.Tell(fmt.Sprintf("one dead letter of %s.%s is retried", t.Schema, t.Name))
+	case n > 1:
 		r.Tell(fmt.Sprintf("%d dead letters of %s.%s are retried", n, t.Schema, t.Name))
 	}
 	return nil

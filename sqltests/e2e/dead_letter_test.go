@@ -156,7 +156,7 @@ func TestDeadLetterLife(t *testing.T) {
 	l.drain()
 	l.want(rowsOfT, "1 - - 1.50; 2 - - 2.00; 3 - - 3.00") // the last that could be taken in
 	l.want(open, `update ["3"] d 22008; insert ["4"] d 22008; insert ["5"] d 22008`)
-	l.want("SELECT dead_letters || ' ' || last_dead_letter FROM pg_stat_pipeline_table", `3 column "d" holds infinity, which the column's type here cannot`)
+	l.want("SELECT dead_letters || ' ' || last_dead_letter FROM pg_stat_pipeline_table", `3 column "d" holds infinity, which the column's type here cannot hold`)
 	l.want("SELECT dead_letters FROM pg_stat_pipeline", "3")
 	l.want("SELECT raw_row FROM skippr.dead_letters WHERE key = '[\"3\"]' AND state = 'open'",
 		`{"id":"3","at":null,"d":"infinity","n":"NaN","note":null}`)

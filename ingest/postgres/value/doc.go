@@ -32,8 +32,8 @@ func (e *Error) Error() string { return "value " + e.Class }
 
 // The classes of values that are refused.
 var (
-	ErrInfinity   = &Error{"holds infinity, which the column's type here cannot"}
-	ErrNaN        = &Error{"holds NaN, which the column's type here cannot"}
+	ErrInfinity   = &Error{"holds infinity, which the column's type here cannot hold"}
+	ErrNaN        = &Error{"holds NaN, which the column's type here cannot hold"}
 	ErrRange      = &Error{"is outside the range of the column's type here"}
 	ErrScale      = &Error{"has more decimal places than the column's type here"}
 	ErrDimensions = &Error{"is an array of several dimensions, or an empty one inside another"}
