@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // ErrTableStopped means that a builder was asked for a table that has stopped in
@@ -29,9 +31,39 @@ var ErrSourceUnavailable = errors.New("source is unavailable")
 // pipeline can go on, until its tables are copied anew.
 var ErrLost = errors.New("changes are missing for good")
 
+// SourceError is what an external system, or the way to it, said. It is
+// ErrSourceUnavailable, too.
+type SourceError struct {
+	Message string // a clause for the source's user: "could not connect to the source: …"
+	Cause   error  // the rest, for the log
+}
+
+// Error renders the cause.
+func (e *SourceError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the sentinel and the cause.
+func (e *SourceError) Unwrap() []error { return []error{ErrSourceUnavailable, e.Cause} }
+
 // ErrBadSource means that a connection's kind has no source, or that an option of it
 // has a wrong value.
 var ErrBadSource = errors.New("connection cannot be used")
+
+// BadSourceError is ErrBadSource with the reason.
+type BadSourceError struct {
+	Connection string
+	Cause      error
+}
+
+// Error names the connection.
+func (e *BadSourceError) Error() string { return e.Message() + ": " + e.Cause.Error() }
+
+// Message is the error without its cause.
+func (e *BadSourceError) Message() string {
+	return fmt.Sprintf("connection %s cannot be used", quote.Name(e.Connection))
+}
+
+// Unwrap returns the sentinel and the cause.
+func (e *BadSourceError) Unwrap() []error { return []error{ErrBadSource, e.Cause} }
 
 // TableError says that one table cannot go on, while its source can. A source wraps
 // it in errors of Backfill.Plan and Backfill.Read; the table stops alone.
@@ -77,8 +109,11 @@ func sourceError(verb string, err error) error {
 	return fmt.Errorf("%s: %w: %w", verb, ErrSourceUnavailable, err)
 }
 
-// reasonOf is err as a pipeline shows it: that its source is unavailable, which is said
-// by every layer, is left off.
+// reasonOf is err as a pipeline shows it: what a source said in words for its user, else
+// all of it but that the source is unavailable, which is said by every layer.
 func reasonOf(err error) string {
+	if said := (*SourceError)(nil); errors.As(err, &said) {
+		return said.Message
+	}
 	return strings.ReplaceAll(err.Error(), ErrSourceUnavailable.Error()+": ", "")
 }

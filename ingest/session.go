@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -93,7 +94,7 @@ func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog
 ) (Source, error) {
 	factory, ok := deps.Sources[c.Kind]
 	if !ok {
-		return nil, fmt.Errorf("connection %q: no source of kind %q: %w", c.Name, c.Kind, ErrBadSource)
+		return nil, &BadSourceError{Connection: c.Name, Cause: fmt.Errorf("there is no source of kind %s", c.Kind)}
 	}
 	resolved, err := resolve(ctx, deps.Catalog, c)
 	if err != nil {
@@ -123,8 +124,11 @@ func newSource(ctx context.Context, deps Deps, c *catalog.Connection, p *catalog
 			return states
 		},
 	})
+	if bad := (*BadSourceError)(nil); err != nil && !errors.As(err, &bad) {
+		err = fmt.Errorf("connection %s: %w", quote.Name(c.Name), err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("connection %q: %w", c.Name, err)
+		return nil, err
 	}
 	return source, nil
 }
@@ -138,14 +142,14 @@ func resolve(ctx context.Context, c *catalog.Catalog, conn *catalog.Connection) 
 	for name, sealed := range conn.Sealed {
 		plain, err := c.Unseal(sealed)
 		if err != nil {
-			return r, fmt.Errorf("connection %q: option %s: %w", conn.Name, name, err)
+			return r, fmt.Errorf("connection %s: option %s: %w", quote.Name(conn.Name), name, err)
 		}
 		r.Options[name] = string(plain)
 	}
 	for name, secret := range conn.Secrets {
 		value, err := c.ResolveSecret(ctx, secret)
 		if err != nil {
-			return r, fmt.Errorf("connection %q: option %s: %w", conn.Name, name, err)
+			return r, fmt.Errorf("connection %s: option %s: %w", quote.Name(conn.Name), name, err)
 		}
 		r.Options[name] = value
 	}

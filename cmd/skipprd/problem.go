@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/planner"
 )
@@ -83,7 +84,10 @@ func problemOf(err error) error {
 	var table *ingest.TableError
 	var large *ingest.TransactionError
 	var setup *postgres.SetupError
+	var bad *ingest.BadSourceError
 	switch {
+	case errors.As(err, &bad) && !errors.Is(err, catalog.ErrSecretUnavailable):
+		return &ddl.Problem{Kind: ddl.NotPrepared, Message: bad.Message(), Detail: sentence(bad.Cause), Cause: err}
 	case errors.As(err, &table):
 		message := strings.Replace(err.Error(), table.Error(), table.Reason, 1)
 		return &ddl.Problem{Kind: ddl.NotSupported, Message: message, Hint: table.Hint, Cause: err}
@@ -100,7 +104,7 @@ func problemOf(err error) error {
 	case errors.Is(err, catalog.ErrTableNotFound):
 		return missingTable(err)
 	}
-	if e, ok := postgres.Explain(err); ok {
+	if e, ok := outage.Explain(err); ok {
 		return &ddl.Problem{Kind: ddl.Unreachable, Message: e.Message, Detail: sentence(errors.New(e.Detail)), Hint: e.Hint, Cause: err}
 	}
 	for _, p := range problems {
@@ -108,8 +112,11 @@ func problemOf(err error) error {
 			continue
 		}
 		out := &ddl.Problem{Kind: p.kind, Message: p.message, Detail: sentence(err), Hint: p.hint, Cause: err}
-		if p.message == "" {
+		switch said := (*ingest.SourceError)(nil); {
+		case p.message == "":
 			out.Message, out.Detail = err.Error(), ""
+		case p.is == ingest.ErrSourceUnavailable && errors.As(err, &said):
+			out.Detail = sentence(errors.New(said.Message))
 		}
 		return out
 	}

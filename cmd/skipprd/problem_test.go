@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
@@ -41,6 +43,14 @@ func TestProblemOf(t *testing.T) {
 		{wrap(postgres.ErrDiverged), ddl.WrongState, "another history", "Set up slot s", "RESET"},
 		{wrap(postgres.ErrNotSetUp), ddl.WrongState, "not set up", "Set up slot s", "ENABLE"},
 		{wrap(errors.New("refused")), ddl.Unreachable, "could not use the source", "refused", "VALIDATE"},
+		{
+			fmt.Errorf("set up source: %w: %w", ingest.ErrSourceUnavailable, outage.Wrap("list tables", io.ErrUnexpectedEOF)), ddl.Unreachable,
+			"could not use the source", "Could not list tables: the connection to the source broke.", "VALIDATE",
+		},
+		{
+			fmt.Errorf("drop: %w", &ingest.BadSourceError{Connection: `a "b`, Cause: errors.New("option PORT: a number is required")}), ddl.NotPrepared,
+			`connection "a ""b" cannot be used`, "Option PORT: a number is required.", "",
+		},
 		{fmt.Errorf("start: %w", &ingest.TransactionError{Bytes: 400 << 20}), ddl.WrongState, "larger than the log", "400 MiB", "quota"},
 		{fmt.Errorf("log: %w", ingest.ErrNotRunning), ddl.WrongState, "log: pipeline is not running", "", "PIPELINE … ENABLE; starts it"},
 	} {

@@ -38,7 +38,7 @@ func New(_ context.Context, conn ingest.ResolvedConnection, _ *catalog.Pipeline,
 ) (ingest.Source, error) {
 	cfg, err := ParseConfig(conn.Options)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ingest.ErrBadSource, err)
+		return nil, &ingest.BadSourceError{Connection: conn.Name, Cause: err}
 	}
 	return NewSource(cfg, deps)
 }

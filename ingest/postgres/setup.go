@@ -121,7 +121,10 @@ func lockBriefly(ctx context.Context, conn *pgx.Conn, f func() error) error {
 	}
 	err := f()
 	if code(err) == codeLockTimeout {
-		err = fmt.Errorf("another session holds a lock on a table that is to be published, see pg_locks there: %w", err)
+		err = &ingest.SourceError{
+			Message: "another session holds a lock on a table that is to be published: see pg_locks at the source",
+			Cause:   fmt.Errorf("another session holds a lock on a table that is to be published: %w", err),
+		}
 	}
 	if !conn.IsClosed() {
 		err = errors.Join(err, run(ctx, conn.PgConn(), "SET lock_timeout = 0"))

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -75,7 +74,7 @@ func New(_ context.Context, conn ingest.ResolvedConnection, p *catalog.Pipeline,
 ) (ingest.Source, error) {
 	cfg, err := newConfig(conn, p)
 	if err != nil {
-		return nil, fmt.Errorf("connection %s: %w: %w", conn.Name, ingest.ErrBadSource, err)
+		return nil, &ingest.BadSourceError{Connection: conn.Name, Cause: err}
 	}
 	return newSource(cfg, deps), nil
 }

@@ -207,7 +207,7 @@ func receive(conn *pgconn.PgConn, a *applier, f *feedback) error {
 		msg, err := frontend.Receive()
 		f.read()
 		if err != nil {
-			return unavailable("receive", err)
+			return unavailable("receive changes", err)
 		}
 		switch msg := msg.(type) {
 		case *pgproto3.CopyData:
@@ -217,7 +217,7 @@ func receive(conn *pgconn.PgConn, a *applier, f *feedback) error {
 		case *pgproto3.ErrorResponse:
 			return serverError(pgconn.ErrorResponseToPgError(msg))
 		case *pgproto3.CopyDone, *pgproto3.CommandComplete, *pgproto3.ReadyForQuery:
-			return unavailable("receive", errors.New("the server ended the stream"))
+			return unavailable("receive changes", errors.New("the server ended the stream"))
 		case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
 		default:
 			return fmt.Errorf("unexpected message %T in the stream", msg)
@@ -230,7 +230,7 @@ func serverError(err *pgconn.PgError) error {
 	if err.Code == codeNotInPrerequisite || err.Code == codeUndefinedObject {
 		return fmt.Errorf("%w: %w", ErrSlotLost, err)
 	}
-	return unavailable("receive", err)
+	return unavailable("receive changes", err)
 }
 
 // message dispatches the content of a CopyData.

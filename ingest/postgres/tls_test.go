@@ -20,6 +20,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -162,7 +163,7 @@ func TestTLS(t *testing.T) {
 					}
 					continue
 				}
-				e, ok := Explain(err)
+				e, ok := outage.Explain(err)
 				if !ok || !strings.Contains(e.Detail, c.detail) || !strings.Contains(e.Hint, c.hint) {
 					t.Errorf("%v: %+v", err, e)
 				}

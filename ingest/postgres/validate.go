@@ -12,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/preflight"
 )
 
@@ -116,7 +117,7 @@ func (sl slot) finding(database string) ingest.Finding {
 // unreached is the finding of a server that did not let us in.
 func (s *Source) unreached(err error) ingest.Finding {
 	f := ingest.Finding{Check: "connect", Detail: err.Error()}
-	if e, ok := Explain(err); ok {
+	if e, ok := outage.Explain(err); ok {
 		f.Detail = strings.TrimSpace(e.Message + ": " + e.Detail + ". " + e.Hint)
 	}
 	var pg *pgconn.PgError

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/verify"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -154,9 +154,7 @@ func (s *Session) stream(ctx context.Context, sql string, emit func(row [][]byte
 }
 
 // sourceError marks err as the source's.
-func sourceError(err error) error {
-	return fmt.Errorf("read the source: %w: %w", ingest.ErrSourceUnavailable, err)
-}
+func sourceError(err error) error { return outage.Wrap("read the source", err) }
 
 // SQLSTATEs that say something about one table.
 const (

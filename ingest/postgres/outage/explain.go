@@ -1,7 +1,9 @@
-package postgres
+package outage
 
 import (
+	"context"
 	"errors"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,7 +27,8 @@ func Explain(err error) (Explanation, bool) {
 
 // explainConnect tells why no connection was made.
 func explainConnect(e *pgconn.ConnectError) Explanation {
-	out := Explanation{Message: "could not connect to the source", Detail: firstLine(e)}
+	first, _, _ := strings.Cut(e.Error(), "\n")
+	out := Explanation{Message: "could not connect to the source", Detail: first}
 	var pg *pgconn.PgError
 	if errors.As(e, &pg) {
 		out.Detail = pg.Severity + ": " + pg.Message
@@ -38,6 +41,9 @@ func explainConnect(e *pgconn.ConnectError) Explanation {
 	}
 	lines := strings.Split(strings.TrimSpace(cause.Error()), "\n")
 	out.Detail = strings.TrimSpace(lines[len(lines)-1])
+	if len(lines) == 1 { // of several addresses each has its line
+		out.Detail = plain(cause, out.Detail)
+	}
 	switch {
 	case strings.Contains(out.Detail, "refused TLS"):
 		out.Hint = "The server has no TLS: SSLMODE 'prefer' or 'disable' goes without."
@@ -47,6 +53,25 @@ func explainConnect(e *pgconn.ConnectError) Explanation {
 		out.Hint = "Check HOST and PORT of the connection, and that the server runs there and accepts TCP/IP connections."
 	}
 	return out
+}
+
+// plain is text, which is what err says, without Go's words for a failed dial.
+func plain(err error, text string) string {
+	var dns *net.DNSError
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "the host name " + dns.Name + " is not known"
+	case errors.As(err, &dial) && dial.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.As(err, &dial) && dial.Addr != nil:
+		var why error = dial
+		for errors.Unwrap(why) != nil {
+			why = errors.Unwrap(why)
+		}
+		return dial.Addr.String() + ": " + why.Error()
+	}
+	return text
 }
 
 // connectHints say what helps when a server answers with an error.
