@@ -48,6 +48,8 @@ type DeadLetter struct {
 	Op       change.Op       `json:"op"`
 	// Copied says that it is a row of an initial copy.
 	Copied bool `json:"copied,omitempty"`
+	// Doubtful says of a copied row that the stream may have passed a change of it already.
+	Doubtful bool `json:"doubtful,omitempty"`
 	// Key is the row key in the source's text, as a JSON array; "" without a key.
 	Key string `json:"key,omitempty"`
 	// Row is a JSON object of the columns in the source's text; "" when it is too large to

@@ -55,6 +55,8 @@ type CopyRefusals interface {
 	Refused(t SourceTable, chunk string, version uint32, r deadletter.Refused) error
 	// Changed says that it no longer is: what it became is in the stream.
 	Changed(t SourceTable, chunk string, key string)
+	// Doubtful says that the source could not tell: the letter cannot be retried.
+	Doubtful(t SourceTable, chunk string, key string)
 }
 
 var _ Refuser = (*batcher)(nil)
@@ -445,6 +447,21 @@ func (c *copyLetters) Changed(t SourceTable, chunk, key string) {
 			l.undos[i]()
 			l.overtaken = append(l.overtaken, l.added[i])
 			l.added, l.undos = slices.Delete(l.added, i, i+1), slices.Delete(l.undos, i, i+1)
+		}
+	}
+}
+
+// Doubtful implements CopyRefusals.
+func (c *copyLetters) Doubtful(t SourceTable, chunk, key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.chunks[chunkName{t.OID, chunk}]
+	if l == nil {
+		return
+	}
+	for _, letter := range l.added {
+		if letter.Key == key {
+			l.table.Doubt(letter)
 		}
 	}
 }

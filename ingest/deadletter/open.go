@@ -35,7 +35,7 @@ type entry struct {
 	// version is the schema version whose columns row has.
 	version uint32
 	copied  bool
-	// spoiled says that row is not what was sent.
+	// spoiled says that row is not what was sent, or not known to be what the key has.
 	spoiled bool
 	// pending says that its row may have changed before the letter was known.
 	pending bool
@@ -43,7 +43,8 @@ type entry struct {
 
 func entryOf(l *catalog.DeadLetter) entry {
 	return entry{
-		ref: l.DeadLetterRef, row: l.Row, version: l.SchemaVersion, copied: l.Copied, spoiled: l.Code == CodeEncoding,
+		ref: l.DeadLetterRef, row: l.Row, version: l.SchemaVersion, copied: l.Copied,
+		spoiled: l.Code == CodeEncoding || l.Doubtful,
 	}
 }
 
@@ -230,6 +231,19 @@ func (t *Table) Settle(l *catalog.DeadLetter) {
 	for i := range t.keys[l.Key] {
 		if e := &t.keys[l.Key][i]; e.ref == l.DeadLetterRef {
 			e.pending = false
+		}
+	}
+}
+
+// Doubt says of a copied letter that is not durable yet that its row may have changed
+// before it was known, and nobody can tell.
+func (t *Table) Doubt(l *catalog.DeadLetter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l.Doubtful, l.Reason = true, l.Reason+"; it was locked or being changed while it was copied"
+	for i := range t.keys[l.Key] {
+		if e := &t.keys[l.Key][i]; e.ref == l.DeadLetterRef {
+			e.spoiled = true
 		}
 	}
 }

@@ -134,6 +134,8 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 	switch {
 	case l.Row == "":
 		return &RefusedError{"its row was not kept, being too large, or not sent whole; change it at the source, or RESYNC the table"}
+	case l.Doubtful:
+		return &RefusedError{"it may have changed while it was copied, in a transaction that was open for long; change it at the source, or RESYNC the table"}
 	case l.Code == CodeEncoding:
 		return &RefusedError{"its text is not UTF-8, and was kept as far as it is"}
 	}

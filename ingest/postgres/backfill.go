@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/visible"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -28,6 +29,7 @@ type backfill struct {
 	snapshot string
 	limit    *limiter
 	refusals ingest.CopyRefusals // nil: a row that cannot be taken in ends the copy
+	rows     *visible.Rows
 	// readers lends connections: nil stands for one not made yet.
 	readers chan *pgconn.PgConn
 	// fetcher lends the one that reads by key, likewise.
@@ -61,6 +63,7 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 		readers: make(chan *pgconn.PgConn, s.cfg.parallel), // one per reader
 		fetcher: make(chan *pgconn.PgConn, 1),              // one
 		holder:  make(chan *pgx.Conn, 1),                   // the one connection
+		rows:    &visible.Rows{Source: s.visible()},
 	}
 	err = s.withControl(ctx, func(conn *pgx.Conn) error {
 		v, err := readSettings(ctx, conn)
@@ -85,6 +88,10 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 	}
 	b.horizon = e.point
 	if err := b.hold(ctx, e.snapshot); err != nil {
+		return nil, fmt.Errorf("open backfill: %w", err)
+	}
+	if err := b.awaitMoment(ctx); err != nil {
+		_ = b.Close()
 		return nil, fmt.Errorf("open backfill: %w", err)
 	}
 	for range s.cfg.parallel {
@@ -113,6 +120,18 @@ func (b *backfill) hold(ctx context.Context, snapshot string) error {
 	b.snapshot = row[0]
 	b.holder <- conn
 	return nil
+}
+
+// awaitMoment waits until all that is asked of the source from now on is as of the moment
+// or later: the columns of tables are.
+func (b *backfill) awaitMoment(ctx context.Context) error {
+	conn := <-b.holder
+	defer func() { b.holder <- conn }()
+	row, err := oneRow(ctx, conn.PgConn(), "SELECT pg_catalog.txid_current_snapshot()")
+	if err != nil {
+		return unavailable("read snapshot", err)
+	}
+	return b.source.visible().Moment(ctx, row[0])
 }
 
 // importSnapshot begins a transaction that sees what the snapshot's owner sees.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/skipprd/skipprd/ingest"
 )
 
@@ -88,49 +90,56 @@ SELECT c.oid, coalesce(pg_catalog.pg_relation_filenode(c.oid), 0)::oid,
  ORDER BY c.oid`
 
 // Plan implements ingest.Backfill.
-func (b *backfill) Plan(ctx context.Context, t ingest.SourceTable) ([]string, error) {
+func (b *backfill) Plan(ctx context.Context, t ingest.SourceTable) (chunks []string, err error) {
 	select {
 	case conn := <-b.holder:
 		defer func() { b.holder <- conn }()
-		here, _, err := present(ctx, conn, []ingest.SourceTable{t})
+		err = unlocked(ctx, conn.PgConn(), func() error {
+			chunks, err = b.plan(ctx, conn, t)
+			return err
+		})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("plan %s.%s: %w", t.Schema, t.Name, err)
 		}
-		if len(here) == 0 {
-			return nil, fmt.Errorf("plan %s.%s: %w", t.Schema, t.Name, &ingest.TableError{
-				Reason: "the table was dropped at the source", Hint: dropTable,
-			})
-		}
-		rows, err := conn.Query(ctx, leavesQuery, t.OID)
-		if err != nil {
-			return nil, unavailable("plan "+t.Schema+"."+t.Name, err)
-		}
-		defer rows.Close()
-		out := []string{}
-		for rows.Next() {
-			var c chunk
-			var pages int64
-			var same bool
-			if err := rows.Scan(&c.leaf, &c.file, &same, &pages); err != nil {
-				return nil, unavailable("plan "+t.Schema+"."+t.Name, err)
-			}
-			if !same {
-				return nil, fmt.Errorf("plan %s.%s: %w", t.Schema, t.Name, &ingest.TableError{
-					Reason: "the table was rewritten or truncated before it was copied", Anew: true,
-				})
-			}
-			if len(t.Key) == 0 {
-				c.horizon = b.horizon.String()
-			}
-			out = b.cut(out, c, pages)
-		}
-		if err := rows.Err(); err != nil {
-			return nil, unavailable("plan "+t.Schema+"."+t.Name, err)
-		}
-		return out, nil
+		return chunks, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+func (b *backfill) plan(ctx context.Context, conn *pgx.Conn, t ingest.SourceTable) ([]string, error) {
+	here, _, err := present(ctx, conn, []ingest.SourceTable{t})
+	if err != nil {
+		return nil, err
+	}
+	if len(here) == 0 {
+		return nil, &ingest.TableError{Reason: "the table was dropped at the source", Hint: dropTable}
+	}
+	rows, err := conn.Query(ctx, leavesQuery, t.OID)
+	if err != nil {
+		return nil, unavailable("list files", err)
+	}
+	defer rows.Close()
+	out := []string{}
+	for rows.Next() {
+		var c chunk
+		var pages int64
+		var same bool
+		if err := rows.Scan(&c.leaf, &c.file, &same, &pages); err != nil {
+			return nil, unavailable("list files", err)
+		}
+		if !same {
+			return nil, &ingest.TableError{Reason: "the table was rewritten or truncated before it was copied", Anew: true}
+		}
+		if len(t.Key) == 0 {
+			c.horizon = b.horizon.String()
+		}
+		out = b.cut(out, c, pages)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("list files", err)
+	}
+	return out, nil
 }
 
 // cut appends the chunks of a leaf; the last one is open.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -50,10 +52,16 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	if err == nil {
 		out.limit = func(rows int) error { return b.limit.wait(ctx, rows) }
 		out.lenient = b.refusals != nil
-		var leaf string
-		leaf, err = b.readChunk(ctx, conn, c, s, out)
-		if err == nil && out.skipped > 0 {
-			err = b.readRefused(ctx, conn, refusedChunk{c, t, s, text, leaf}, out)
+		refused := refusedChunk{chunk: c, table: t, schema: s, text: text}
+		var places []place
+		err = unlocked(ctx, conn, func() (err error) {
+			if refused.leaf, err = b.readChunk(ctx, conn, c, s, out); err == nil && out.skipped > 0 {
+				places, err = b.readRefused(ctx, conn, refused, out)
+			}
+			return err
+		})
+		if err == nil {
+			err = b.checkUnchanged(ctx, refused, places)
 		}
 		out.release()
 	}
@@ -65,12 +73,27 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	return nil
 }
 
+// unlocked has f read within a session's transaction, and gives the locks of tables that
+// it took back. Kept to the end of the session they would keep an ALTER TABLE waiting for
+// hours, all that come after it for as long, and this very session, when another of its
+// connections comes to the table.
+func unlocked(ctx context.Context, conn *pgconn.PgConn, f func() error) error {
+	if err := run(ctx, conn, "SAVEPOINT reading"); err != nil {
+		return unavailable("begin to read", err)
+	}
+	err := f()
+	if undo := run(ctx, conn, "ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading"); undo != nil && err == nil {
+		return unavailable("give locks back", undo)
+	}
+	return err
+}
+
 // readChunk copies a chunk's rows into out, from a table that it names.
 func (b *backfill) readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, out *rowWriter) (leaf string, err error) {
 	if leaf, err = lockLeaf(ctx, conn, c); err != nil {
 		return "", err
 	}
-	if err := checkColumns(ctx, conn, c, s, b.domains); err != nil {
+	if err := b.checkColumns(ctx, conn, c, s); err != nil {
 		return "", err
 	}
 	sql := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s%s) TO STDOUT (FORMAT binary)", selectList(s), leaf, c.where())
@@ -83,7 +106,7 @@ func (b *backfill) readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, 
 	return leaf, out.finish()
 }
 
-// lockLeaf keeps the leaf from being rewritten or dropped until the session ends, and
+// lockLeaf keeps the leaf from being changed while its chunk is read (see unlocked), and
 // checks that it is as it was when the chunk was planned. It returns its name now.
 func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error) {
 	query := fmt.Sprintf("SELECT %[1]d::oid::regclass::text, coalesce(pg_catalog.pg_relation_filenode(%[1]d), 0)", c.leaf)
@@ -107,42 +130,71 @@ func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error)
 			continue // renamed in between
 		}
 		if locked[1] != fmt.Sprint(c.file) {
-			return "", &ingest.TableError{Reason: "the table was rewritten or truncated while it was copied", Anew: true}
+			return "", rewritten()
 		}
 		return row[0], nil
 	}
 	return "", gone
 }
 
-// checkColumns makes sure that the leaf's columns have the types that the schema
-// says: another type's bytes could pass for this one's. It sees the types at the
-// session's snapshot; a change since then rewrites the table or keeps the bytes.
-func checkColumns(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table, domains map[uint32]domain) error {
-	sql := fmt.Sprintf(`SELECT attname, atttypid, atttypmod FROM pg_catalog.pg_attribute
-	 WHERE attrelid = %d AND attnum > 0 AND NOT attisdropped`, c.leaf)
-	results, err := conn.Exec(ctx, sql).ReadAll()
+// rewritten is that rows are not where they were.
+func rewritten() *ingest.TableError {
+	return &ingest.TableError{Reason: "the table was rewritten or truncated while it was copied", Anew: true}
+}
+
+// checkColumns makes sure that the leaf's columns have the types that the schema says:
+// another type's bytes could pass for this one's. It sees the types at the session's
+// snapshot; a change since then rewrites the table or keeps the bytes. It makes sure, too,
+// that the columns have the names still that they had then, by which they are read.
+func (b *backfill) checkColumns(ctx context.Context, conn *pgconn.PgConn, c chunk, s *schema.Table) error {
+	then, err := leafColumns(ctx, conn, c.leaf)
 	if err != nil {
 		return err
 	}
-	columns := map[string]pgoutput.Column{}
-	for _, row := range results[0].Rows {
-		oid, err1 := strconv.ParseUint(string(row[1]), 10, 32)
-		typmod, err2 := strconv.ParseInt(string(row[2]), 10, 32)
-		if err := errors.Join(err1, err2); err != nil {
-			return fmt.Errorf("read column types: %w", err)
-		}
-		columns[string(row[0])] = pgoutput.Column{OID: uint32(oid), TypMod: int32(typmod)}
+	var now map[string]leafColumn
+	err = b.source.withControl(ctx, func(conn *pgx.Conn) (err error) {
+		now, err = leafColumns(ctx, conn.PgConn(), c.leaf)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for _, f := range s.Fields {
-		column, known := columns[f.Name]
-		if !known {
+		column, known := then[f.Name]
+		if !known || now[f.Name].number != column.number {
 			return changedUnder("column %q was dropped or renamed", f.Name)
 		}
-		if !sameType(f, column, domains) {
+		if !sameType(f, column.Column, b.domains) {
 			return changedUnder("the type of column %q was changed", f.Name)
 		}
 	}
 	return nil
+}
+
+// leafColumn is a column of a leaf.
+type leafColumn struct {
+	pgoutput.Column
+	number string
+}
+
+// leafColumns are a table's columns by their names, as the connection sees them.
+func leafColumns(ctx context.Context, conn *pgconn.PgConn, oid uint32) (map[string]leafColumn, error) {
+	sql := fmt.Sprintf(`SELECT attname, atttypid, atttypmod, attnum FROM pg_catalog.pg_attribute
+	 WHERE attrelid = %d AND attnum > 0 AND NOT attisdropped`, oid)
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	columns := map[string]leafColumn{}
+	for _, row := range results[0].Rows {
+		oid, err1 := strconv.ParseUint(string(row[1]), 10, 32)
+		typmod, err2 := strconv.ParseInt(string(row[2]), 10, 32)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("read column types: %w", err)
+		}
+		columns[string(row[0])] = leafColumn{pgoutput.Column{OID: uint32(oid), TypMod: int32(typmod)}, string(row[3])}
+	}
+	return columns, nil
 }
 
 // changedUnder is that a column is not as it was when the copy began: it begins anew, with
@@ -234,7 +286,7 @@ func (b *backfill) Fetch(ctx context.Context, t ingest.SourceTable, q *bykey.Que
 		conn, err = b.dialReader(ctx)
 	}
 	if err == nil {
-		err = b.fetch(ctx, conn, t.OID, q, found)
+		err = unlocked(ctx, conn, func() error { return b.fetch(ctx, conn, t.OID, q, found) })
 	}
 	if err != nil && conn != nil {
 		closeNow(conn)
@@ -254,6 +306,12 @@ func (b *backfill) Fetch(ctx context.Context, t ingest.SourceTable, q *bykey.Que
 func (b *backfill) fetch(ctx context.Context, conn *pgconn.PgConn, oid uint32, q *bykey.Query, found bykey.Found) error {
 	at, err := b.place(ctx, conn, oid, q)
 	if err != nil || at == nil {
+		return err
+	}
+	if err := run(ctx, conn, "LOCK TABLE ONLY "+strings.TrimPrefix(at.name, "ONLY ")+" IN ACCESS SHARE MODE"); err != nil {
+		return err
+	}
+	if same, err := b.sameNames(ctx, oid, at.fields); err != nil || !same {
 		return err
 	}
 	keys := make([]string, len(at.types))
@@ -292,6 +350,21 @@ func (b *backfill) fetch(ctx context.Context, conn *pgconn.PgConn, oid uint32, q
 		return unavailable("read rows by key", err)
 	}
 	return out.finish()
+}
+
+// sameNames says whether columns have the names still by which they are to be read.
+func (b *backfill) sameNames(ctx context.Context, oid uint32, s *schema.Table) (same bool, err error) {
+	err = b.source.withControl(ctx, func(conn *pgx.Conn) error {
+		now, err := leafColumns(ctx, conn.PgConn(), oid)
+		if err != nil {
+			return unavailable("read columns", err)
+		}
+		same = !slices.ContainsFunc(s.Fields, func(f schema.Field) bool {
+			return now[f.Name].number != strconv.Itoa(int(f.AttNum))
+		})
+		return nil
+	})
+	return same, err
 }
 
 // fetchPlace is where rows are fetched from.

@@ -3,18 +3,22 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/skipprd/skipprd/ingest/postgres/outage"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/visible"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // unavailable marks err as the source's.
-func unavailable(verb string, err error) error { return outage.Wrap(verb, err) }
+func unavailable(verb string, err error) error {
+	return fmt.Errorf("%s: %w: %w", verb, ingest.ErrSourceUnavailable, err)
+}
 
 // dial opens an ordinary connection.
 func (s *Source) dial(ctx context.Context) (*pgx.Conn, error) {
@@ -74,6 +78,11 @@ func (s *Source) withControl(ctx context.Context, f func(conn *pgx.Conn) error) 
 		conn = nil
 	}
 	return err
+}
+
+// visible asks what others see, by the control connection.
+func (s *Source) visible() visible.Source {
+	return visible.Source{Lend: s.withControl, Clock: s.clock}
 }
 
 // keepsConnection says that err is about what we found, not about the connection.

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -21,6 +19,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/ingest/postgres/visible"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -40,28 +39,29 @@ type refusedChunk struct {
 
 // readRefused reads a chunk again, at the same snapshot, as text: the rows that the
 // first reading skipped become what the option out_of_range makes of them, or dead
-// letters with the text that the server writes. The others are passed over.
-func (b *backfill) readRefused(ctx context.Context, conn *pgconn.PgConn, c refusedChunk, first *rowWriter) error {
+// letters with the text that the server writes. The others are passed over. places are those
+// of the letters.
+func (b *backfill) readRefused(ctx context.Context, conn *pgconn.PgConn, c refusedChunk, first *rowWriter) (places []place, err error) {
 	w, err := newRefusedWriter(b, c, first)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.release()
 	sql := fmt.Sprintf("COPY (SELECT %s, ctid::text, xmin::text FROM ONLY %s%s) TO STDOUT (FORMAT binary)",
 		textList(c.schema), c.leaf, c.where())
 	if _, err := conn.CopyTo(ctx, w, sql); err != nil {
 		if w.err != nil {
-			return w.err
+			return nil, w.err
 		}
-		return err
+		return nil, err
 	}
 	if err := w.finish(); err != nil {
-		return err
+		return nil, err
 	}
 	if w.found != first.skipped {
-		return fmt.Errorf("%d rows are refused as text, %d in binary form", w.found, first.skipped)
+		return nil, fmt.Errorf("%d rows are refused as text, %d in binary form", w.found, first.skipped)
 	}
-	return b.checkUnchanged(ctx, c, w.places)
+	return w.places, nil
 }
 
 // textList asks for each column as its output function writes it.
@@ -74,7 +74,10 @@ func textList(s *schema.Table) string {
 }
 
 // place is where a dead letter's row was in its table.
-type place struct{ ctid, xmin, key string }
+type place struct {
+	visible.Row
+	key string
+}
 
 // refusedWriter is a rowWriter that looks only for rows that cannot be taken in.
 type refusedWriter struct {
@@ -187,78 +190,37 @@ func (w *refusedWriter) setAside(fields [][]byte, column string, err error) erro
 		}
 		r.Key = deadletter.Text(texts...)
 		n := len(w.table.Fields)
-		w.places = append(w.places, place{ctid: string(fields[n]), xmin: string(fields[n+1]), key: r.Key})
+		w.places = append(w.places, place{visible.Row{CTID: string(fields[n]), Xmin: string(fields[n+1])}, r.Key})
 	}
 	return w.backfill.refusals.Refused(w.chunk.table, w.chunk.text, w.table.Version, r)
 }
 
-const (
-	// placesAtOnce is how many rows are asked for at once.
-	placesAtOnce = 1000
-	// commitGap is longer than a transaction takes, after the stream may have it, to become
-	// visible to others.
-	commitGap = 200 * time.Millisecond
-)
-
 // checkUnchanged finds dead letters whose rows have changed since the session's moment:
 // the stream may have delivered the change before the letter was known, and so it did not
-// supersede it. It asks a second time, for a commit is in the log shortly before others
-// see it.
+// supersede it. The session has no lock of the table by now.
 func (b *backfill) checkUnchanged(ctx context.Context, c refusedChunk, places []place) error {
-	for range 2 {
-		if len(places) == 0 {
-			return nil
-		}
-		if err := b.source.clock.Sleep(ctx, commitGap); err != nil {
-			return err
-		}
-		var same []place
-		err := b.source.withControl(ctx, func(conn *pgx.Conn) error {
-			for part := range slices.Chunk(places, placesAtOnce) {
-				here, err := unchanged(ctx, conn, c.leaf, part)
-				if err != nil {
-					return err
-				}
-				same = append(same, here...)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		for _, p := range places {
-			if !slices.Contains(same, p) {
-				b.refusals.Changed(c.table, c.text, p.key)
-			}
-		}
-		places = same
+	if len(places) == 0 {
+		return nil
+	}
+	rows := make([]visible.Row, len(places))
+	for i, p := range places {
+		rows[i] = p.Row
+	}
+	leaf := visible.Table{OID: c.chunk.leaf, File: c.file, Name: c.leaf}
+	changed, doubt, err := b.rows.Changed(ctx, leaf, rows)
+	switch {
+	case errors.Is(err, visible.ErrRewritten):
+		return rewritten()
+	case err != nil:
+		return err
+	}
+	for _, i := range changed {
+		b.refusals.Changed(c.table, c.text, places[i].key)
+	}
+	for _, i := range doubt {
+		b.refusals.Doubtful(c.table, c.text, places[i].key)
 	}
 	return nil
-}
-
-// unchanged are those of places whose row is still the one that was read.
-func unchanged(ctx context.Context, conn *pgx.Conn, leaf string, places []place) ([]place, error) {
-	ctids := make([]string, len(places))
-	for i, p := range places {
-		ctids[i] = p.ctid
-	}
-	sql := fmt.Sprintf("SELECT ctid::text, xmin::text FROM ONLY %s WHERE ctid = ANY($1::text[]::tid[])", leaf)
-	rows, err := conn.Query(ctx, sql, ctids)
-	if err != nil {
-		return nil, unavailable("look for refused rows", err)
-	}
-	versions := map[string]string{}
-	var ctid, xmin string
-	if _, err := pgx.ForEachRow(rows, []any{&ctid, &xmin}, func() error { versions[ctid] = xmin; return nil }); err != nil {
-		return nil, unavailable("look for refused rows", err)
-	}
-	var same []place
-	for _, p := range places {
-		if versions[p.ctid] == p.xmin {
-			same = append(same, p)
-		}
-	}
-	return same, nil
 }
 
 // skip takes the row that was begun last out of the batch being built.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -25,7 +24,7 @@ import (
 func (a *applier) describe(t *streamTable) error {
 	r := t.described
 	t.described = nil
-	if err := a.awaitVisible(); err != nil {
+	if err := a.source.visible().Transaction(a.ctx, a.xid); err != nil {
 		return fmt.Errorf("describe %s.%s: %w", r.Namespace, r.Name, err)
 	}
 	var change ingest.SchemaChange
@@ -62,40 +61,6 @@ func (a *applier) describe(t *streamTable) error {
 	t.Schema, t.Source.Schema, t.Source.Name = next, r.Namespace, r.Name
 	t.builder = nil
 	return t.bind(r)
-}
-
-// visibleQuery says whether others see what a transaction has done, $1 being the low half
-// of its number: a commit is streamed when it is in the log, which is before that, and long
-// before when it waits for a synchronous standby.
-const visibleQuery = `
-SELECT pg_catalog.txid_visible_in_snapshot(CASE
-         WHEN f - m >= 2147483648 THEN f - 4294967296
-         WHEN m - f > 2147483648 THEN f + 4294967296
-         ELSE f END, s)
-  FROM (SELECT s, pg_catalog.txid_snapshot_xmax(s) AS m,
-               (pg_catalog.txid_snapshot_xmax(s) & ~4294967295::int8) | $1::int8 AS f
-          FROM pg_catalog.txid_current_snapshot() s) t`
-
-// visibleInterval is how often that is asked.
-const visibleInterval = 10 * time.Millisecond
-
-// awaitVisible waits until the catalog has what the open transaction did to it.
-func (a *applier) awaitVisible() error {
-	for {
-		visible := false
-		err := a.source.withControl(a.ctx, func(conn *pgx.Conn) error {
-			if err := conn.QueryRow(a.ctx, visibleQuery, int64(a.xid)).Scan(&visible); err != nil {
-				return unavailable("look for a transaction", err)
-			}
-			return nil
-		})
-		if err != nil || visible {
-			return err
-		}
-		if err := a.source.clock.Sleep(a.ctx, visibleInterval); err != nil {
-			return err
-		}
-	}
 }
 
 // description is a description of a table with what is known to make sense of it.
