@@ -30,6 +30,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/pgfunc"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -155,7 +156,7 @@ func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 		wal.Deps{Publisher: w.cat, Clock: clock, IDs: ids, Log: slog.New(slog.DiscardHandler)})
 	must(err)
 	pool, err := duckdb.NewPool(duckdb.PoolConfig{
-		InProcess: true, Worker: duckdb.WorkerConfig{Threads: 1, MemoryLimit: 512 << 20, Prelude: planner.Prelude(system)},
+		InProcess: true, Worker: duckdb.WorkerConfig{Threads: 1, MemoryLimit: 512 << 20, Prelude: planner.Prelude(system), Functions: pgfunc.Functions()},
 	}, duckdb.Deps{Clock: clock, Log: slog.New(slog.DiscardHandler), Encoder: encoders, Slices: duckdb.NewLogReader()})
 	must(err)
 	wh, err := iceberg.Open(store, filepath.Join(w.dir, "lake"), iceberg.Config{}, iceberg.Deps{Clock: clock, IDs: ids})

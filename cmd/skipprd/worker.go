@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/lake/vector"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/pgfunc"
 )
 
 // runEngineWorker is the query engine's process, started by the server.
@@ -16,7 +17,7 @@ func runEngineWorker(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Ready = os.Stdout
+	cfg.Ready, cfg.Functions = os.Stdout, pgfunc.Functions()
 	return duckdb.ServeWorker(ctx, cfg, rowEncoder)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/skipprd/skipprd/lake/scalar"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -76,6 +77,9 @@ type WorkerConfig struct {
 	Ready io.Writer `json:"-"`
 	// Slices reads live slices. Default: a LogReader.
 	Slices SliceReader `json:"-"`
+	// Functions are what statements and the Prelude may call besides the engine's own. A
+	// worker process brings its own.
+	Functions []scalar.Function `json:"-"`
 }
 
 // SliceReader reads live slices of the log. Safe for concurrent use.

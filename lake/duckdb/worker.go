@@ -84,6 +84,9 @@ func (w *worker) close() {
 // prepare runs what holds for the whole database. Access to files is narrowed last:
 // nothing can widen it again.
 func (w *worker) prepare(c WorkerConfig) error {
+	if err := w.db.RegisterFunctions(c.Functions); err != nil {
+		return err
+	}
 	conn, err := w.db.Connect()
 	if err != nil {
 		return err

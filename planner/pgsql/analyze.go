@@ -278,8 +278,8 @@ func outputSQL(e expr) (string, error) {
 	}
 	eng := e.typ.engineType()
 	switch {
-	case e.dyn || e.trim != trimNone:
-		return numericText(e), nil
+	case e.typ.OID == OIDNumeric && eng == "":
+		return e.sql, nil
 	case eng == "" || eng == "VARCHAR" && lookupType(e.typ.OID).engine == "VARCHAR" && !e.con:
 		return e.sql, nil
 	}

@@ -175,7 +175,7 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"SELECT read_parquet('x')", "42883 function read_parquet(unknown) does not exist @8"},
 		{"SELECT * FROM read_parquet('x')", "42883 function read_parquet(unknown) does not exist @15"},
 		{"SELECT getenv('HOME')", "42883 function getenv(unknown) does not exist @8"},
-		{"SELECT skippr_num('1')", "42883 function skippr_num(unknown) does not exist @8"},
+		{"SELECT skippr_n_key('1')", "42883 function skippr_n_key(unknown) does not exist @8"},
 	} {
 		_, err := analyze(t, c.sql)
 		e, ok := pgerr.As(err)

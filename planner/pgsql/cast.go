@@ -21,15 +21,13 @@ type expr struct {
 	// text says that sql yields the exact text of a type whose engine type is another
 	// (a numeric without a modifier, an interval of a source column).
 	text bool
-	// scale is the number of fraction digits of a numeric, -1 unknown; dyn says that
-	// PostgreSQL would show a scale that depends on the value (a quotient).
-	scale int
-	dyn   bool
-	// shown is the text that PostgreSQL would show for a quotient, "" to be guessed
-	// from its value; trim says how many zeros a computed numeric may lose.
-	shown string
-	trim  trimming
-	loc   int32
+	// scale is the number of fraction digits of a numeric that is a decimal, -1 unknown;
+	// prec is how many digits it has in all. alt is a decimal that is equal to a numeric in
+	// text, dscale SQL for how many digits after the point that shows ("": by its text).
+	scale, prec int
+	alt         *decimalForm
+	dscale      string
+	loc         int32
 	// name is the output name PostgreSQL would give, "" for ?column?.
 	name string
 	col  *column // a plain column reference
@@ -41,16 +39,6 @@ type expr struct {
 	// num is the value of an integer constant.
 	num *int64
 }
-
-// trimming is what PostgreSQL's variable scale asks for after arithmetic on
-// numerics whose scale is not known.
-type trimming uint8
-
-const (
-	trimNone trimming = iota
-	trimAll           // all zeros at the end
-	trim16            // zeros past the sixteenth digit
-)
 
 // field is a field of a composite value, by its place in the engine's struct.
 type field struct {
@@ -204,18 +192,15 @@ func (a *analyzer) decide(e expr, to Type) (expr, error) {
 		to = plain(OIDText)
 	}
 	out := expr{typ: to, loc: e.loc, con: true, name: e.name, scale: -1}
-	if _, s, ok := to.decimal(); ok {
-		out.scale = s
+	if p, s, ok := to.decimal(); ok {
+		out.scale, out.prec = s, p
 	}
 	eng := to.engineType()
 	switch {
 	case e.null:
-		if eng == "" {
-			eng = "DECIMAL(38,0)"
-			out.scale = 0
-			if to.isArray() {
-				eng = "DECIMAL(38,10)[]"
-			}
+		if eng == "" && to.OID == OIDNumeric {
+			eng = "DECIMAL(1,0)"
+			out.scale, out.prec, out.null = 0, 1, true
 		}
 		out.sql = "CAST(NULL AS " + eng + ")"
 		return out, nil
@@ -235,10 +220,8 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 	out.sql = fmt.Sprintf("$%d", n)
 	switch eng := have.engineType(); {
 	case have.OID == OIDNumeric:
-		out.text = true
-	case eng == "":
-		out.sql = "CAST(" + out.sql + " AS DECIMAL(38,10)[])"
-	case eng != "VARCHAR" || true:
+		out.setText("CAST(" + out.sql + " AS VARCHAR)")
+	default:
 		out.sql = "CAST(" + out.sql + " AS " + eng + ")"
 	}
 	if have.OID != to.OID || to.Mod >= 0 {
@@ -266,8 +249,6 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 	switch {
 	case to.OID == OIDNumeric:
 		return a.decimalLiteral(conv, to, out)
-	case eng == "":
-		out.sql = "CAST(" + quote.Text(conv) + " AS DECIMAL(38,10)[])"
 	case eng == "VARCHAR":
 		out.sql = quote.Text(conv)
 	default:
@@ -283,15 +264,17 @@ func (a *analyzer) decimalLiteral(text string, to Type, out expr) (expr, error) 
 	width := len(strings.TrimLeft(strings.ReplaceAll(strings.TrimLeft(digits, "+-"), ".", ""), "0"))
 	width = max(width, scale, 1)
 	if !ok || width > maxDigits {
-		return out, a.errAt(out.loc, unsupported("numeric constants of more than %d digits are not supported", maxDigits))
+		exact, err := EngineText(plain(OIDNumeric), text)
+		if err != nil {
+			return out, a.errAt(out.loc, err)
+		}
+		out.setText(quote.Text(exact))
+	} else {
+		out.setDecimal(fmt.Sprintf("CAST('%s' AS DECIMAL(%d,%d))", digits, width, scale), width, scale)
 	}
-	out.sql = fmt.Sprintf("CAST('%s' AS DECIMAL(%d,%d))", digits, width, scale)
-	out.scale = scale
-	if eng := to.engineType(); eng != "" {
-		out.sql = "CAST(" + out.sql + " AS " + eng + ")"
-		_, out.scale, _ = to.decimal()
-	}
-	return out, nil
+	con := a.constrain(out, to)
+	con.con = true
+	return con, nil
 }
 
 // plainDecimal expands an exponent: "1.5e3" becomes "1500", scale 0.
@@ -308,6 +291,9 @@ func plainDecimal(s string) (digits string, scale int, ok bool) {
 		sign, mant = strings.TrimPrefix(mant[:1], "+"), mant[1:]
 	}
 	whole, frac, _ := strings.Cut(mant, ".")
+	if strings.Trim(whole+frac, "0123456789") != "" {
+		return "", 0, false
+	}
 	for ; exp > 0; exp-- {
 		if frac == "" {
 			whole += "0"
@@ -340,13 +326,7 @@ func (a *analyzer) applyMod(e expr, to Type) expr {
 	n := to.Mod - 4
 	switch to.OID {
 	case OIDNumeric:
-		eng := to.engineType()
-		if eng == "" {
-			return e
-		}
-		out.sql = "CAST(" + decimalSQL(e) + " AS " + eng + ")"
-		out.text, out.dyn = false, false
-		_, out.scale, _ = to.decimal()
+		return a.constrain(e, to)
 	case OIDVarchar:
 		out.sql = fmt.Sprintf("left(%s, %d)", e.sql, n)
 	case OIDBpchar:
@@ -372,19 +352,13 @@ func roundTimestamp(sql string, to Type) string {
 	return fmt.Sprintf("%s(CAST(((epoch_us(%s) + %d) // %d) * %d AS BIGINT))", back, sql, unit/2, unit, unit)
 }
 
-// decimalSQL renders a numeric expression as an engine DECIMAL.
-func decimalSQL(e expr) string {
-	if e.text {
-		return "skippr_num(" + e.sql + ")"
-	}
-	return e.sql
-}
-
 // convert renders the cast of a decided expression to another type.
 func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	out := expr{typ: to, scale: -1}
 	from := e.typ.OID
 	switch {
+	case e.typ.isArray() && to.isArray():
+		return a.convertArray(e, to)
 	case to.OID == OIDNumeric:
 		return a.toNumeric(e, to), nil
 	case isString(to.OID) || to.OID == OIDChar:
@@ -400,7 +374,7 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	case isString(from) || from == OIDChar:
 		return a.fromText(e, to)
 	case from == OIDNumeric:
-		out.sql = "CAST(" + decimalSQL(e) + " AS " + to.engineType() + ")"
+		out.sql = fromNumeric(e, to)
 	case e.text:
 		out.sql = "CAST(" + exactValue(e) + " AS " + to.engineType() + ")"
 	case from == OIDTime && to.OID == OIDInterval:
@@ -408,8 +382,6 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 		return out, unsupported("cast of time to interval is not supported")
 	case from == OIDInterval && to.OID == OIDTime:
 		out.sql = "(TIME '00:00:00' + " + e.sql + ")"
-	case e.typ.isArray() && to.isArray() && to.engineType() == "":
-		out.sql = "CAST(" + e.sql + " AS DECIMAL(38,10)[])"
 	case to.engineType() == "VARCHAR" && lookupType(from).engine == "VARCHAR":
 		out.sql = e.sql
 	case isOID(from) && isOID(to.OID):
@@ -420,27 +392,27 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	return out, nil
 }
 
-func (a *analyzer) toNumeric(e expr, to Type) expr {
-	out := expr{typ: plain(OIDNumeric), scale: 0}
-	switch {
-	case e.typ.OID == OIDInt2:
-		out.sql = "CAST(" + e.sql + " AS DECIMAL(5,0))"
-	case e.typ.OID == OIDInt4:
-		out.sql = "CAST(" + e.sql + " AS DECIMAL(10,0))"
-	case e.typ.OID == OIDInt8:
-		out.sql = "CAST(" + e.sql + " AS DECIMAL(19,0))"
-	case isFloat(e.typ.OID):
-		out.sql, out.text, out.scale = "skippr_float_numeric("+e.sql+")", true, -1
-		if eng := to.engineType(); eng != "" {
-			out.sql, out.text = "CAST("+e.sql+" AS "+eng+")", false
-			out.typ = to
-			_, out.scale, _ = to.decimal()
-			return out
-		}
-	default:
-		out.sql, out.text, out.scale = "skippr_text_numeric("+e.sql+")", true, -1
+// convertArray casts the elements of an array.
+func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
+	out := expr{typ: to, scale: -1}
+	if e.text {
+		return e, unsupported("casts of an array that is kept as exact text are not supported")
 	}
-	return a.applyMod(out, to)
+	from, elem := lookupType(ElemOf(e.typ.OID)), lookupType(ElemOf(to.OID))
+	if isInt(from.oid) && isInt(elem.oid) || from.engine == "VARCHAR" && elem.engine == "VARCHAR" && to.Mod < 0 {
+		out.sql = "CAST(" + e.sql + " AS " + to.engineType() + ")"
+		return out, nil
+	}
+	v := a.alias("v")
+	item, err := a.coerce(elementOf(e, expr{scale: -1, loc: e.loc}, v), Type{elem.oid, to.Mod}, explicit)
+	if err != nil {
+		return e, err
+	}
+	if elem.oid == OIDNumeric {
+		item.sql = numericText(item)
+	}
+	out.sql = "CAST(list_transform(" + e.sql + ", lambda " + v + ": " + item.sql + ") AS " + to.engineType() + ")"
+	return out, nil
 }
 
 // fromText renders the cast of a non-constant text value.

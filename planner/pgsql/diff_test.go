@@ -22,6 +22,7 @@ import (
 	"github.com/skipprd/skipprd/lake/vector"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgfunc"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 	"github.com/skipprd/skipprd/wal/env"
@@ -41,7 +42,7 @@ func openEngine(t testing.TB) *duckdb.Pool {
 	clock, _ := env.System()
 	pool, err := duckdb.NewPool(duckdb.PoolConfig{
 		InProcess: true,
-		Worker:    duckdb.WorkerConfig{Threads: 1, MemoryLimit: 512 << 20, Prelude: pgsql.Prelude()},
+		Worker:    duckdb.WorkerConfig{Threads: 1, MemoryLimit: 512 << 20, Prelude: pgsql.Prelude(), Functions: pgfunc.Functions()},
 	}, duckdb.Deps{Clock: clock, Log: slog.New(slog.DiscardHandler), Encoder: encoderFactory})
 	if err != nil {
 		t.Fatalf("open engine: %v", err)

@@ -24,6 +24,9 @@ func (a *analyzer) expr(n *pg.Node, s *scope) (expr, error) {
 	if err == nil && s.grouped && s.groupSQL[e.sql] && len(s.refs) > mark {
 		s.refs = s.refs[:mark]
 	}
+	if err == nil && s.grouped && s.aggDepth == 0 && s.groupKeys[e.sql] != "" {
+		e = s.keyedValue(e)
+	}
 	return e, err
 }
 
@@ -310,13 +313,11 @@ func (a *analyzer) choice(fn, word string, args []*pg.Node, loc int32, s *scope)
 	if err != nil {
 		return expr{}, err
 	}
-	if out.text && fn != "coalesce" {
-		for i := range list {
-			list[i].sql = decimalSQL(list[i])
-		}
-		out.text = false
+	if out.text && fn != "coalesce" && out.typ.OID == OIDNumeric {
+		out.sql, out.alt = numericChoice(fn, list), nil
+	} else {
+		out = choiceOf(out, list, func(parts []string) string { return fn + "(" + strings.Join(parts, ", ") + ")" })
 	}
-	out.sql = fn + "(" + strings.Join(sqlOf(list), ", ") + ")"
 	out.loc, out.name = loc, fn
 	if fn != "coalesce" && out.typ.OID == OIDNumeric {
 		out.typ.Mod = -1
@@ -371,13 +372,16 @@ func (a *analyzer) caseExpr(n *pg.CaseExpr, s *scope) (expr, error) {
 	if err != nil {
 		return out, err
 	}
-	var b strings.Builder
-	b.WriteString("CASE")
-	for i, c := range conds {
-		b.WriteString(" WHEN " + c + " THEN " + results[i].sql)
-	}
-	b.WriteString(" ELSE " + results[len(conds)].sql + " END")
-	out.sql, out.loc = b.String(), n.Location
+	out = choiceOf(out, results, func(parts []string) string {
+		var b strings.Builder
+		b.WriteString("CASE")
+		for i, c := range conds {
+			b.WriteString(" WHEN " + c + " THEN " + parts[i])
+		}
+		b.WriteString(" ELSE " + parts[len(conds)] + " END")
+		return b.String()
+	})
+	out.loc = n.Location
 	return out, nil
 }
 
@@ -412,6 +416,11 @@ func (a *analyzer) grouping(n *pg.GroupingFunc, s *scope) (expr, error) {
 	s.aggDepth--
 	if err != nil {
 		return expr{}, err
+	}
+	for i, e := range list {
+		if key := s.groupKeys[e.sql]; key != "" {
+			list[i].sql = key
+		}
 	}
 	return expr{
 		sql: "CAST(grouping(" + strings.Join(sqlOf(list), ", ") + ") AS INTEGER)", typ: plain(OIDInt4), loc: n.Location,

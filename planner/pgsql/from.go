@@ -124,8 +124,10 @@ func (a *analyzer) relationSource(rel *Relation, n *pg.RangeVar) (*source, error
 		if eng := strings.ToUpper(rc.Engine); eng == "VARCHAR" && lookupType(rc.Type.OID).engine != "VARCHAR" {
 			c.text = true
 		}
-		if _, scale, ok := rc.Type.decimal(); ok {
-			c.scale = scale
+		if rc.Type.OID == OIDNumeric && !c.text {
+			if p, s, ok := engineDecimal(rc.Engine); ok {
+				c.prec, c.scale = p, s
+			}
 		}
 		it.columns = append(it.columns, c)
 	}
@@ -169,7 +171,7 @@ func targetColumns(targets []target, alias string, it *item) []*column {
 	for i, t := range targets {
 		sql := fmt.Sprintf("%s.c%d", alias, i+1)
 		c := &column{
-			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, dyn: t.expr.dyn, trim: t.expr.trim,
+			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, prec: t.expr.prec,
 			fields: t.expr.fields, item: it, index: -1,
 			sql: func() string { return sql },
 		}

@@ -1,7 +1,6 @@
 package pgsql
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -132,79 +131,86 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 		return expr{}, err
 	}
 	out := expr{typ: typ, scale: -1, set: c.kind == 's'}
-	if n != nil && c.kind != 's' && c.kind != 'f' || typ.OID == OIDNumeric {
-		a.numericResult(c, args, &out)
-	}
-	var parts []string
-	for i, e := range args {
-		switch {
-		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar:
-			parts = append(parts, e.sql)
-		default:
-			parts = append(parts, native(e))
-		}
-	}
 	decor := decoration{}
 	if n != nil && c.kind != 'f' && c.kind != 's' {
 		if decor, err = a.decorate(n, s, c); err != nil {
 			return out, err
 		}
 	}
-	engine := c.engine
-	if engine == "quotient" {
-		engine = averageTemplate(args[0])
+	if e, ok, err := a.numericCall(c, args, decor); ok || err != nil {
+		return e, err
 	}
-	if out.sql, err = a.expand(engine, parts, decor); err != nil || !out.dyn || c.name != "avg" {
-		return out, err
+	var parts []string
+	for i, e := range args {
+		switch {
+		case e.typ.OID == OIDNumeric && e.row == nil:
+			parts = append(parts, numericPart(c, i, e, decor))
+		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar:
+			parts = append(parts, e.sql)
+		default:
+			parts = append(parts, native(e))
+		}
 	}
-	shown := "skippr_average_text(" + engine + ", @sum($1), @count($1))"
-	out.shown, err = a.expand(shown, parts, decor)
+	template := c.engine
+	if keyed, ok := numericArrays[c.name]; ok && len(args) == 2 && ElemOf(args[0].typ.OID) == OIDNumeric {
+		template = keyed
+	}
+	out.sql, err = a.expand(template, parts, decor)
+	if typ.OID == OIDNumeric {
+		numericForm(c, args, &out)
+	}
 	return out, err
 }
 
-// numericResult works out the scale of a numeric result.
-func (a *analyzer) numericResult(c *signature, args []expr, out *expr) {
-	if c.kind == 'a' && c.name == "avg" && out.typ.OID == OIDNumeric {
-		out.dyn, out.scale = true, 20
-		return
-	}
-	for _, e := range args {
-		if e.typ.OID == OIDNumeric {
-			out.scale = fractionDigits(e)
-			out.dyn = e.dyn && (c.kind != 'f' || c.name == "abs")
-			out.trim = e.trim
-			if e.text && c.name != "round" && c.name != "trunc" {
-				out.trim = trimAll
-			}
-			if c.name == "sum" && e.dyn {
-				out.dyn, out.trim = false, trim16
-			}
-			break
-		}
-	}
-	if c.kind == 'f' && out.typ.OID == OIDNumeric {
-		switch c.name {
-		case "round", "trunc":
-			out.scale, out.trim = 0, trimNone
-			if len(args) > 1 {
-				out.scale = -1
-				if args[1].num != nil {
-					out.scale = int(max(*args[1].num, 0))
-				}
-			}
-		case "ceil", "ceiling", "floor", "sign", "div":
-			out.scale, out.trim = 0, trimNone
-		}
-	}
-	if c.name == "sum" && c.kind == 'a' && c.args[0] == OIDInt8 {
-		out.scale = 0
-	}
+// numericArrays are the templates that look for an element in an array of numerics.
+var numericArrays = map[string]string{
+	"array_position": "CAST(nullif(list_position(list_transform($1, lambda x: skippr_n_key(x)), skippr_n_key($2)), 0) AS INTEGER)",
+	"array_remove":   "list_filter($1, lambda x: skippr_n_key(x) IS DISTINCT FROM skippr_n_key($2))",
 }
 
-func averageTemplate(e expr) string {
-	scale := fractionDigits(e)
-	return fmt.Sprintf("skippr_average_scaled(@sum($1), @count($1), '1%s', '1%s')",
-		strings.Repeat("0", scale), strings.Repeat("0", 21-min(scale, 21)))
+// numericPart renders a numeric argument in the form that a template expects.
+func numericPart(c *signature, i int, e expr, d decoration) string {
+	switch {
+	case c.args[i] == OIDAny && d.before != "":
+		return numericKey(e) // counted by value
+	case c.args[i] == OIDAny, c.args[i] == OIDAnyElement && c.result == OIDAnyElement:
+		return e.sql
+	}
+	return numericText(e)
+}
+
+// numericForm says in which form a template gives a numeric: that of its polymorphic
+// argument, or text.
+func numericForm(c *signature, args []expr, out *expr) {
+	sql := out.sql
+	if c.result == OIDAnyElement {
+		for i, t := range c.args {
+			switch {
+			case t == OIDAnyElement && !args[i].text:
+				out.setDecimal(sql, args[i].prec, args[i].scale)
+				return
+			case t == OIDAnyArray:
+				*out = elementOf(args[i], *out, sql)
+				return
+			}
+		}
+	}
+	out.setText(sql)
+}
+
+// elementOf makes out an element of an array.
+func elementOf(array, out expr, sql string) expr {
+	out.typ = plain(ElemOf(array.typ.OID))
+	out.sql = sql
+	if out.typ.OID != OIDNumeric {
+		return out
+	}
+	if p, s, ok := (Type{OIDNumeric, array.typ.Mod}).decimal(); ok && array.typ.engineType() != "VARCHAR[]" {
+		out.setDecimal(sql, p, s)
+	} else {
+		out.setText(sql)
+	}
+	return out
 }
 
 // decoration is what stands around the arguments of an aggregate or window call.

@@ -22,11 +22,6 @@ func EngineText(t Type, s string) (string, error) {
 		return s[:min(1, len(s))], nil
 	case OIDInt2Vector, OIDOidVector:
 		return "[" + strings.Join(strings.Fields(s), ", ") + "]", nil
-	case OIDNumeric:
-		switch strings.ToLower(strings.TrimLeft(strings.TrimSpace(s), "+-")) {
-		case "nan", "inf", "infinity":
-			return "", unsupported("numeric value \"%s\" is not supported in expressions", s)
-		}
 	case OIDDate, OIDTimestamp, OIDTimestamptz:
 		switch strings.ToLower(strings.TrimSpace(s)) {
 		case "today", "now", "tomorrow", "yesterday":

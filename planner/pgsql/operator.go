@@ -1,7 +1,6 @@
 package pgsql
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -132,18 +131,19 @@ func (a *analyzer) prefix(op string, r expr, loc int32) (expr, error) {
 	out.num, out.col, out.name, out.loc = nil, nil, "", loc
 	out.typ.Mod = -1
 	switch {
-	case (op == "-" || op == "+") && numericRank(r.typ.OID) > 0:
-		out.sql, out.text, out.shown = "("+op+decimalOr(r)+")", false, ""
-		if r.text {
-			out.trim = trimAll
-		}
+	case op == "-" && r.typ.OID == OIDNumeric && r.text:
+		out.setText("skippr_n_neg(" + r.sql + ")")
+		return out, nil
+	case op == "+" && numericRank(r.typ.OID) > 0:
+		return out, nil
+	case op == "-" && numericRank(r.typ.OID) > 0:
+		out.sql = "(-" + r.sql + ")"
 		return out, nil
 	case op == "-" && r.typ.OID == OIDInterval:
 		out.sql, out.text = "(-"+native(r)+")", false
 		return out, nil
 	case op == "@" && numericRank(r.typ.OID) > 0:
-		out.sql, out.text = "abs("+decimalOr(r)+")", false
-		return out, nil
+		return a.callNamed("abs", []expr{r}, loc)
 	case op == "~" && isInt(r.typ.OID):
 		out.sql = "(~" + r.sql + ")"
 		return out, nil
@@ -162,10 +162,10 @@ func (a *analyzer) mustFloat(e expr) expr {
 	return e
 }
 
-// decimalOr renders a number so that the engine can compute with it.
-func decimalOr(e expr) string {
+// doubleText renders a number so that the engine casts it to a double.
+func doubleText(e expr) string {
 	if e.typ.OID == OIDNumeric {
-		return decimalSQL(e)
+		return doubleOf(e)
 	}
 	return e.sql
 }
@@ -174,7 +174,7 @@ func decimalOr(e expr) string {
 func native(e expr) string {
 	switch {
 	case e.typ.OID == OIDNumeric:
-		return decimalSQL(e)
+		return e.sql
 	case e.typ.OID == OIDBpchar:
 		return "rtrim(" + e.sql + ", ' ')"
 	case e.text:
@@ -263,7 +263,10 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 			rf, err := a.coerce(r, plain(OIDFloat8), implicit)
 			return lf.sql, rf.sql, true, err
 		}
-		return decimalOr(l), decimalOr(r), true, nil
+		if x, y, ok := decimals(&l, &r); ok {
+			return x.sql, y.sql, true, nil
+		}
+		return textKey(l), textKey(r), true, nil
 	case (isOID(lt) || lr > 0 && isInt(lt)) && (isOID(rt) || isInt(rt)):
 		return l.sql, r.sql, true, nil
 	case (isString(lt) || lt == OIDChar) && (isString(rt) || rt == OIDChar):
@@ -271,11 +274,9 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 	case isDateLike(lt) && isDateLike(rt):
 		return a.comparableDates(l, r)
 	case lt != rt:
-		if l.typ.isArray() && r.typ.isArray() && canCoerce(ElemOf(lt), ElemOf(rt), explicit) &&
-			numericRank(ElemOf(lt)) > 0 {
-			return l.sql, r.sql, true, nil
-		}
 		return "", "", false, nil
+	case ElemOf(lt) == OIDNumeric:
+		return a.arrayKey(l), a.arrayKey(r), true, nil
 	}
 	switch p := lookupType(lt); {
 	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
@@ -287,6 +288,37 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 		return "", "", false, unsupported("ordering of %s values is not supported", l.typ.Name())
 	}
 	return native(l), native(r), true, nil
+}
+
+// listKeys renders the members of a list of one type so that they compare as the type
+// does.
+func listKeys(list []expr) []string {
+	keys := make([]string, len(list))
+	exact := true
+	for _, e := range list {
+		_, ok := e.decimal()
+		exact = exact && ok
+	}
+	for i, e := range list {
+		switch {
+		case e.typ.OID != OIDNumeric:
+			keys[i] = native(e)
+		case exact:
+			keys[i] = numericKey(e)
+		default:
+			keys[i] = textKey(e)
+		}
+	}
+	return keys
+}
+
+// arrayKey renders an array so that it compares as the array does.
+func (a *analyzer) arrayKey(e expr) string {
+	if ElemOf(e.typ.OID) != OIDNumeric {
+		return e.sql
+	}
+	v := a.alias("v")
+	return "list_transform(CAST(" + e.sql + " AS VARCHAR[]), lambda " + v + ": skippr_n_key(" + v + "))"
 }
 
 func (c *column) isStored() bool { return c != nil && c.stored }
@@ -463,10 +495,7 @@ func (a *analyzer) in(n *pg.A_Expr, op string, s *scope) (expr, error) {
 				}
 				return out, a.errAt(n.Location, err)
 			}
-			keys := make([]string, len(all))
-			for i, e := range all {
-				keys[i] = native(e)
-			}
+			keys := listKeys(all)
 			out.sql = "(" + keys[0] + " " + neg + "IN (" + strings.Join(keys[1:], ", ") + "))"
 			return out, nil
 		}
@@ -495,94 +524,4 @@ func mixedList(list []expr) bool {
 		}
 	}
 	return false
-}
-
-// anyArray analyses x op ANY (array) and ALL (array).
-func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
-	l, err := a.expr(n.Lexpr, s)
-	if err != nil {
-		return l, err
-	}
-	r, err := a.expr(n.Rexpr, s)
-	if err != nil {
-		return r, err
-	}
-	if r.undecided() {
-		if l, err = a.settled(l); err != nil {
-			return l, err
-		}
-		arr := ArrayOf(comparedAs(l.typ).OID)
-		if arr == 0 {
-			return l, a.noOperator(op, &l, r, n.Location)
-		}
-		if r, err = a.coerce(r, plain(arr), implicit); err != nil {
-			return r, err
-		}
-	}
-	if !r.typ.isArray() {
-		return r, a.errAt(n.Location, pgerr.New(codes.WrongObjectType, "op ANY/ALL (array) requires array on right side"))
-	}
-	all := n.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
-	if cmp := comparisons[op]; (cmp == "=" && !all || cmp == "<>" && all) && l.row == nil {
-		return a.contains(l, r, op, all, n.Location)
-	}
-	v := a.alias("v")
-	item := expr{sql: v, typ: plain(ElemOf(r.typ.OID)), scale: -1, loc: r.loc}
-	cmp, err := a.binary(op, l, item, n.Location)
-	if err != nil {
-		return cmp, err
-	}
-	out := expr{typ: plain(OIDBool), loc: n.Location, scale: -1}
-	out.sql = quantified(cmp.sql, v, r.sql, all)
-	return out, nil
-}
-
-// contains renders x = ANY (list) and x <> ALL (list). It needs no lambda, in which
-// the engine finds no columns of an outer query.
-func (a *analyzer) contains(l, r expr, op string, negated bool, loc int32) (expr, error) {
-	item := expr{sql: "x", typ: plain(ElemOf(r.typ.OID)), scale: -1, loc: r.loc}
-	l, item, err := a.pair(l, item)
-	if err != nil {
-		return l, err
-	}
-	ls, is, ok, err := a.comparable(l, item, op)
-	if err != nil {
-		return l, a.errAt(loc, err)
-	}
-	if !ok {
-		return l, a.noOperator(op, &l, item, loc)
-	}
-	list := r.sql
-	if eng := castTarget(is); eng != "" {
-		list = "CAST(" + list + " AS " + eng + "[])"
-	}
-	out := expr{typ: plain(OIDBool), loc: loc, scale: -1}
-	out.sql = fmt.Sprintf("CASE WHEN len(%[1]s) = 0 THEN false WHEN list_contains(%[1]s, %[2]s) THEN true "+
-		"WHEN %[1]s IS NULL OR %[2]s IS NULL OR len(%[1]s) > list_count(%[1]s) THEN NULL ELSE false END", list, ls)
-	if negated {
-		out.sql = "(NOT " + out.sql + ")"
-	} else {
-		out.sql = "(" + out.sql + ")"
-	}
-	return out, nil
-}
-
-// castTarget is the type in "CAST(x AS type)", "" when there is no cast.
-func castTarget(sql string) string {
-	t, ok := strings.CutPrefix(sql, "CAST(x AS ")
-	if !ok {
-		return ""
-	}
-	return strings.TrimSuffix(t, ")")
-}
-
-// quantified renders ANY or ALL over a list with SQL's three values.
-func quantified(cmp, v, list string, all bool) string {
-	m := fmt.Sprintf("list_transform(%s, lambda %s: %s)", list, v, cmp)
-	if all {
-		return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL WHEN list_contains(%s, false) THEN false "+
-			"WHEN len(list_filter(%s, lambda b: b IS NULL)) > 0 THEN NULL ELSE true END", list, m, m)
-	}
-	return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL WHEN list_contains(%s, true) THEN true "+
-		"WHEN len(list_filter(%s, lambda b: b IS NULL)) > 0 THEN NULL ELSE false END", list, m, m)
 }

@@ -1,18 +1,4 @@
 -- The macros that rewritten statements use. A statement ends with a semicolon at a line's end.
--- Exact text of a numeric without a modifier, as a decimal to compute with. Digits
--- that do not fit are an error, never lost.
-CREATE OR REPLACE MACRO skippr_num(x) AS CASE WHEN x IS NULL THEN CAST(NULL AS DECIMAL(38,12)) 
-  WHEN length(rtrim(regexp_extract(x, '\.([0-9]*)$', 1), '0')) > 12 
-  THEN error('0A000: numeric value with more than 12 fraction digits in an expression') 
-  WHEN lower(x) IN ('nan', 'infinity', '-infinity') 
-  THEN error('0A000: numeric value ' || x || ' in an expression') ELSE CAST(x AS DECIMAL(38,12)) END;
-CREATE OR REPLACE MACRO skippr_trim_zeros(x) AS 
-  CASE WHEN contains(x, '.') THEN rtrim(rtrim(x, '0'), '.') ELSE x END;
-CREATE OR REPLACE MACRO skippr_float_numeric(x) AS 
-  skippr_trim_zeros(CAST(CAST(x AS DECIMAL(38,15)) AS VARCHAR));
-CREATE OR REPLACE MACRO skippr_text_numeric(x) AS 
-  CASE WHEN x IS NULL OR regexp_full_match(trim(x), '[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)') THEN ltrim(trim(x), '+') 
-  ELSE error('22P02: invalid input syntax for type numeric: "' || x || '"') END;
 CREATE OR REPLACE MACRO skippr_int_text(x, t) AS 
   CASE WHEN x IS NULL OR regexp_full_match(trim(x), '[+-]?[0-9]+') THEN trim(x) 
   ELSE error('22P02: invalid input syntax for type ' || t || ': "' || x || '"') END;
@@ -41,36 +27,7 @@ CREATE OR REPLACE MACRO skippr_array_item(x) AS CASE WHEN x IS NULL THEN 'NULL'
   THEN '"' || replace(replace(x, '\', '\\'), '"', '\"') || '"' ELSE x END;
 CREATE OR REPLACE MACRO skippr_text_array(x) AS CASE WHEN x IS NULL THEN NULL ELSE 
   '{' || array_to_string(list_transform(x, lambda v: skippr_array_item(v)), ',') || '}' END;
--- Numeric division as PostgreSQL does it: n / d with the scale it would choose, at
--- least 16 significant digits. n and d are integers, k the power of ten by which n
--- must grow for a result with 21 fraction digits.
-CREATE OR REPLACE MACRO skippr_scale21(q) AS CAST(q AS DECIMAL(38,0)) * CAST('0.000000000000000000001' AS DECIMAL(21,21));
--- PostgreSQL chooses a quotient's scale from its operands' first digits in base
--- 10000 and their weights.
-CREATE OR REPLACE MACRO skippr_weight(x) AS CASE WHEN x = 0 THEN 0 ELSE floor(log10(abs(x)) * 0.25) END;
-CREATE OR REPLACE MACRO skippr_lead(x) AS floor(abs(x) * power(10000, -skippr_weight(x)) + 1e-9);
-CREATE OR REPLACE MACRO skippr_rscale(a, b) AS CAST(greatest(0, least(20, 16 - 4 * (skippr_weight(a) - skippr_weight(b) 
-  - CASE WHEN skippr_lead(a) <= skippr_lead(b) THEN 1 ELSE 0 END))) AS INTEGER);
-CREATE OR REPLACE MACRO skippr_round(q, s) AS CASE s WHEN 20 THEN CAST(round(q, 20) AS DECIMAL(38,20)) 
-  WHEN 16 THEN CAST(round(q, 16) AS DECIMAL(38,20)) WHEN 12 THEN CAST(round(q, 12) AS DECIMAL(38,20)) 
-  WHEN 8 THEN CAST(round(q, 8) AS DECIMAL(38,20)) WHEN 4 THEN CAST(round(q, 4) AS DECIMAL(38,20)) 
-  ELSE CAST(round(q, 0) AS DECIMAL(38,20)) END;
-CREATE OR REPLACE MACRO skippr_quotient(n, d, k, a, b) AS CASE WHEN d = 0 THEN error('division by zero') 
-  ELSE skippr_round(skippr_scale21((CAST(n AS HUGEINT) * CAST(k AS HUGEINT)) // CAST(d AS HUGEINT)), skippr_rscale(a, b)) END;
--- The text of a quotient with at least s digits after the point.
-CREATE OR REPLACE MACRO skippr_cut(q, s) AS left(CAST(q AS VARCHAR), length(CAST(q AS VARCHAR)) - 20 + s - CASE WHEN s = 0 THEN 1 ELSE 0 END);
-CREATE OR REPLACE MACRO skippr_quotient_text(q) AS skippr_cut(q, CASE WHEN abs(q) <= 1 THEN 20 
-  WHEN abs(q) <= 10000 THEN 16 WHEN abs(q) <= 100000000 THEN 12 WHEN abs(q) <= 1000000000000 THEN 8 ELSE 4 END);
--- Sums and products with quotients: at least 16 digits, no more than needed.
-CREATE OR REPLACE MACRO skippr_trim16(x) AS regexp_replace(CAST(x AS VARCHAR), '(\.[0-9]{16}[0-9]*?)0+$', '\1');
 CREATE OR REPLACE MACRO skippr_nonzero(x) AS CASE WHEN x = 0 THEN error('division by zero') ELSE x END;
-CREATE OR REPLACE MACRO skippr_average(s, n) AS CASE WHEN n = 0 THEN NULL 
-  ELSE skippr_quotient(s, n, '1000000000000000000000', CAST(s AS DOUBLE), CAST(n AS DOUBLE)) END;
--- The average of decimals with a fraction: one is ten to their scale, grow what is
--- missing to 21 digits.
-CREATE OR REPLACE MACRO skippr_average_scaled(s, n, one, grow) AS CASE WHEN n = 0 THEN NULL 
-  ELSE skippr_quotient(CAST(s * CAST(one AS DECIMAL(21,0)) AS HUGEINT), n, grow, CAST(s AS DOUBLE), CAST(n AS DOUBLE)) END;
-CREATE OR REPLACE MACRO skippr_average_text(q, s, n) AS skippr_cut(q, skippr_rscale(CAST(s AS DOUBLE), CAST(n AS DOUBLE)));
 CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: step size cannot equal zero') ELSE x END;
 CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[]);
 CREATE OR REPLACE MACRO skippr_json_typeof(x) AS CASE json_type(x) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' 

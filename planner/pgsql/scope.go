@@ -17,8 +17,7 @@ type column struct {
 	typ      Type
 	text     bool // see expr
 	scale    int
-	dyn      bool
-	trim     trimming
+	prec     int
 	fields   []field
 	tableOID uint32
 	attNum   int16
@@ -59,10 +58,14 @@ type scope struct {
 	grouped  bool
 	hasAgg   bool
 	groupSQL map[string]bool
-	aggDepth int
-	noAgg    string // why aggregates are not allowed here, "" when they are
-	refs     []ref
-	windows  map[string]*pg.WindowDef
+	// groupKeys are the keys of what is grouped by another value than its own: numerics
+	// that are text; groupSets says that a row may be of a grouping set without them.
+	groupKeys map[string]string
+	groupSets bool
+	aggDepth  int
+	noAgg     string // why aggregates are not allowed here, "" when they are
+	refs      []ref
+	windows   map[string]*pg.WindowDef
 }
 
 // ref is a plain column named outside of an aggregate.
@@ -216,7 +219,7 @@ func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, e
 // reference makes the expression of a column and notes it for the grouping check.
 func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
 	e := expr{
-		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, dyn: c.dyn, trim: c.trim, fields: c.fields, loc: loc,
+		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, prec: c.prec, fields: c.fields, loc: loc,
 		name: c.name, col: c,
 	}
 	if s.aggDepth > 0 || s.groupSQL[e.sql] {
@@ -227,6 +230,18 @@ func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
 		return e
 	}
 	s.refs = append(s.refs, ref{c, loc})
+	return e
+}
+
+// keyedValue is the value of what is grouped by a key of it: any of the group's, which
+// are equal.
+func (s *scope) keyedValue(e expr) expr {
+	key := s.groupKeys[e.sql]
+	value := "any_value(" + e.sql + ")"
+	if s.groupSets {
+		value = "CASE WHEN grouping(" + key + ") = 0 THEN " + value + " END"
+	}
+	e.sql, e.alt, e.dscale, e.col = value, nil, "", nil
 	return e
 }
 

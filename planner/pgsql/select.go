@@ -1,7 +1,6 @@
 package pgsql
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -109,6 +108,9 @@ func (a *analyzer) finishSelect(sel *pg.SelectStmt, s *scope, q *query, tail *st
 			}
 			on = append(on, key)
 		}
+		if len(on) == 0 {
+			on = distinctKeys(q.targets)
+		}
 		if len(on) > 0 {
 			q.head = "SELECT DISTINCT ON (" + strings.Join(on, ", ") + ") "
 		}
@@ -124,6 +126,24 @@ func (a *analyzer) finishSelect(sel *pg.SelectStmt, s *scope, q *query, tail *st
 	limit, err := a.limit(sel, s)
 	tail.WriteString(limit)
 	return err
+}
+
+// distinctKeys are what tells rows apart, nil when their values do.
+func distinctKeys(targets []target) []string {
+	var keys []string
+	differ := false
+	for _, t := range targets {
+		key := t.expr.sql
+		if !t.expr.undecided() {
+			key = sortKey(t.expr)
+		}
+		differ = differ || t.expr.text && key != t.expr.sql
+		keys = append(keys, key)
+	}
+	if !differ {
+		return nil
+	}
+	return keys
 }
 
 // condition analyses a boolean expression.
@@ -368,7 +388,7 @@ func (a *analyzer) namedTarget(name string, targets []target, loc int32, clause 
 func sortKey(e expr) string {
 	switch {
 	case e.typ.OID == OIDNumeric:
-		return decimalSQL(e)
+		return numericKey(e)
 	case e.text && e.typ.OID == OIDInterval, e.text && e.typ.OID == OIDTimetz, e.text && isDateLike(e.typ.OID):
 		return exactValue(e)
 	case e.typ.OID == OIDBpchar:
@@ -385,7 +405,7 @@ func (a *analyzer) groupBy(sel *pg.SelectStmt, s *scope) (string, error) {
 	if sel.GroupDistinct {
 		return "", unsupported("GROUP BY DISTINCT is not supported")
 	}
-	s.groupSQL = map[string]bool{}
+	s.groupSQL, s.groupKeys = map[string]bool{}, map[string]string{}
 	s.noAgg = "GROUP BY"
 	var parts []string
 	for _, n := range sel.GroupClause {
@@ -411,6 +431,7 @@ func (a *analyzer) groupItem(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, 
 	switch {
 	case n.GetGroupingSet() != nil:
 		gs := n.GetGroupingSet()
+		s.groupSets = true
 		if gs.Kind == pg.GroupingSetKind_GROUPING_SET_EMPTY {
 			return "()", nil
 		}
@@ -457,6 +478,10 @@ func (a *analyzer) groupExpr(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, 
 		return strings.Join(parts, ", "), nil
 	}
 	s.groupSQL[e.sql] = true
+	if key := sortKey(e); e.text && key != e.sql && !e.con {
+		s.groupKeys[e.sql] = key
+		return key, nil
+	}
 	if e.con {
 		return "(" + e.sql + " IS NULL)", nil // a constant groups nothing
 	}
@@ -509,79 +534,4 @@ func namedWindows(list []*pg.Node) map[string]*pg.WindowDef {
 		}
 	}
 	return out
-}
-
-// values analyses VALUES lists.
-func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
-	var rows [][]expr
-	for _, n := range sel.ValuesLists {
-		var row []expr
-		for _, item := range n.GetList().GetItems() {
-			e, err := a.expr(item, s)
-			if err != nil {
-				return nil, err
-			}
-			row = append(row, e)
-		}
-		if len(rows) > 0 && len(row) != len(rows[0]) {
-			return nil, pgerr.New(codes.Syntax, "VALUES lists must all be the same length")
-		}
-		rows = append(rows, row)
-	}
-	q := &query{}
-	for c := range rows[0] {
-		col := make([]*expr, len(rows))
-		for r := range rows {
-			col[r] = &rows[r][c]
-		}
-		t, err := a.unify(col, "VALUES")
-		if err != nil {
-			return nil, err
-		}
-		q.targets = append(q.targets, target{name: fmt.Sprintf("column%d", c+1), expr: outputOf(t, c)})
-	}
-	var b strings.Builder
-	for r, row := range rows {
-		if r > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString("(")
-		for c, e := range row {
-			if c > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(e.sql)
-		}
-		b.WriteString(")")
-	}
-	names := make([]string, len(rows[0]))
-	for i := range names {
-		names[i] = fmt.Sprintf("c%d", i+1)
-	}
-	q.body = "SELECT * FROM (VALUES " + b.String() + ") AS v(" + strings.Join(names, ", ") + ")"
-	return q, a.bodyTail(sel, s, q)
-}
-
-// outputOf is the expression that names column i of a body.
-func outputOf(e expr, i int) expr {
-	return expr{
-		sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, dyn: e.dyn, trim: e.trim,
-		loc: -1,
-	}
-}
-
-// bodyTail adds ORDER BY and LIMIT to a body.
-func (a *analyzer) bodyTail(sel *pg.SelectStmt, s *scope, q *query) error {
-	names := make([]target, len(q.targets))
-	for i, t := range q.targets {
-		t.expr.sql = fmt.Sprintf("c%d", i+1)
-		names[i] = t
-	}
-	order, err := a.orderBy(sel.SortClause, s, names, false)
-	if err != nil {
-		return err
-	}
-	limit, err := a.limit(sel, s)
-	q.order = order + limit
-	return err
 }

@@ -30,11 +30,46 @@ func (a *analyzer) setOperation(sel *pg.SelectStmt, s *scope) (*query, error) {
 	if err := a.matchColumns(left, right, word, q); err != nil {
 		return nil, err
 	}
+	named := namedColumns(q.targets)
+	keys := distinctKeys(named)
+	switch {
+	case sel.All || keys == nil:
+	case sel.Op == pg.SetOperation_SETOP_UNION:
+		q.body = "SELECT DISTINCT ON (" + strings.Join(keys, ", ") + ") * FROM ((" + left.print(false) + ") UNION ALL (" +
+			right.print(false) + ")) AS s"
+	default:
+		q.body = keyedOperation(word, left, right, keys, q.targets)
+	}
 	if sel.All {
 		word += " ALL"
 	}
-	q.body = "(" + left.print(false) + ") " + word + " (" + right.print(false) + ")"
-	return q, a.bodyTail(sel, s, q)
+	if q.body == "" {
+		q.body = "(" + left.print(false) + ") " + word + " (" + right.print(false) + ")"
+	}
+	if err := a.bodyTail(sel, s, q); err != nil {
+		return nil, err
+	}
+	if strings.Contains(q.order, "(") { // the engine sorts a set operation by plain columns only
+		q.body = "SELECT * FROM (" + q.body + ") AS s"
+	}
+	return q, nil
+}
+
+// keyedOperation prints INTERSECT and EXCEPT of rows that keys tell apart.
+func keyedOperation(word string, left, right *query, keys []string, targets []target) string {
+	join, match := "SEMI", make([]string, len(targets))
+	if word == "EXCEPT" {
+		join = "ANTI"
+	}
+	for i, t := range targets {
+		side := func(name string) string {
+			t.expr.sql = fmt.Sprintf("%s.c%d", name, i+1)
+			return sortKey(t.expr)
+		}
+		match[i] = side("l") + " IS NOT DISTINCT FROM " + side("r")
+	}
+	return "SELECT DISTINCT ON (" + strings.Join(keys, ", ") + ") * FROM (" + left.print(false) + ") AS l " + join + " JOIN (" +
+		right.print(false) + ") AS r ON " + strings.Join(match, " AND ")
 }
 
 // matchColumns casts the columns of both sides to common types and makes q's.
@@ -65,7 +100,7 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
-	text, scale, dyn, same := false, -1, false, true
+	text, same := false, true
 	for i, e := range list {
 		c, err := a.coerce(*e, t, implicit)
 		if err != nil {
@@ -74,22 +109,14 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 		c.name = e.name
 		*list[i] = c
 		text = text || c.text
-		dyn = dyn || c.dyn
-		scale = max(scale, c.scale)
 		same = same && c.typ.Mod == list[0].typ.Mod
 	}
-	out := expr{typ: t, scale: scale, loc: -1}
+	out := expr{typ: t, scale: -1, loc: -1}
 	if same {
 		out.typ = list[0].typ
 	}
 	if t.OID == OIDNumeric {
-		if text || dyn {
-			for _, e := range list {
-				e.sql, e.text, e.dyn, e.col = numericText(*e), true, false, nil
-			}
-			out.text, out.scale = true, -1
-		}
-		return out, nil
+		return unifyNumeric(list, out), nil
 	}
 	if text {
 		for _, e := range list {
@@ -99,23 +126,6 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 		}
 	}
 	return out, nil
-}
-
-// numericText renders a numeric as its text.
-func numericText(e expr) string {
-	switch {
-	case e.text:
-		return e.sql
-	case e.shown != "":
-		return e.shown
-	case e.dyn:
-		return "skippr_quotient_text(" + e.sql + ")"
-	case e.trim == trimAll:
-		return "skippr_trim_zeros(CAST(" + e.sql + " AS VARCHAR))"
-	case e.trim == trim16:
-		return "skippr_trim16(" + e.sql + ")"
-	}
-	return "skippr_decimal_text(" + e.sql + ")"
 }
 
 // commonType is PostgreSQL's select_common_type.
@@ -235,9 +245,9 @@ func (a *analyzer) recursiveCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *sc
 		return "", err
 	}
 	entry := &cte{name: c.Ctename, alias: a.alias("w")}
-	for i, t := range left.targets {
-		if t.expr.dyn {
-			left.targets[i].expr.sql, left.targets[i].expr.dyn, left.targets[i].expr.text = numericText(t.expr), false, true
+	for i := range left.targets {
+		if e := &left.targets[i].expr; e.typ.OID == OIDNumeric && e.typ.Mod < 0 {
+			e.setText(numericText(*e)) // the recursion may give it any scale
 		}
 	}
 	entry.columns = left.targets
@@ -276,8 +286,8 @@ func (a *analyzer) matchRecursive(c *pg.CommonTableExpr, left, right *query) err
 				"recursive query \"%s\" column %d has type %s in non-recursive term but type %s overall",
 				c.Ctename, i+1, l.typ.Name(), r.typ.Name()))
 		}
-		if l.text && !e.text {
-			e.sql, e.text = numericText(e), true
+		if l.text && e.typ.OID == OIDNumeric {
+			e.setText(numericText(e))
 		}
 		if eng := l.typ.engineType(); !l.text && eng != "" {
 			e.sql = "CAST(" + e.sql + " AS " + eng + ")"

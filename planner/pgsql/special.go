@@ -87,11 +87,11 @@ func (a *analyzer) extract(name string, args []expr) (expr, error) {
 		strings.HasPrefix(word, "timezone")) {
 		return e, pgerr.New(codes.FeatureNotSupported, "unit \"%s\" not supported for type %s", field, e.typ.Name())
 	}
-	out := expr{typ: plain(OIDNumeric), scale: 0}
+	out := expr{typ: plain(OIDNumeric), scale: 0, prec: 18}
 	part := "date_part('" + word + "', " + native(e) + ")"
 	switch {
 	case field == "epoch":
-		out.scale = 6
+		out.scale, out.prec = 6, 20
 		if e.typ.OID == OIDDate {
 			out.scale = 0
 		}

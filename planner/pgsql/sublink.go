@@ -45,14 +45,17 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 			return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
 				t.typ.Name()))
 		}
-		if t.text || t.dyn {
+		switch {
+		case t.typ.OID == OIDNumeric:
+			q.targets[0].expr.setText(numericText(t))
+		case t.text:
 			q.targets[0].expr.sql = native(t)
 		}
 		out.typ, out.name = plain(arr), "array"
 		out.sql = "ARRAY(" + q.print(false) + ")"
 		return out, nil
 	}
-	out.typ, out.text, out.scale, out.dyn, out.name = t.typ, t.text, t.scale, t.dyn, q.targets[0].name
+	out.typ, out.text, out.scale, out.prec, out.name = t.typ, t.text, t.scale, t.prec, q.targets[0].name
 	out.sql = "(" + q.print(false) + ")"
 	return out, nil
 }
@@ -160,12 +163,12 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 		return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
 			elem.Name()))
 	}
-	for i := range list {
-		list[i].sql = native(list[i])
-	}
 	out.typ = Type{arr, -1}
 	if want != nil {
 		out.typ = *want
+	}
+	for i := range list {
+		list[i].sql = elementSQL(list[i])
 	}
 	out.sql = "[" + strings.Join(sqlOf(list), ", ") + "]"
 	if eng := out.typ.engineType(); eng != "" {
@@ -270,7 +273,5 @@ func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) 
 	if vector {
 		hi = "(" + hi + " + 1)"
 	}
-	out.typ = plain(ElemOf(e.typ.OID))
-	out.sql = fmt.Sprintf("CASE WHEN %s < 1 THEN NULL ELSE list_extract(%s, %s) END", hi, e.sql, hi)
-	return out, nil
+	return elementOf(e, out, fmt.Sprintf("CASE WHEN %s < 1 THEN NULL ELSE list_extract(%s, %s) END", hi, e.sql, hi)), nil
 }

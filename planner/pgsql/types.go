@@ -284,11 +284,17 @@ func (t Type) engineType() string {
 	if t.OID == 1231 {
 		p, s, ok := Type{OIDNumeric, t.Mod}.decimal()
 		if !ok || p > maxDigits || s < 0 || s > p {
-			return ""
+			return "VARCHAR[]" // exact text
 		}
 		return fmt.Sprintf("DECIMAL(%d,%d)[]", p, s)
 	}
 	return lookupType(t.OID).engine
+}
+
+// engineDecimal takes the engine's type DECIMAL(p,s) apart.
+func engineDecimal(engine string) (precision, scale int, ok bool) {
+	n, err := fmt.Sscanf(strings.ToUpper(engine), "DECIMAL(%d,%d)", &precision, &scale)
+	return precision, scale, err == nil && n == 2
 }
 
 // maxDigits is the engine's greatest decimal precision.
@@ -363,9 +369,8 @@ func typeMod(oid uint32, mods []*pg.Node) (int32, error) {
 		if v[0] < 1 || v[0] > 1000 {
 			return -1, pgerr.New(codes.InvalidParameterValue, "NUMERIC precision %d must be between 1 and 1000", v[0])
 		}
-		if v[0] > maxDigits || scale < 0 || scale > v[0] {
-			return -1, unsupported("NUMERIC(%d,%d) is not supported", v[0], scale).
-				WithHint("Precision is at most 38 and scale between 0 and the precision.")
+		if scale < -1000 || scale > 1000 {
+			return -1, pgerr.New(codes.InvalidParameterValue, "NUMERIC scale %d must be between -1000 and 1000", scale)
 		}
 		return numericMod(v[0], scale), nil
 	case OIDVarchar, OIDBpchar:

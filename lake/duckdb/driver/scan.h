@@ -94,3 +94,26 @@ int sk_register_keys(duckdb_connection connection);
 uint64_t sk_publish(enum sk_object kind, void *object);
 void sk_withdraw(uint64_t id);
 void *sk_find(enum sk_object kind, uint64_t id);
+
+// SK_PARAMS_MAX is how many arguments a function in Go may take.
+#define SK_PARAMS_MAX 8
+
+// sk_call is a chunk of rows for a function in Go. A validity is a bitmap, NULL when no
+// value is null.
+struct sk_call {
+	duckdb_function_info info;
+	duckdb_vector out;
+	int64_t rows;
+	void *data[SK_PARAMS_MAX];
+	uint64_t *validity[SK_PARAMS_MAX];
+	void *result;
+	uint64_t *result_validity;
+};
+
+// sk_register_function registers the function in Go with number at: types are those of
+// its parameters, then of its result; 0 is success.
+int sk_register_function(duckdb_connection connection, const char *name, const int *types, int params, int nulls,
+                         uintptr_t at);
+// sk_put_texts sets the valid ones of n strings, which end at ends in bytes.
+void sk_put_texts(duckdb_vector out, const char *bytes, const int64_t *ends, const uint64_t *validity, int64_t n);
+void sk_function_failed(duckdb_function_info info, const char *message);

@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/pgfunc"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -52,7 +53,7 @@ func Open() (*Engine, error) {
 	e.pool, err = duckdb.NewPool(duckdb.PoolConfig{
 		InProcess: true,
 		Worker: duckdb.WorkerConfig{
-			Threads: engineThreads, MemoryLimit: engineMemory, Prelude: planner.Prelude(noSystem{}),
+			Threads: engineThreads, MemoryLimit: engineMemory, Prelude: planner.Prelude(noSystem{}), Functions: pgfunc.Functions(),
 		},
 	}, duckdb.Deps{Clock: clock, Log: slog.New(slog.DiscardHandler), Encoder: encoder, Slices: e.slices})
 	if err != nil {

@@ -1,0 +1,160 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// anyArray analyses x op ANY (array) and ALL (array).
+func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
+	l, err := a.expr(n.Lexpr, s)
+	if err != nil {
+		return l, err
+	}
+	r, err := a.expr(n.Rexpr, s)
+	if err != nil {
+		return r, err
+	}
+	if r.undecided() {
+		if l, err = a.settled(l); err != nil {
+			return l, err
+		}
+		arr := ArrayOf(comparedAs(l.typ).OID)
+		if arr == 0 {
+			return l, a.noOperator(op, &l, r, n.Location)
+		}
+		if r, err = a.coerce(r, plain(arr), implicit); err != nil {
+			return r, err
+		}
+	}
+	if !r.typ.isArray() {
+		return r, a.errAt(n.Location, pgerr.New(codes.WrongObjectType, "op ANY/ALL (array) requires array on right side"))
+	}
+	all := n.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
+	if cmp := comparisons[op]; (cmp == "=" && !all || cmp == "<>" && all) && l.row == nil {
+		return a.contains(l, r, op, all, n.Location)
+	}
+	v := a.alias("v")
+	item := elementOf(r, expr{scale: -1, loc: r.loc}, v)
+	cmp, err := a.binary(op, l, item, n.Location)
+	if err != nil {
+		return cmp, err
+	}
+	out := expr{typ: plain(OIDBool), loc: n.Location, scale: -1}
+	out.sql = quantified(cmp.sql, v, r.sql, all)
+	return out, nil
+}
+
+// contains renders x = ANY (list) and x <> ALL (list). It needs no lambda, in which
+// the engine finds no columns of an outer query.
+func (a *analyzer) contains(l, r expr, op string, negated bool, loc int32) (expr, error) {
+	item := elementOf(r, expr{scale: -1, loc: r.loc}, "x")
+	l, item, err := a.pair(l, item)
+	if err != nil {
+		return l, err
+	}
+	ls, is, ok, err := a.comparable(l, item, op)
+	if err != nil {
+		return l, a.errAt(loc, err)
+	}
+	if !ok {
+		return l, a.noOperator(op, &l, item, loc)
+	}
+	list := r.sql
+	if eng := castTarget(is); eng != "" {
+		list = "CAST(" + list + " AS " + eng + "[])"
+	} else if is != "x" {
+		list = "list_transform(" + list + ", lambda x: " + is + ")"
+	}
+	out := expr{typ: plain(OIDBool), loc: loc, scale: -1}
+	out.sql = fmt.Sprintf("CASE WHEN len(%[1]s) = 0 THEN false WHEN list_contains(%[1]s, %[2]s) THEN true "+
+		"WHEN %[1]s IS NULL OR %[2]s IS NULL OR len(%[1]s) > list_count(%[1]s) THEN NULL ELSE false END", list, ls)
+	if negated {
+		out.sql = "(NOT " + out.sql + ")"
+	} else {
+		out.sql = "(" + out.sql + ")"
+	}
+	return out, nil
+}
+
+// castTarget is the type in "CAST(x AS type)", "" when there is no cast.
+func castTarget(sql string) string {
+	t, ok := strings.CutPrefix(sql, "CAST(x AS ")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(t, ")")
+}
+
+// quantified renders ANY or ALL over a list with SQL's three values.
+func quantified(cmp, v, list string, all bool) string {
+	m := fmt.Sprintf("list_transform(%s, lambda %s: %s)", list, v, cmp)
+	if all {
+		return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL WHEN list_contains(%s, false) THEN false "+
+			"WHEN len(list_filter(%s, lambda b: b IS NULL)) > 0 THEN NULL ELSE true END", list, m, m)
+	}
+	return fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL WHEN list_contains(%s, true) THEN true "+
+		"WHEN len(list_filter(%s, lambda b: b IS NULL)) > 0 THEN NULL ELSE false END", list, m, m)
+}
+
+func (a *analyzer) concatArrays(l, r expr, loc int32) (expr, error) {
+	var err error
+	switch {
+	case l.undecided():
+		l, err = a.coerce(l, plain(r.typ.OID), implicit)
+	case r.undecided():
+		r, err = a.coerce(r, plain(l.typ.OID), implicit)
+	}
+	if err != nil {
+		return l, err
+	}
+	out := expr{loc: loc, scale: -1}
+	list := func(e expr) string { return "coalesce(" + e.sql + ", [])" }
+	switch {
+	case l.typ.isArray() && r.typ.isArray():
+		if l.typ.OID != r.typ.OID {
+			return l, a.noOperator("||", &l, r, loc)
+		}
+		out.typ = plain(l.typ.OID)
+		out.sql = "CASE WHEN " + l.sql + " IS NULL THEN " + r.sql + " WHEN " + r.sql + " IS NULL THEN " + l.sql +
+			" ELSE list_concat(" + l.sql + ", " + r.sql + ") END"
+	case l.typ.isArray():
+		if r, err = a.coerce(r, plain(ElemOf(l.typ.OID)), implicit); err != nil {
+			return l, a.noOperator("||", &l, r, loc)
+		}
+		out.typ, out.sql = plain(l.typ.OID), "list_append("+list(l)+", "+elementSQL(r)+")"
+	default:
+		if l, err = a.coerce(l, plain(ElemOf(r.typ.OID)), implicit); err != nil {
+			return l, a.noOperator("||", &l, r, loc)
+		}
+		out.typ, out.sql = plain(r.typ.OID), "list_prepend("+elementSQL(l)+", "+list(r)+")"
+	}
+	return out, nil
+}
+
+func (a *analyzer) arrayOperator(op string, l, r expr, loc int32) (expr, error) {
+	l, r, err := a.pair(l, r)
+	if err != nil {
+		return l, err
+	}
+	if l.typ.OID == OIDJSONB || r.typ.OID == OIDJSONB {
+		return l, a.errAt(loc, unsupported("operator %s on jsonb is not supported", op))
+	}
+	if !l.typ.isArray() || l.typ.OID != r.typ.OID {
+		return l, a.noOperator(op, &l, r, loc)
+	}
+	out := expr{typ: plain(OIDBool), loc: loc, scale: -1}
+	switch op {
+	case "@>":
+		out.sql = "list_has_all(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"
+	case "<@":
+		out.sql = "list_has_all(" + a.arrayKey(r) + ", " + a.arrayKey(l) + ")"
+	default:
+		out.sql = "list_has_any(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"
+	}
+	return out, nil
+}
