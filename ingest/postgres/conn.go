@@ -3,22 +3,19 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/visible"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // unavailable marks err as the source's.
-func unavailable(verb string, err error) error {
-	return fmt.Errorf("%s: %w: %w", verb, ingest.ErrSourceUnavailable, err)
-}
+func unavailable(verb string, err error) error { return outage.Wrap(verb, err) }
 
 // dial opens an ordinary connection.
 func (s *Source) dial(ctx context.Context) (*pgx.Conn, error) {
