@@ -3,12 +3,11 @@ package visible
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -83,7 +82,7 @@ func (s Source) poll(ctx context.Context, look func() (done bool, err error)) er
 			return err
 		}
 		if waited >= waitMost {
-			return fmt.Errorf("%w: %w", ingest.ErrSourceUnavailable, ErrWaits)
+			return unavailable("see what is in its log", ErrWaits)
 		}
 		if err := s.Clock.Sleep(ctx, pause); err != nil {
 			return err
@@ -92,6 +91,4 @@ func (s Source) poll(ctx context.Context, look func() (done bool, err error)) er
 	}
 }
 
-func unavailable(what string, err error) error {
-	return fmt.Errorf("%s: %w: %w", what, ingest.ErrSourceUnavailable, err)
-}
+func unavailable(what string, err error) error { return outage.Wrap(what, err) }
