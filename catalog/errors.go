@@ -3,6 +3,8 @@ package catalog
 import (
 	"errors"
 	"fmt"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 var (
@@ -80,7 +82,7 @@ type NotFoundError struct {
 
 // Error implements error.
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("%s %q does not exist", e.Kind, e.Name)
+	return fmt.Sprintf("%s %s does not exist", e.Kind, quote.Name(e.Name))
 }
 
 // Unwrap is the sentinel of the kind.
@@ -93,7 +95,9 @@ type ExistsError struct {
 }
 
 // Error implements error.
-func (e *ExistsError) Error() string { return fmt.Sprintf("%s %q already exists", e.Kind, e.Name) }
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("%s %s already exists", e.Kind, quote.Name(e.Name))
+}
 
 // Unwrap makes errors.Is(err, ErrExists) true.
 func (e *ExistsError) Unwrap() error { return ErrExists }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 const (
@@ -101,7 +102,7 @@ func (c *Catalog) ResolveSecret(_ context.Context, name string) (string, error) 
 	}
 	v, err := c.secretValue(s)
 	if err != nil {
-		return "", fmt.Errorf("secret %q: %w", name, err)
+		return "", fmt.Errorf("secret %s: %w", quote.Name(name), err)
 	}
 	return v, nil
 }

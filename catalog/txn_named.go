@@ -3,6 +3,8 @@ package catalog
 import (
 	"errors"
 	"fmt"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // errName means that an object has no name.
@@ -142,7 +144,7 @@ func (t *Txn) PutSetting(name, value string) error {
 	own(&t.facts.settings, &t.owned.settings)
 	t.facts.settings[name] = value
 	if err := t.setJSON(nameKey(prefixSetting, name), value); err != nil {
-		return fmt.Errorf("put setting %q: %w", name, err)
+		return fmt.Errorf("put setting %s: %w", quote.Name(name), err)
 	}
 	return nil
 }
@@ -152,7 +154,7 @@ func (t *Txn) DeleteSetting(name string) error {
 	own(&t.facts.settings, &t.owned.settings)
 	delete(t.facts.settings, name)
 	if err := t.delete(nameKey(prefixSetting, name)); err != nil {
-		return fmt.Errorf("delete setting %q: %w", name, err)
+		return fmt.Errorf("delete setting %s: %w", quote.Name(name), err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -78,7 +79,7 @@ func (t *Txn) storePipeline(old, p *Pipeline) error {
 		same, err = sameDefinition(old, p)
 	}
 	if err != nil {
-		return fmt.Errorf("put pipeline %q: %w", p.Name, err)
+		return fmt.Errorf("put pipeline %s: %w", quote.Name(p.Name), err)
 	}
 	if same {
 		t.defines = defined
@@ -133,7 +134,7 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 	err = errors.Join(err, t.FinishRebuild(id), t.delete(pipelineKey(prefixOffset, id)),
 		t.delete(pipelineKey(prefixPipeline, id)))
 	if err != nil {
-		return fmt.Errorf("delete pipeline %q: %w", p.Name, err)
+		return fmt.Errorf("delete pipeline %s: %w", quote.Name(p.Name), err)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (x *Executor) insertPipeline(t *catalog.Txn, p *catalog.Pipeline, c *catalo
 func (x *Executor) undoCreate(ctx context.Context, p *catalog.Pipeline, cause error) error {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := x.Controller.Drop(ctx, p.Name, false); err != nil {
-		return errors.Join(cause, fmt.Errorf("drop pipeline %q after a failed start: %w", p.Name, err))
+		return errors.Join(cause, fmt.Errorf("drop pipeline %s after a failed start: %w", quote.Name(p.Name), err))
 	}
 	return cause
 }

@@ -177,7 +177,7 @@ func (l *lexer) quoted(q byte, kind tokenKind, what string, pos int32) (token, e
 		}
 		return token{kind: kind, text: b.String(), raw: rest[:i+1], pos: pos}, nil
 	}
-	return token{}, syntaxAt(pos, "unterminated %s at or near %q", what, rest)
+	return token{}, syntaxAt(pos, "unterminated %s at or near \"%s\"", what, rest)
 }
 
 // escapeString reads E'…' with the common backslash escapes.
@@ -204,7 +204,7 @@ func (l *lexer) escapeString(pos int32) (token, error) {
 			b.WriteByte(c)
 		}
 	}
-	return token{}, syntaxAt(pos, "unterminated quoted string at or near %q", rest)
+	return token{}, syntaxAt(pos, "unterminated quoted string at or near \"%s\"", rest)
 }
 
 // dollarString reads $tag$…$tag$.
@@ -221,7 +221,7 @@ func (l *lexer) dollarString(pos int32) (token, error) {
 	tag := rest[:n+1]
 	end := strings.Index(rest[n+1:], tag)
 	if end < 0 {
-		return token{}, syntaxAt(pos, "unterminated dollar-quoted string at or near %q", rest)
+		return token{}, syntaxAt(pos, "unterminated dollar-quoted string at or near \"%s\"", rest)
 	}
 	text := rest[n+1 : n+1+end]
 	l.advance(n + 1 + end + len(tag))

@@ -42,7 +42,7 @@ func (p *parser) options(fold func(string) string) ([]Option, error) {
 		}
 		o := Option{Name: fold(t.text), Pos: t.pos}
 		if seen[o.Name] {
-			return nil, syntaxAt(t.pos, "option %q is given twice", o.Name)
+			return nil, syntaxAt(t.pos, "option \"%s\" is given twice", o.Name)
 		}
 		seen[o.Name] = true
 		if err := p.optionValue(&o); err != nil {
@@ -437,7 +437,7 @@ func (p *parser) sync() (Statement, error) {
 			return nil, err
 		}
 		if s.For, err = ParseDuration(text); err != nil || s.For <= 0 {
-			return nil, pgerr.New(codes.InvalidParameterValue, "invalid interval: %q", text).WithPosition(t.pos).
+			return nil, pgerr.New(codes.InvalidParameterValue, "invalid interval: \"%s\"", text).WithPosition(t.pos).
 				WithHint("Write a positive duration, for example '10 min'.")
 		}
 	}

@@ -130,7 +130,7 @@ func (p *parser) name() (string, error) {
 		return "", p.unexpected(t)
 	}
 	if len(t.text) > identifierBytesMax {
-		return "", pgerr.New(codes.NameTooLong, "identifier %q is too long", t.text).
+		return "", pgerr.New(codes.NameTooLong, "identifier \"%s\" is too long", t.text).
 			WithDetail("An identifier has at most %d bytes.", identifierBytesMax).WithPosition(t.pos)
 	}
 	return t.text, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest/fill"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -434,7 +435,7 @@ func (s *session) unfilled(ctx context.Context, err error) error {
 		}
 		return txn.AddEvent(catalog.Event{
 			At: txn.Now(), Level: "info", Pipeline: s.pipeline.Name, Table: t.SourceSchema + "." + t.SourceName, Kind: "copy begins anew",
-			Detail: fmt.Sprintf("an update left the large value of column %q unchanged, and the copy, read later, may have it of another row", unknown.Column),
+			Detail: fmt.Sprintf("an update left the large value of column %s unchanged, and the copy, read later, may have it of another row", quote.Name(unknown.Column)),
 		})
 	})
 	if updateErr != nil {
@@ -459,7 +460,7 @@ const hintUnchanged = "Copy the table anew with ALTER PIPELINE … RESYNC TABLE 
 func stopUnfilled(txn *catalog.Txn, t *catalog.Table, unknown *fill.UnknownError, problem *TableError, at change.Position) error {
 	stop := tableStop{
 		Table: t.ID, At: at, Hint: exactHint(txn, hintUnchanged, t.ID),
-		Reason: fmt.Sprintf("an update left the large value of column %q unchanged, and %s", unknown.Column, ReasonRowUnknown),
+		Reason: fmt.Sprintf("an update left the large value of column %s unchanged, and %s", quote.Name(unknown.Column), ReasonRowUnknown),
 	}
 	if problem != nil {
 		stop.At, stop.Reason, stop.Hint = "", problem.Reason, exactHint(txn, problem.Hint, t.ID)

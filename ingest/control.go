@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -100,13 +101,13 @@ func (s *Supervisor) Start(ctx context.Context, name string) error {
 	}
 	o := h.await()
 	if err := s.deps.Tasks.Wait(ctx, 0, o.told, h.done); err != nil {
-		return fmt.Errorf("start pipeline %q: %w", name, err)
+		return fmt.Errorf("start pipeline %s: %w", quote.Name(name), err)
 	}
 	select {
 	case <-o.told:
 		return o.err
 	default:
-		return fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
+		return fmt.Errorf("pipeline %s: %w", quote.Name(name), ErrNotRunning)
 	}
 }
 
@@ -122,7 +123,7 @@ func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	h.mu.Unlock()
 	release, err := h.hold(ctx)
 	if err != nil {
-		return fmt.Errorf("stop pipeline %q: %w", name, err)
+		return fmt.Errorf("stop pipeline %s: %w", quote.Name(name), err)
 	}
 	release()
 	return nil
@@ -138,7 +139,7 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 		}
 		left, err := s.teardown(ctx, p)
 		if err != nil {
-			return fmt.Errorf("reset pipeline %q: %w", name, err)
+			return fmt.Errorf("reset pipeline %s: %w", quote.Name(name), err)
 		}
 		for _, l := range left {
 			h.out.Warn("source side left by a reset", env.KeyReason, l)
@@ -172,7 +173,7 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 			})
 		})
 		if err != nil {
-			return fmt.Errorf("reset pipeline %q: %w", name, err)
+			return fmt.Errorf("reset pipeline %s: %w", quote.Name(name), err)
 		}
 		return errors.Join(s.dropLake(ctx, tables), s.removeLeftovers(ctx))
 	})
@@ -224,7 +225,7 @@ func (s *Supervisor) tornDown(ctx context.Context, p *catalog.Pipeline) (left []
 		return nil, cause
 	}
 	if err != nil && len(left) == 0 {
-		left = []string{fmt.Sprintf("What pipeline %q has at its source stays there: %v.", p.Name, err)}
+		left = []string{fmt.Sprintf("What pipeline %s has at its source stays there: %v.", quote.Name(p.Name), err)}
 	}
 	return left, nil
 }
@@ -262,7 +263,7 @@ func (s *Supervisor) Drop(ctx context.Context, name string, keepData bool) (left
 		return nil
 	})
 	if err != nil {
-		return left, fmt.Errorf("drop pipeline %q: %w", name, err)
+		return left, fmt.Errorf("drop pipeline %s: %w", quote.Name(name), err)
 	}
 	if err := s.removeLeftovers(ctx); err != nil { // after the rows, so that nothing compacts into the lake again
 		left = append(left, fmt.Sprintf("Files stay until the next start: %v.", err))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/mutant"
 )
@@ -94,8 +95,8 @@ func (c SchemaChange) next(old *schema.Table) (next *schema.Table, changes strin
 	var incompatible *schema.IncompatibleError
 	if errors.As(err, &incompatible) {
 		return nil, "", &TableError{
-			Reason: fmt.Sprintf("the type of column %q was changed from %s to %s at the source, which old values cannot follow",
-				incompatible.Column, incompatible.From, incompatible.To),
+			Reason: fmt.Sprintf("the type of column %s was changed from %s to %s at the source, which old values cannot follow",
+				quote.Name(incompatible.Column), incompatible.From, incompatible.To),
 			Hint: hintResync,
 		}
 	}
@@ -108,26 +109,26 @@ func describeDiff(d *schema.Diff) string {
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 	for _, c := range d.Added {
 		if c.Initial != nil {
-			say("column %q added, with a default that older rows have too", c.Name)
+			say("column %s added, with a default that older rows have too", quote.Name(c.Name))
 			continue
 		}
-		say("column %q added", c.Name)
+		say("column %s added", quote.Name(c.Name))
 	}
 	for _, f := range d.Dropped {
-		say("column %q dropped", f.Name)
+		say("column %s dropped", quote.Name(f.Name))
 	}
 	for _, r := range d.Renamed {
-		say("column %q renamed to %q", r.Field.Name, r.To)
+		say("column %s renamed to %s", quote.Name(r.Field.Name), quote.Name(r.To))
 	}
 	for _, r := range d.Retyped {
-		say("column %q is of another type", r.To.Name)
+		say("column %s is of another type", quote.Name(r.To.Name))
 	}
 	for _, f := range d.Nullable {
 		if f.NotNull {
-			say("column %q may be null", f.Name)
+			say("column %s may be null", quote.Name(f.Name))
 			continue
 		}
-		say("column %q is never null", f.Name)
+		say("column %s is never null", quote.Name(f.Name))
 	}
 	if d.Reordered {
 		say("columns in another order")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -114,7 +115,7 @@ func (h *host) rest(ctx context.Context, p *catalog.Pipeline) {
 	case p.Enabled:
 		state, reason = catalog.PipelinePaused, "paused by the user"
 	}
-	h.tell(fmt.Errorf("pipeline %q: %w", p.Name, ErrNotRunning)) // whoever waits for a start
+	h.tell(fmt.Errorf("pipeline %s: %w", quote.Name(p.Name), ErrNotRunning)) // whoever waits for a start
 	if p.State == state {
 		return
 	}

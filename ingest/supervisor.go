@@ -11,6 +11,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest/spill"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -154,7 +155,7 @@ func (s *Supervisor) host(p *catalog.Pipeline) (*hosted, error) {
 		return h, nil
 	}
 	if s.mu.ctx == nil || s.mu.ctx.Err() != nil {
-		return nil, fmt.Errorf("pipeline %q: %w", p.Name, ErrNotRunning)
+		return nil, fmt.Errorf("pipeline %s: %w", quote.Name(p.Name), ErrNotRunning)
 	}
 	ctx, cancel := context.WithCancel(s.mu.ctx)
 	h := &hosted{
@@ -191,7 +192,7 @@ func (s *Supervisor) logOpen(p change.PipelineID) bool {
 // find returns a pipeline and its host.
 func (s *Supervisor) find(ctx context.Context, name string) (*catalog.Pipeline, *hosted, error) {
 	if err := s.deps.Tasks.Wait(ctx, 0, s.began); err != nil {
-		return nil, nil, fmt.Errorf("pipeline %q: %w", name, err)
+		return nil, nil, fmt.Errorf("pipeline %s: %w", quote.Name(name), err)
 	}
 	snap := s.deps.Catalog.Snapshot()
 	p, err := snap.Pipeline(name)
@@ -211,12 +212,12 @@ func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pi
 		return err
 	}
 	if err := s.deps.Tasks.Wait(ctx, 0, h.turn); err != nil {
-		return fmt.Errorf("pipeline %q: %w", name, err)
+		return fmt.Errorf("pipeline %s: %w", quote.Name(name), err)
 	}
 	defer func() { h.turn <- struct{}{} }()
 	release, err := h.hold(ctx)
 	if err != nil {
-		return fmt.Errorf("pipeline %q: %w", name, err)
+		return fmt.Errorf("pipeline %s: %w", quote.Name(name), err)
 	}
 	defer release()
 	p, err := h.pipeline() // it may have changed while we waited

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -34,7 +35,7 @@ func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 		return nil, err
 	}
 	if !p.Enabled || p.Paused {
-		return nil, fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
+		return nil, fmt.Errorf("pipeline %s: %w", quote.Name(name), ErrNotRunning)
 	}
 	began, told := s.deps.Clock.Now(), s.deps.Clock.Now()
 	before, _ := s.Status(name)
@@ -48,11 +49,11 @@ func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 		}
 		select {
 		case <-h.done:
-			return nil, fmt.Errorf("pipeline %q: %w", name, ErrNotRunning)
+			return nil, fmt.Errorf("pipeline %s: %w", quote.Name(name), ErrNotRunning)
 		default:
 		}
 		if err := h.lost(); err != nil {
-			return nil, fmt.Errorf("sync pipeline %q: %w", name, err)
+			return nil, fmt.Errorf("sync pipeline %s: %w", quote.Name(name), err)
 		}
 		if s.deps.Clock.Since(told) >= syncProgress {
 			told = s.deps.Clock.Now()
@@ -61,7 +62,7 @@ func (s *Supervisor) Sync(ctx context.Context, name string, d time.Duration,
 			}
 		}
 		if err := s.deps.Clock.Sleep(ctx, syncPoll); err != nil {
-			return nil, fmt.Errorf("sync pipeline %q: %w", name, err)
+			return nil, fmt.Errorf("sync pipeline %s: %w", quote.Name(name), err)
 		}
 	}
 	after, _ := s.Status(name)

@@ -49,7 +49,7 @@ func (s *session) authenticate(user string) error {
 			return err
 		}
 	default:
-		return fatal(codes.InvalidAuthorizationSpecification, "no authentication method admits host %q, user %q",
+		return fatal(codes.InvalidAuthorizationSpecification, "no authentication method admits host \"%s\", user \"%s\"",
 			s.conn.tcp.RemoteAddr(), user)
 	}
 	if !role.CanLogin {

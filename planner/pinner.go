@@ -10,6 +10,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/protocol"
@@ -235,7 +236,7 @@ func columnsNow(now *schema.Table, u *TableUse) ([]duckdb.Column, error) {
 		c := &out[i]
 		f, ok := now.Field(c.FieldID)
 		if !ok || schema.EngineType(f.Type) != c.EngineType {
-			return nil, fmt.Errorf("column %q of schema version %d: %w", c.Name, now.Version, ErrSchemaMoved)
+			return nil, fmt.Errorf("column %s of schema version %d: %w", quote.Name(c.Name), now.Version, ErrSchemaMoved)
 		}
 		if f.Initial != nil {
 			c.Initial = schema.EngineInitial(f)
@@ -269,7 +270,7 @@ func wholeRow(now *schema.Table, columns []duckdb.Column) error {
 		}
 		content, err := duckdb.InitialContent(f)
 		if err != nil {
-			return fmt.Errorf("column %q: %w", f.Name, err)
+			return fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
 		columns[i].InitialContent = content
 	}

@@ -3,6 +3,8 @@ package schema
 import (
 	"errors"
 	"fmt"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 var (
@@ -21,7 +23,7 @@ type IncompatibleError struct {
 
 // Error implements error.
 func (e *IncompatibleError) Error() string {
-	return fmt.Sprintf("column %q cannot change from %s to %s", e.Column, e.From, e.To)
+	return fmt.Sprintf("column %s cannot change from %s to %s", quote.Name(e.Column), e.From, e.To)
 }
 
 // Unwrap makes errors.Is(err, ErrIncompatible) true.

@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // InitialBytesMax is the longest text of an initial value: it is kept with each schema
@@ -109,7 +111,7 @@ func InitialColumn(f Field, n int) (arrow.Array, error) {
 	}
 	for range n {
 		if err := appendInitial(f.Type, b, *f.Initial); err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+			return nil, fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
 	}
 	return b.NewArray(), nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // ColumnsMax is Postgres's own limit of columns per table.
@@ -153,22 +155,22 @@ func validate(cols []NewField) error {
 			return fmt.Errorf("column without a name: %w", ErrInvalid)
 		}
 		if strings.HasPrefix(c.Name, reservedPrefix) {
-			return fmt.Errorf("column %q: names that begin with %q are ours: %w",
-				c.Name, reservedPrefix, ErrInvalid)
+			return fmt.Errorf("column %s: names that begin with %q are ours: %w",
+				quote.Name(c.Name), reservedPrefix, ErrInvalid)
 		}
 		if _, ok := names[c.Name]; ok {
-			return fmt.Errorf("column %q appears twice: %w", c.Name, ErrInvalid)
+			return fmt.Errorf("column %s appears twice: %w", quote.Name(c.Name), ErrInvalid)
 		}
 		names[c.Name] = struct{}{}
 		if _, ok := attNums[c.AttNum]; ok && c.AttNum != 0 {
-			return fmt.Errorf("column %q: number %d appears twice: %w", c.Name, c.AttNum, ErrInvalid)
+			return fmt.Errorf("column %s: number %d appears twice: %w", quote.Name(c.Name), c.AttNum, ErrInvalid)
 		}
 		attNums[c.AttNum] = struct{}{}
 		if !c.Type.Valid() {
-			return fmt.Errorf("column %q: no valid type: %w", c.Name, ErrInvalid)
+			return fmt.Errorf("column %s: no valid type: %w", quote.Name(c.Name), ErrInvalid)
 		}
 		if err := checkInitial(c); err != nil {
-			return fmt.Errorf("column %q: initial value: %w: %w", c.Name, ErrInvalid, err)
+			return fmt.Errorf("column %s: initial value: %w: %w", quote.Name(c.Name), ErrInvalid, err)
 		}
 	}
 	return nil
@@ -179,10 +181,10 @@ func keyIDs(fields []Field, key []string) ([]int32, error) {
 	for _, name := range key {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("key column %q does not exist: %w", name, ErrInvalid)
+			return nil, fmt.Errorf("key column %s does not exist: %w", quote.Name(name), ErrInvalid)
 		}
 		if slices.Contains(ids, fields[i].ID) {
-			return nil, fmt.Errorf("key column %q appears twice: %w", name, ErrInvalid)
+			return nil, fmt.Errorf("key column %s appears twice: %w", quote.Name(name), ErrInvalid)
 		}
 		ids = append(ids, fields[i].ID)
 	}

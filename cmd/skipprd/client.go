@@ -294,7 +294,7 @@ func runSchema(ctx context.Context, args []string) error {
 		return err
 	}
 	if fs.Arg(0) != "" && len(tables[0].rows) == 0 {
-		return fmt.Errorf("table %q does not exist", fs.Arg(0))
+		return fmt.Errorf("table %s does not exist", quote.Name(fs.Arg(0)))
 	}
 	return tables[0].print(os.Stdout, *format)
 }

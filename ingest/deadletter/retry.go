@@ -12,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -156,7 +157,7 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 		}
 		text, sent := row[old.Name]
 		if !sent {
-			return &RefusedError{fmt.Sprintf("column %q did not change and was not sent; RESYNC the table", f.Name)}
+			return &RefusedError{fmt.Sprintf("column %s did not change and was not sent; RESYNC the table", quote.Name(f.Name))}
 		}
 		now[f.Name] = text
 	}
@@ -260,7 +261,7 @@ func fillInitial(b *change.Batch, then, now *schema.Table) error {
 		}
 		a, err := schema.InitialColumn(f, int(b.Rows()))
 		if err != nil {
-			return fmt.Errorf("column %q: %w", f.Name, err)
+			return fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
 		made = append(made, a)
 		columns[change.SystemColumns+i] = a

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -26,7 +27,7 @@ type UnknownError struct {
 
 // Error names the column.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("table %d: the value that column %q had before an update is not known", e.Table, e.Column)
+	return fmt.Sprintf("table %d: the value that column %s had before an update is not known", e.Table, quote.Name(e.Column))
 }
 
 // Query asks for rows by key.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/mutant"
 )
@@ -173,13 +174,13 @@ func (t *tableFill) keys(ctx context.Context, of []rowOf) (arrow.RecordBatch, er
 		for _, r := range of {
 			at := t.schemaOf(r.batch).Index(f.ID)
 			if at < 0 {
-				return nil, fmt.Errorf("key column %q is not in every version", f.Name)
+				return nil, fmt.Errorf("key column %s is not in every version", quote.Name(f.Name))
 			}
 			g.add(t.piece.batches[r.batch].Record.Column(change.SystemColumns+at), r.row)
 		}
 		c, err := g.array(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("key column %q: %w", f.Name, err)
+			return nil, fmt.Errorf("key column %s: %w", quote.Name(f.Name), err)
 		}
 		columns = append(columns, c)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -82,7 +83,7 @@ func (p *piece) fillBatch(ctx context.Context, at int) error {
 		i := change.SystemColumns + int(column)
 		filled, err := fillColumn(ctx, columns[i], cells)
 		if err != nil {
-			return fmt.Errorf("fill in column %q of table %d: %w", cells[0].field.Name, b.Table, err)
+			return fmt.Errorf("fill in column %s of table %d: %w", quote.Name(cells[0].field.Name), b.Table, err)
 		}
 		columns[i], made = filled, append(made, filled)
 	}

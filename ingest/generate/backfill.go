@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -124,7 +125,7 @@ func fields(t ingest.SourceTable, s *schema.Table) (Table, []int, error) {
 			}
 		}
 		if columns[i] < 0 {
-			return 0, nil, &ingest.TableError{Reason: fmt.Sprintf("column %q is not in %s", f.Name, table)}
+			return 0, nil, &ingest.TableError{Reason: fmt.Sprintf("column %s is not in %s", quote.Name(f.Name), table)}
 		}
 	}
 	return table, columns, nil

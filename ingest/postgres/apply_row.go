@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -162,7 +163,7 @@ func (t *streamTable) keyChanged(row *pgoutput.Row) (bool, *ingest.TableError) {
 
 func unchangedValue(column string) *ingest.TableError {
 	return &ingest.TableError{
-		Reason: fmt.Sprintf("an update did not carry the large value of column %q, which it left unchanged", column),
+		Reason: fmt.Sprintf("an update did not carry the large value of column %s, which it left unchanged", quote.Name(column)),
 		Hint:   "ALTER TABLE … REPLICA IDENTITY FULL at the source makes it carry them; then ALTER PIPELINE … RESYNC TABLE …;",
 	}
 }
@@ -177,7 +178,7 @@ func lacksOldRow() *ingest.TableError {
 
 func missingKey(column string) *ingest.TableError {
 	return &ingest.TableError{
-		Reason: fmt.Sprintf("a change did not carry the old value of key column %q", column),
+		Reason: fmt.Sprintf("a change did not carry the old value of key column %s", quote.Name(column)),
 		Hint:   "Give the table and its partitions the same primary key as replica identity; then ALTER PIPELINE … RESYNC TABLE …;",
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/postgres/literal"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -162,10 +163,10 @@ func (b *backfill) checkColumns(ctx context.Context, conn *pgconn.PgConn, c chun
 	for _, f := range s.Fields {
 		column, known := then[f.Name]
 		if !known || now[f.Name].number != column.number {
-			return changedUnder("column %q was dropped or renamed", f.Name)
+			return changedUnder("column %s was dropped or renamed", quote.Name(f.Name))
 		}
 		if !sameType(f, column.Column, b.domains) {
-			return changedUnder("the type of column %q was changed", f.Name)
+			return changedUnder("the type of column %s was changed", quote.Name(f.Name))
 		}
 	}
 	return nil

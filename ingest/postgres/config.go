@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // config is what a source is told: where to connect, and a pipeline's options.
@@ -127,7 +128,7 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 	}
 	if len(cfg.slot) > identifierMax-len(temporarySuffix)-16 || len(cfg.publication) > identifierMax-len(appendSuffix) {
 		errs = append(errs, fmt.Errorf(
-			"the names of its slot %q and its publication %q are too long: name shorter ones, WITH (slot_name = '…', publication = '…')", cfg.slot, cfg.publication))
+			"the names of its slot %s and its publication %s are too long: name shorter ones, WITH (slot_name = '…', publication = '…')", quote.Name(cfg.slot), quote.Name(cfg.publication)))
 	}
 	return cfg, errors.Join(errs...)
 }

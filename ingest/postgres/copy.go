@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -59,7 +60,7 @@ func newRowWriter(s *schema.Table, token int64, emit func(*change.Batch) error) 
 	for _, f := range s.Fields {
 		d, err := columnDecoder(f)
 		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+			return nil, fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
 		w.decode = append(w.decode, d)
 	}
@@ -240,11 +241,11 @@ func (w *rowWriter) finish() error {
 func columnError(column string, err error) error {
 	var refused *value.Error
 	if !errors.As(err, &refused) {
-		return fmt.Errorf("column %q: %w", column, err)
+		return fmt.Errorf("column %s: %w", quote.Name(column), err)
 	}
 	what := "a row"
 	if column != "" {
-		what = fmt.Sprintf("column %q", column)
+		what = fmt.Sprintf("column %s", quote.Name(column))
 	}
 	return &ingest.TableError{
 		Reason: what + " " + refused.Class,

@@ -20,6 +20,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/ingest/postgres/visible"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -100,7 +101,7 @@ func newRefusedWriter(b *backfill, c refusedChunk, first *rowWriter) (*refusedWr
 	for i, f := range c.schema.Fields {
 		d, err := value.TextDecoder(f.Type)
 		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+			return nil, fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
 		plain.decode[i] = d
 		if !slices.Contains(c.schema.Key, f.ID) {

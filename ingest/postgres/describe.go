@@ -7,6 +7,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // The words for pg_class.relreplident.
@@ -25,7 +26,7 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 		if a.generated {
 			generated = append(generated, a.name)
 			t.Notes = append(t.Notes, fmt.Sprintf(
-				"column %q of %s.%s is generated and left out: the source does not send it", a.name, r.schema, r.name))
+				"column %s of %s.%s is generated and left out: the source does not send it", quote.Name(a.name), r.schema, r.name))
 			continue
 		}
 		t.Columns = append(t.Columns, column(a, domains))
@@ -92,7 +93,7 @@ func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []s
 	}
 	for _, k := range t.Key {
 		if slices.Contains(generated, k) {
-			return fmt.Sprintf("key column %q is generated, which the source does not send", k), ""
+			return fmt.Sprintf("key column %s is generated, which the source does not send", quote.Name(k)), ""
 		}
 	}
 	return "", ""

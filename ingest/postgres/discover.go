@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // relation is a relation as pg_class has it.
@@ -265,11 +266,11 @@ func selectColumns(t *ingest.SourceTable, sel catalog.TableSelection) {
 		known := slices.ContainsFunc(t.Columns, func(c ingest.SourceColumn) bool { return c.Name == name })
 		switch {
 		case !known:
-			t.Unsupported = fmt.Sprintf("column %q does not exist or is generated", name)
+			t.Unsupported = fmt.Sprintf("column %s does not exist or is generated", quote.Name(name))
 			t.Hint = "Name existing columns only."
 			return
 		case !slices.Contains(wanted, name):
-			t.Unsupported = fmt.Sprintf("key column %q is not selected", name)
+			t.Unsupported = fmt.Sprintf("key column %s is not selected", quote.Name(name))
 			t.Hint = "Add the columns of the key to the list: " + strings.Join(t.Key, ", ") + "."
 			return
 		}
@@ -285,7 +286,7 @@ func exceptColumns(t *ingest.SourceTable, except []string) {
 		i := slices.IndexFunc(t.Columns, func(c ingest.SourceColumn) bool { return c.Name == name })
 		switch {
 		case slices.Contains(t.Key, name):
-			t.Unsupported = fmt.Sprintf("key column %q is excepted", name)
+			t.Unsupported = fmt.Sprintf("key column %s is excepted", quote.Name(name))
 			t.Hint = "Leave out columns only that are not of the key: " + strings.Join(t.Key, ", ") + "."
 			return
 		case i >= 0:

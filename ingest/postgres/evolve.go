@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/reconcile"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // describe takes the description of a table that the open transaction comes with: it
@@ -95,7 +96,7 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 		case !known:
 			problem = d.initial(&col)
 		case !keepsValues(old, col):
-			problem = differs("the type of column %q was changed to one that old values cannot follow", rc.Name)
+			problem = differs("the type of column %s was changed to one that old values cannot follow", quote.Name(rc.Name))
 		}
 		if problem != nil {
 			return c, problem, nil
@@ -206,11 +207,11 @@ func (d *description) initial(c *ingest.SourceColumn) *ingest.TableError {
 	case !ok: // dropped since: nobody will ask for it for long
 		return nil
 	case len(l.missing) > 1:
-		return differs("column %q was added with a default that is not the same in all partitions", c.Name)
+		return differs("column %s was added with a default that is not the same in all partitions", quote.Name(c.Name))
 	case len(l.missing) == 1:
 		text, err := initialText(c.Type, l.missing[0])
 		if err != nil {
-			return differs("column %q was added with a default that cannot be taken in", c.Name)
+			return differs("column %s was added with a default that cannot be taken in", quote.Name(c.Name))
 		}
 		c.Initial = text
 		return nil
@@ -219,7 +220,7 @@ func (d *description) initial(c *ingest.SourceColumn) *ingest.TableError {
 	// be null.
 	plain, seen := d.looked.plain[c.AttNum]
 	if !plain && (l.hasDefault || seen && l.notNull) {
-		return differs("column %q was added with a default that each row has a value of its own of, or the table was rewritten", c.Name)
+		return differs("column %s was added with a default that each row has a value of its own of, or the table was rewritten", quote.Name(c.Name))
 	}
 	return nil
 }
@@ -251,19 +252,19 @@ func (d *description) key() ([]string, *ingest.TableError) {
 	for _, f := range d.Schema.KeyFields() {
 		i := slices.Index(d.numbers, f.AttNum)
 		if i < 0 || d.relation.Identity != 'f' && !d.relation.Columns[i].Identity {
-			return nil, differs("the key, or the replica identity, no longer is what it was: see column %q", f.Name)
+			return nil, differs("the key, or the replica identity, no longer is what it was: see column %s", quote.Name(f.Name))
 		}
 		names, numbers = append(names, d.relation.Columns[i].Name), append(numbers, f.AttNum)
 	}
 	if d.relation.Identity == 'f' {
 		if len(d.live.columns) > 0 && !d.live.keeps(numbers) {
-			return nil, differs("no index keeps rows apart any more by the key, see column %q", names[0])
+			return nil, differs("no index keeps rows apart any more by the key, see column %s", quote.Name(names[0]))
 		}
 		return names, nil
 	}
 	for i, c := range d.relation.Columns {
 		if c.Identity && !slices.Contains(numbers, d.numbers[i]) {
-			return nil, differs("the key, or the replica identity, no longer is what it was: see column %q", c.Name)
+			return nil, differs("the key, or the replica identity, no longer is what it was: see column %s", quote.Name(c.Name))
 		}
 	}
 	return names, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 var _ ingest.Redecoder = (*Source)(nil)
@@ -26,7 +27,7 @@ func (s *Source) Redecode(t *schema.Table, row map[string]*string, columns []arr
 		}
 		decode, err := value.TextDecoder(f.Type)
 		if err != nil {
-			return fmt.Errorf("column %q: %w", f.Name, err)
+			return fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
 		if !slices.Contains(t.Key, f.ID) {
 			decode = outofrange.Decoder(decode, f, s.cfg.rule)

@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -89,11 +90,11 @@ func (t *streamTable) bind(r *pgoutput.Relation) error {
 	for _, f := range t.Schema.Fields {
 		at := slices.IndexFunc(r.Columns, func(c pgoutput.Column) bool { return c.Name == f.Name })
 		if at < 0 {
-			return fmt.Errorf("column %q is not described", f.Name)
+			return fmt.Errorf("column %s is not described", quote.Name(f.Name))
 		}
 		decode, err := value.TextDecoder(f.Type)
 		if err != nil {
-			return fmt.Errorf("column %q: %w", f.Name, err)
+			return fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
 		c := streamColumn{name: f.Name, field: f.ID, source: at, decode: decode, key: slices.Contains(t.Schema.Key, f.ID)}
 		if !c.key {

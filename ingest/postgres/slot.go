@@ -102,9 +102,9 @@ func (sl slot) usable(database, lost string) error {
 		return fmt.Errorf("%w: the server has removed log that slot %s still needed (max_slot_wal_keep_size is %s); %s",
 			ErrSlotLost, sl.name, sl.limit, lost)
 	case sl.plugin != "pgoutput":
-		return fmt.Errorf("%w: slot %s is of plugin %q", ErrSlotLost, sl.name, sl.plugin)
+		return fmt.Errorf("%w: slot %s is of plugin %s", ErrSlotLost, sl.name, quote.Name(sl.plugin))
 	case sl.database != database:
-		return fmt.Errorf("%w: slot %s is of database %q", ErrOtherServer, sl.name, sl.database)
+		return fmt.Errorf("%w: slot %s is of database %s", ErrOtherServer, sl.name, quote.Name(sl.database))
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (s *state) init(f Format) error {
 }
 
 func badSetting(name, value string) error {
-	return pgerr.New(codes.InvalidParameterValue, "invalid value for parameter %q: %q", name, value)
+	return pgerr.New(codes.InvalidParameterValue, "invalid value for parameter \"%s\": \"%s\"", name, value)
 }
 
 // parseDateStyle reads a DateStyle value such as "ISO, MDY".

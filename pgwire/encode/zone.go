@@ -69,7 +69,7 @@ func LoadZone(name string) (*time.Location, error) {
 	if loc := posixZone(name); loc != nil {
 		return loc, nil
 	}
-	return nil, pgerr.New(codes.InvalidParameterValue, "invalid value for parameter %q: %q", "TimeZone", name)
+	return nil, pgerr.New(codes.InvalidParameterValue, "invalid value for parameter \"%s\": \"%s\"", "TimeZone", name)
 }
 
 // zoneCase gives a zone name the usual spelling: europe/berlin to Europe/Berlin.

@@ -55,7 +55,7 @@ func planOf(r *duckdb.Relation, keys arrow.RecordBatch) (*duckdb.Plan, error) {
 	on := make([]string, len(r.Key))
 	for i, name := range r.Key {
 		if r.Columns[i].Name != name {
-			return nil, fmt.Errorf("key column %q is not column %d: %w", name, i, duckdb.ErrPlan)
+			return nil, fmt.Errorf("key column %s is not column %d: %w", quote.Name(name), i, duckdb.ErrPlan)
 		}
 		named.Columns = append(named.Columns, r.Columns[i])
 		on[i] = "r." + quote.Name(name) + " = k." + quote.Name(name)

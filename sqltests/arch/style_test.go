@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -259,4 +260,24 @@ func (s source) eachCall(visit func(call *ast.CallExpr, pkg, name string)) {
 // at is where a node is, for a message.
 func (s source) at(n interface{ Pos() token.Pos }) string {
 	return s.path + ":" + strconv.Itoa(s.text.Position(n.Pos()).Line)
+}
+
+// quotedByGo is a name in a message that Go's quoting would write: with backslashes, which
+// no SQL reads.
+var quotedByGo = regexp.MustCompile(`(column|pipeline|connection|table|secret|slot|publication|database) %q`)
+
+// TestNamesInMessages: a name in a message for users is quoted as SQL quotes it, so that it
+// can be copied into a statement.
+func TestNamesInMessages(t *testing.T) {
+	for _, s := range load(t) {
+		if s.test || !under(s.dir, "catalog", "ddl", "ingest", "planner", "pgwire", "cmd") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && quotedByGo.MatchString(lit.Value) {
+				t.Errorf("%s:%d: %s; take %%s and quote.Name", s.path, s.text.Position(lit.Pos()).Line, lit.Value)
+			}
+			return true
+		})
+	}
 }
