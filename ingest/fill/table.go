@@ -190,7 +190,7 @@ func (t *tableFill) keys(ctx context.Context, of []rowOf) (arrow.RecordBatch, er
 // found notes the rows of a record.
 func (t *tableFill) found(rec arrow.RecordBatch, most int64, single bool) error {
 	for _, c := range rec.Columns() {
-		t.bytes += dataBytes(c.Data())
+		t.bytes += change.DataBytes(c.Data())
 	}
 	if t.bytes > most && !single {
 		return errTooLarge

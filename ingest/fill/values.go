@@ -214,16 +214,3 @@ func valueBytes(a arrow.Array, row int) int64 {
 	}
 	return fixed
 }
-
-func dataBytes(d arrow.ArrayData) int64 {
-	var n int64
-	for _, b := range d.Buffers() {
-		if b != nil {
-			n += int64(b.Len())
-		}
-	}
-	for _, c := range d.Children() {
-		n += dataBytes(c)
-	}
-	return n
-}

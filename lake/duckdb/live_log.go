@@ -138,7 +138,7 @@ type blockRun struct {
 
 func (b *blockRun) takes(rec arrow.RecordBatch, version uint32) bool {
 	return len(b.records) == 0 || version == b.version && b.rows+rec.NumRows() <= blockRowsMax &&
-		b.bytes+recordBytes(rec) <= blockBytesMax &&
+		b.bytes+change.RecordBytes(rec) <= blockBytesMax &&
 		b.records[0].Schema().Equal(rec.Schema())
 }
 
@@ -167,7 +167,7 @@ func (l *liveLog) extendOne(ctx context.Context, reader SliceReader, r *Relation
 		return err
 	}
 	run.records, run.version, run.rows = append(run.records, rec), s.SchemaVersion, run.rows+rec.NumRows()
-	run.bytes += recordBytes(rec)
+	run.bytes += change.RecordBytes(rec)
 	return nil
 }
 
@@ -318,7 +318,7 @@ func newLiveBlock(run []arrow.RecordBatch, version uint32, from uint64) (liveBlo
 		return liveBlock{}, err
 	}
 	return liveBlock{
-		Block: block, version: version, from: from, to: from + uint64(rec.NumRows()), bytes: recordBytes(rec),
+		Block: block, version: version, from: from, to: from + uint64(rec.NumRows()), bytes: change.RecordBytes(rec),
 	}, nil
 }
 
@@ -387,25 +387,4 @@ func releaseAll(run []arrow.RecordBatch) {
 	for _, rec := range run {
 		rec.Release()
 	}
-}
-
-func recordBytes(rec arrow.RecordBatch) int64 {
-	var n int64
-	for _, c := range rec.Columns() {
-		n += dataBytes(c.Data())
-	}
-	return n
-}
-
-func dataBytes(d arrow.ArrayData) int64 {
-	var n int64
-	for _, b := range d.Buffers() {
-		if b != nil {
-			n += int64(b.Len())
-		}
-	}
-	for _, c := range d.Children() {
-		n += dataBytes(c)
-	}
-	return n
 }
