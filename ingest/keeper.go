@@ -36,8 +36,8 @@ type keeper struct {
 	// deferred says that a table could not be dealt with while it was being copied.
 	mark     string
 	deferred bool
-	// renewed says that tables were added, have stopped or are to be copied anew: the session
-	// is to begin anew for them.
+	// renewed says that tables were added, have stopped or are to be copied anew, or that the
+	// source asks for it: the session is to begin anew.
 	renewed bool
 }
 
@@ -85,6 +85,7 @@ func (k *keeper) askSource(ctx context.Context) {
 	defer cancel()
 	if status, err := k.session.source.Status(ctx); err == nil {
 		k.session.live.source(status)
+		k.renewed = k.renewed || status.Renew
 	}
 }
 

@@ -252,6 +252,9 @@ type SourceStatus struct {
 	// InactiveSince is when somebody last read for us, zero when somebody does or that is
 	// not known.
 	InactiveSince time.Time
+	// Renew says that the session must begin anew: the source is not what it was when the
+	// session began, a standby that was promoted.
+	Renew bool
 	// Warning is a clause on what endangers our place, "" for nothing.
 	Warning string
 	// Notes are of tables, by their number at the source, that go on but should be

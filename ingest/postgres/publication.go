@@ -182,6 +182,9 @@ func ensurePublications(ctx context.Context, conn *pgx.Conn, name string, tables
 	if names := have.given(w); names != nil {
 		return names, nil, nil
 	}
+	if v.recovery {
+		return nil, nil, joined(have.onStandby(w, v.version))
+	}
 	if problems := have.foreign(w, v.version); len(problems) > 0 {
 		return nil, nil, joined(problems)
 	}
@@ -244,6 +247,35 @@ func (p publications) foreign(w wanted, version int) []Problem {
 		})
 	}
 	return out
+}
+
+// onStandby says what is to be made at the primary of a standby, which makes nothing.
+func (p publications) onStandby(w wanted, version int) []Problem {
+	if p.main.ours() {
+		return []Problem{{
+			What: fmt.Sprintf("publication %s was made by a pipeline that reads the primary, and is not for another one", p.main.name),
+			Fix:  "-- choose another name with the option publication",
+		}}
+	}
+	if out := p.foreign(w, version); len(out) > 0 {
+		for i := range out {
+			out[i].Fix = atPrimary + out[i].Fix
+		}
+		return out
+	}
+	return []Problem{{
+		What: fmt.Sprintf("the server is a standby, where publication %s cannot be made", p.main.name),
+		Fix:  atPrimary + p.creating(w, version),
+	}}
+}
+
+// creating is the SQL with which somebody else makes the publications.
+func (p publications) creating(w wanted, version int) string {
+	sql := withoutComment(makePublication(p.main.name, publishChanges, w.changes, version))
+	if len(w.inserts) > 0 {
+		sql += " " + withoutComment(makePublication(p.inserts.name, publishInserts, w.inserts, version))
+	}
+	return sql
 }
 
 // completing is the SQL that makes a publication of somebody else's one that will do.
@@ -408,6 +440,13 @@ func validatePublication(ctx context.Context, conn *pgx.Conn, name string, table
 	if have.given(w) != nil {
 		return []ingest.Finding{{Check: check, OK: true, Detail: fmt.Sprintf("publication %s is used as it is", name)}}, nil
 	}
+	if v.recovery {
+		var out []ingest.Finding
+		for _, p := range have.onStandby(w, v.version) {
+			out = append(out, ingest.Finding{Check: check, Detail: p.What, Fix: p.Fix})
+		}
+		return out, nil
+	}
 	well := []ingest.Finding{{Check: check, OK: true, Detail: publicationPlan(name, w)}}
 	if have.complete(w) {
 		well[0].Detail = fmt.Sprintf("publication %s has all tables", name)
@@ -432,14 +471,10 @@ func validatePublication(ctx context.Context, conn *pgx.Conn, name string, table
 		return nil, unavailable("read table owners", err)
 	}
 	if !owner {
-		fix := withoutComment(makePublication(name, publishChanges, w.changes, v.version))
-		if len(w.inserts) > 0 {
-			fix += " " + withoutComment(makePublication(name+appendSuffix, publishInserts, w.inserts, v.version))
-		}
 		return []ingest.Finding{{
 			Check:  check,
 			Detail: "the role owns not all tables and is no superuser, so it cannot publish them; with another name than the pipeline's, name it in WITH (publication = …)",
-			Fix:    fix,
+			Fix:    have.creating(w, v.version),
 		}}, nil
 	}
 	if !v.create && !have.main.exists {

@@ -431,7 +431,7 @@ func (k *fakeSink) poke() {
 // await waits until ok, called under the lock, is true.
 func (k *fakeSink) await(what string, ok func() bool) {
 	k.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	for {
 		k.mu.Lock()
@@ -496,7 +496,7 @@ func (k *fakeSink) stop() error {
 // end waits until the stream ends by itself and returns how.
 func (k *fakeSink) end() error {
 	k.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	select {
 	case err := <-k.finished:

@@ -68,6 +68,7 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if err := joined(v.problems(true)); err != nil {
 		return ingest.SetupResult{}, err
 	}
+	s.recovery.Store(v.recovery)
 	id, err := s.identify(ctx)
 	if err != nil {
 		return ingest.SetupResult{}, err
@@ -80,18 +81,26 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
+	if v.recovery && !st.Standby && (sl.synced || !sl.exists) {
+		return ingest.SetupResult{}, unavailable("wait for the primary", errStandby)
+	}
 	if err := sl.usable(v.database, s.copyAnew(namesOf(tables))); err != nil {
 		return ingest.SetupResult{}, err
 	}
 	var warned []string
 	if id.timeline != st.Timeline {
-		if err := s.followTimeline(ctx, st, id); err != nil {
+		own := st.Standby && !sl.synced
+		if err := s.followTimeline(ctx, st, id, own); err != nil {
 			return ingest.SetupResult{}, err
 		}
-		if !sl.synced {
+		if !sl.synced && !own {
 			warned = append(warned, fmt.Sprintf("slot %s came to the promoted server by other means than the server's own: "+
 				"if its snapshots did not come with it, changes of about that time can be missing, and VERIFY PIPELINE tells", sl.name))
 		}
+	}
+	st.Standby = v.recovery
+	if err := s.carryOver(ctx, v, sl); err != nil {
+		return ingest.SetupResult{}, err
 	}
 	var refused map[uint32]*ingest.TableError
 	err = lockBriefly(ctx, conn, func() error {
@@ -142,9 +151,34 @@ func namesOf(tables []ingest.SourceTable) []string {
 	return out
 }
 
+// errStandby is why a pipeline of the primary does not go on at a standby.
+var errStandby = errors.New("the server is a standby, and the pipeline reads its primary: lead the connection there, or promote the standby " +
+	"(HOST 'a,b' with TARGET_SESSION_ATTRS 'read-write' finds the primary by itself)")
+
+// carryOver has the server carry the slot over to its standbys, or not, as the option
+// says; the slot may be of before it could, or the option. A slot that is in use keeps what
+// it has until the next session.
+func (s *Source) carryOver(ctx context.Context, v settings, sl slot) error {
+	if v.version < versionFailover || v.recovery || sl.failover == s.cfg.failover {
+		return nil
+	}
+	conn, err := s.dialReplication(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeNow(conn)
+	err = run(ctx, conn, fmt.Sprintf("ALTER_REPLICATION_SLOT %s (FAILOVER %t)", quoteIdent(sl.name), s.cfg.failover))
+	if err != nil && code(err) != codeObjectInUse {
+		return slotError("alter slot "+sl.name, err)
+	}
+	return nil
+}
+
 // followTimeline goes over to the timeline of a server that was promoted. All that is
-// durable here must be of before, or the new one has lost changes that we have.
-func (s *Source) followTimeline(ctx context.Context, st *state, id identity) error {
+// durable here must be of before, or the new one has lost changes that we have: unless it
+// came from the slot's own server, which was a standby and may have sent us what it has
+// written since.
+func (s *Source) followTimeline(ctx context.Context, st *state, id identity, own bool) error {
 	conn, err := s.dialReplication(ctx)
 	if err != nil {
 		return err
@@ -158,7 +192,7 @@ func (s *Source) followTimeline(ctx context.Context, st *state, id identity) err
 	if !ok {
 		return fmt.Errorf("%w: it is on timeline %d, which does not come from timeline %d, where the pipeline was", ErrDiverged, id.timeline, st.Timeline)
 	}
-	if s.durable > left {
+	if s.durable > left && !own {
 		return fmt.Errorf("%w: it was promoted at %s (timeline %d to %d), and changes up to %s are here, which it never had",
 			ErrDiverged, left, st.Timeline, id.timeline, s.durable)
 	}
@@ -188,9 +222,13 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
+	if err := v.askPrimary(ctx, conn); err != nil {
+		return ingest.SetupResult{}, err
+	}
 	if err := joined(v.problems(sl.exists)); err != nil {
 		return ingest.SetupResult{}, err
 	}
+	s.recovery.Store(v.recovery)
 	if sl.exists {
 		if err := s.dropOrphan(ctx, conn, v, sl); err != nil {
 			return ingest.SetupResult{}, err
@@ -219,7 +257,7 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	}
 	st := &state{
 		Slot: s.cfg.slot, Publications: names, Owned: owned,
-		SystemID: id.system, Timeline: id.timeline, Database: v.database, Start: e.point.String(),
+		SystemID: id.system, Timeline: id.timeline, Database: v.database, Standby: v.recovery, Start: e.point.String(),
 	}
 	st.published(tables)
 	if len(owned) > 0 {
@@ -287,7 +325,7 @@ func blocker(ctx context.Context, conn *pgx.Conn, pid uint32) (string, error) {
 	var user, prepared, query string
 	err := conn.QueryRow(ctx, blockersQuery, int32(pid)).Scan(&holder, &since, &user, &prepared, &query)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
+		return blockedStandby(ctx, conn)
 	}
 	if err != nil {
 		return "", unavailable("read what the slot waits for", err)
@@ -306,6 +344,24 @@ func blocker(ctx context.Context, conn *pgx.Conn, pid uint32) (string, error) {
 		what += ": " + query
 	}
 	return what, nil
+}
+
+// standbyWaits is what a standby waits for before it makes a slot. Its primary logs which
+// transactions run 15 seconds after it last did, if anything was written since.
+const standbyWaits = "the source is a standby: the transactions that run at its primary must end, and the primary must log which run; " +
+	"if nobody writes there: SELECT pg_log_standby_snapshot();"
+
+// blockedStandby is what a process that makes a slot waits for where no process is in its
+// way: "" for nothing that is known.
+func blockedStandby(ctx context.Context, conn *pgx.Conn) (string, error) {
+	var recovery bool
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_is_in_recovery()").Scan(&recovery); err != nil {
+		return "", unavailable("read what the slot waits for", err)
+	}
+	if recovery {
+		return standbyWaits, nil
+	}
+	return "", nil
 }
 
 // temporarySlot makes a slot for one session and keeps its snapshot.

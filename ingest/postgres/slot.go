@@ -81,13 +81,36 @@ func slotColumns(version int) string {
 		status, safe = "coalesce(s.wal_status, 'lost')", "s.safe_wal_size"
 	}
 	if version >= 160000 {
-		cause = "CASE WHEN s.conflicting THEN 'conflict with the primary' ELSE '' END"
+		cause = "CASE WHEN s.conflicting THEN '" + causeConflict + "' ELSE '' END"
 	}
 	if version >= versionFailover {
 		cause, inactive = "coalesce(s.invalidation_reason, '')", "s.inactive_since"
 		failover, synced = "s.failover", "s.synced"
 	}
 	return strings.Join([]string{status, safe, cause, inactive, failover, synced}, ", ")
+}
+
+// causeConflict is why a slot of a standby is invalid, from a server that does not tell
+// more: 16.
+const causeConflict = "conflict"
+
+// invalidated says why the server has made the slot invalid, and what prevents that.
+func (sl slot) invalidated() string {
+	switch sl.cause {
+	case "wal_removed":
+		return fmt.Sprintf("the server has removed log that slot %s still needed (max_slot_wal_keep_size is %s)", sl.name, sl.limit)
+	case "rows_removed":
+		return fmt.Sprintf("the primary has removed rows that slot %s of its standby still needed (with hot_standby_feedback = on, "+
+			"and a slot of the standby's own in primary_slot_name, it keeps them)", sl.name)
+	case "wal_level_insufficient":
+		return fmt.Sprintf("wal_level of the primary is no longer logical, which has made slot %s of its standby invalid", sl.name)
+	case causeConflict:
+		return fmt.Sprintf("slot %s of the standby was in conflict with its primary: that has removed rows which the slot still needed "+
+			"(hot_standby_feedback = on prevents it), or its wal_level is no longer logical", sl.name)
+	case "idle_timeout":
+		return fmt.Sprintf("nobody has read from slot %s for as long as idle_replication_slot_timeout allows", sl.name)
+	}
+	return fmt.Sprintf("the server has made slot %s invalid (%s)", sl.name, sl.cause)
 }
 
 // usable says why a pipeline cannot go on from the slot, if it cannot. lost is what has
@@ -97,7 +120,7 @@ func (sl slot) usable(database, lost string) error {
 	case !sl.exists:
 		return fmt.Errorf("%w: slot %s does not exist, dropped there, or left behind by a fail-over; %s", ErrSlotLost, sl.name, lost)
 	case sl.cause != "":
-		return fmt.Errorf("%w: the server has made slot %s invalid (%s); %s", ErrSlotLost, sl.name, sl.cause, lost)
+		return fmt.Errorf("%w: %s; %s", ErrSlotLost, sl.invalidated(), lost)
 	case sl.status == "lost":
 		return fmt.Errorf("%w: the server has removed log that slot %s still needed (max_slot_wal_keep_size is %s); %s",
 			ErrSlotLost, sl.name, sl.limit, lost)
@@ -121,10 +144,12 @@ func (sl slot) behind(start LSN) error {
 
 // warning is what endangers the slot, a clause; "" for nothing.
 func (sl slot) warning() string {
-	switch sl.status {
-	case "unreserved":
+	switch {
+	case sl.cause != "":
+		return sl.invalidated()
+	case sl.status == "unreserved":
 		return fmt.Sprintf("the source may drop log that slot %s needs at its next checkpoint: max_slot_wal_keep_size is %s", sl.name, sl.limit)
-	case "lost":
+	case sl.status == "lost":
 		return fmt.Sprintf("the source has dropped log that slot %s needed", sl.name)
 	}
 	return ""

@@ -42,6 +42,8 @@ type Source struct {
 	version atomic.Int64
 	whole   atomic.Bool
 
+	recovery atomic.Bool // the server was a standby when the session began
+
 	// control lends the one connection for questions: its holder has taken it out.
 	control chan *pgx.Conn
 	unseen  unseen

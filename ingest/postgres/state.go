@@ -21,6 +21,9 @@ type state struct {
 	SystemID string `json:"system_id"`
 	Timeline int32  `json:"timeline"`
 	Database string `json:"database"`
+	// Standby says that the slot was made on a standby, where it stays: no server carries
+	// such a slot over to another one.
+	Standby bool `json:"standby,omitempty"`
 	// Start is the slot's consistent point: the first change streamed commits there
 	// or later, and the snapshot has everything before.
 	Start string `json:"start"`

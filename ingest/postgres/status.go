@@ -46,6 +46,7 @@ func (s *Source) look(ctx context.Context, st *state, streaming bool) (out inges
 			return fmt.Errorf("%w: slot %s does not exist", ErrSlotLost, st.Slot)
 		}
 		out = sl.report()
+		out.Renew = streaming && s.recovery.Load() && !v.recovery
 		if !streaming {
 			return nil
 		}

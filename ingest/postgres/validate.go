@@ -27,9 +27,16 @@ type settings struct {
 	keepSize               string
 	encoding               string
 	superuser, replication bool
-	recovery               bool
 	create                 bool
 	role, database         string
+	idle                   string // idle_replication_slot_timeout, "0" for none
+	standbys               int    // that keep log here for themselves
+	awaited                bool   // the server waits for some of them before it sends us anything
+
+	recovery       bool // it is a standby
+	feedback       bool // which tells its primary what it needs
+	ownSlot        bool // and has a slot there
+	primaryLogical bool // whose wal_level is logical, as far as is known
 }
 
 const settingsQuery = `
@@ -44,7 +51,11 @@ SELECT current_setting('server_version_num')::int4, current_setting('wal_level')
                                       AND pg_catalog.pg_has_role(m.oid, 'USAGE')), -- Amazon's word for it
        pg_catalog.pg_is_in_recovery(),
        pg_catalog.has_database_privilege(current_database(), 'CREATE'),
-       current_user::text, current_database()::text
+       current_user::text, current_database()::text,
+       coalesce(current_setting('idle_replication_slot_timeout', true), '0'),
+       (SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_type = 'physical')::int4,
+       coalesce(current_setting('synchronized_standby_slots', true), '') <> '',
+       current_setting('hot_standby_feedback')::bool, current_setting('primary_slot_name') <> ''
   FROM pg_catalog.pg_roles r WHERE r.rolname = current_user`
 
 // The oldest server that is supported, and those with abilities of their own.
@@ -54,17 +65,36 @@ const (
 	versionFilter    = 150000 // publications with row filters and column lists
 	versionTIDRange  = 140000 // reads a range of pages without reading all
 	versionStreaming = 140000 // sends large transactions before they end
+	versionStandby   = 160000 // streams from a standby, too
 	versionFailover  = 170000 // slots that follow a fail-over
 )
 
 func readSettings(ctx context.Context, conn *pgx.Conn) (settings, error) {
 	var v settings
 	err := conn.QueryRow(ctx, settingsQuery).Scan(&v.version, &v.walLevel, &v.slotsMax, &v.slots, &v.sendersMax, &v.senders,
-		&v.keepSize, &v.encoding, &v.superuser, &v.replication, &v.recovery, &v.create, &v.role, &v.database)
+		&v.keepSize, &v.encoding, &v.superuser, &v.replication, &v.recovery, &v.create, &v.role, &v.database,
+		&v.idle, &v.standbys, &v.awaited, &v.feedback, &v.ownSlot)
 	if err != nil {
 		return v, unavailable("read settings", err)
 	}
+	v.primaryLogical = true
 	return v, nil
+}
+
+// askPrimary finds out whether the primary of a standby has wal_level = logical: that is
+// looked at before it is seen that no slot is named.
+func (v *settings) askPrimary(ctx context.Context, conn *pgx.Conn) error {
+	if !v.recovery || v.version < versionStandby || v.walLevel != "logical" || v.slotsMax == 0 {
+		return nil
+	}
+	err := run(ctx, conn.PgConn(), "SELECT pg_catalog.pg_logical_slot_peek_binary_changes(NULL, NULL, NULL)")
+	switch code(err) {
+	case codeNotInPrerequisite:
+		v.primaryLogical = false
+	case "":
+		return unavailable("look at the primary's wal_level", err)
+	}
+	return nil
 }
 
 // Validate implements ingest.Validator: it reports every setting, right and table of
@@ -80,17 +110,23 @@ func (s *Source) Validate(ctx context.Context) ([]ingest.Finding, error) {
 			return err
 		}
 		out = append(out, ingest.Finding{Check: "connect", OK: true, Detail: fmt.Sprintf("server version %d", v.version)})
+		if err := v.askPrimary(ctx, conn); err != nil {
+			return err
+		}
 		sl, err := readSlot(ctx, conn, s.cfg.slot, v.version)
 		if err != nil {
 			return err
 		}
-		out = append(append(out, v.findings(sl.exists)...), sl.finding(v.database))
+		out = append(append(out, v.findings(sl.exists)...), sl.finding(v), s.standbysFinding(v))
 		tables, found, err := s.validateTables(ctx, conn, v)
 		if err != nil {
 			return err
 		}
-		out = append(out, found...)
 		published, err := validatePublication(ctx, conn, s.cfg.publication, tables, v)
+		for _, f := range found {
+			f.Fix = v.where(f.Check, f.Fix)
+			out = append(out, f)
+		}
 		out = append(out, published...)
 		return err
 	})
@@ -104,14 +140,28 @@ func (s *Source) Validate(ctx context.Context) ([]ingest.Finding, error) {
 }
 
 // finding says what becomes of a slot.
-func (sl slot) finding(database string) ingest.Finding {
+func (sl slot) finding(v settings) ingest.Finding {
 	if !sl.exists {
-		return ingest.Finding{Check: "slot", OK: true, Detail: fmt.Sprintf("replication slot %s will be made", sl.name)}
+		detail := fmt.Sprintf("replication slot %s will be made", sl.name)
+		if v.recovery {
+			detail += ": " + standbyWaits
+		}
+		return ingest.Finding{Check: "slot", OK: true, Detail: detail}
 	}
-	if err := sl.usable(database, "its tables need a new copy: ALTER PIPELINE … RESET"); err != nil {
+	if err := sl.usable(v.database, "its tables need a new copy: ALTER PIPELINE … RESET"); err != nil {
 		return ingest.Finding{Check: "slot", Detail: err.Error()}
 	}
 	return ingest.Finding{Check: "slot", OK: true, Detail: fmt.Sprintf("replication slot %s exists", sl.name)}
+}
+
+// standbysFinding says whether we may get ahead of the standbys that the slot is carried
+// over to.
+func (s *Source) standbysFinding(v settings) ingest.Finding {
+	f := ingest.Finding{Check: "synchronized_standby_slots", OK: true}
+	if s.cfg.failover && v.version >= versionFailover && !v.recovery && v.standbys > 0 && !v.awaited {
+		f.Detail = "synchronized_standby_slots is empty: changes can be here before a standby has them, and if that one is promoted then, the pipeline stops"
+	}
+	return f
 }
 
 // unreached is the finding of a server that did not let us in.
@@ -227,7 +277,7 @@ func (v settings) findings(exists bool) []ingest.Finding {
 		if ok {
 			return ingest.Finding{Check: name, OK: true}
 		}
-		return ingest.Finding{Check: name, Detail: detail, Fix: fix}
+		return ingest.Finding{Check: name, Detail: detail, Fix: v.where(name, fix)}
 	}
 	warn := func(name string, ok bool, detail string) ingest.Finding {
 		f := check(name, ok, detail, "")
@@ -246,7 +296,13 @@ func (v settings) findings(exists bool) []ingest.Finding {
 			fmt.Sprintf("ALTER SYSTEM SET max_wal_senders = %d;", v.sendersMax+10)+restart),
 		check("replication right", v.superuser || v.replication,
 			fmt.Sprintf("role %s may not replicate", role), fmt.Sprintf("ALTER ROLE %s REPLICATION;", role)),
-		check("primary", !v.recovery || v.version >= 160000, "the server is a standby older than 16, which cannot be streamed: connect to the primary", ""),
+		check("primary", !v.recovery || v.version >= versionStandby, "the server is a standby older than 16, which cannot be streamed: connect to the primary", ""),
+		check("wal_level of the primary", v.primaryLogical, "the server is a standby, and wal_level of its primary is not logical",
+			"ALTER SYSTEM SET wal_level = logical;"+restart),
+		check(feedbackName, !v.recovery || v.feedback || exists, feedbackWarning,
+			"ALTER SYSTEM SET hot_standby_feedback = on; SELECT pg_reload_conf();"),
+		warn("standby", !v.recovery || v.feedback && v.ownSlot, v.standbyWarning()),
+		warn(idleName, v.idle == "0", idleWarning(v.idle)),
 		warn("max_slot_wal_keep_size", v.keepSize == "-1", keepSizeWarning(v.keepSize)),
 		warn("encoding", v.encoding != "SQL_ASCII", asciiWarning),
 	}
@@ -264,6 +320,38 @@ func (v settings) problems(exists bool) []Problem {
 	return out
 }
 
+// Names of findings, and what they say.
+const (
+	feedbackName    = "hot_standby_feedback"
+	feedbackWarning = "hot_standby_feedback is off on this standby: its primary removes rows that the slot needs, and the slot is lost then"
+	idleName        = "idle_replication_slot_timeout"
+)
+
+// standbyWarning says what may cost a standby its slot.
+func (v settings) standbyWarning() string {
+	if !v.feedback {
+		return feedbackWarning
+	}
+	return "the standby has no primary_slot_name: while it is away from its primary, rows go there that the slot needs, and the slot is lost then"
+}
+
+func idleWarning(timeout string) string {
+	return fmt.Sprintf("idle_replication_slot_timeout is %s: a pipeline that rests, or cannot connect, for so long loses its place", timeout)
+}
+
+// where says of a fix whether it is for another server than the one that was asked: on a
+// standby nothing but its own settings can be changed.
+func (v settings) where(check, fix string) string {
+	own := []string{"wal_level", "max_replication_slots", "max_wal_senders", feedbackName, "slot"}
+	if fix == "" || !v.recovery || slices.Contains(own, check) {
+		return fix
+	}
+	return atPrimary + fix
+}
+
+// atPrimary precedes SQL that a standby refuses.
+const atPrimary = "/* at the primary */ "
+
 const asciiWarning = "the database's encoding is SQL_ASCII: a table with text that is not UTF-8 will stop"
 
 func keepSizeWarning(size string) string {
@@ -275,6 +363,12 @@ func (v settings) warnings() []string {
 	var out []string
 	if v.keepSize != "-1" {
 		out = append(out, keepSizeWarning(v.keepSize))
+	}
+	if v.idle != "0" {
+		out = append(out, idleWarning(v.idle))
+	}
+	if v.recovery && !(v.feedback && v.ownSlot) {
+		out = append(out, v.standbyWarning())
 	}
 	if v.encoding == "SQL_ASCII" {
 		out = append(out, asciiWarning)

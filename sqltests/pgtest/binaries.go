@@ -11,6 +11,16 @@ import (
 	"testing"
 )
 
+// Versions are major versions for a test to run on: some, and with SKIPPRD_PG_ALL=1 more.
+func Versions(some []int, more ...int) []int {
+	if os.Getenv("SKIPPRD_PG_ALL") == "" {
+		return some
+	}
+	all := append(slices.Clone(some), more...)
+	slices.Sort(all)
+	return all
+}
+
 // binaries is the directory of the binaries of a major version, else of the one that
 // SKIPPRD_PG names, else of the newest of the system's own, else of the newest there is.
 func binaries(major int) (string, error) {

@@ -174,6 +174,7 @@ timezone = 'UTC'
 CONF
 if [ -n "$4" ]; then
   echo "primary_conninfo = '$4'" >>"$dir/data/postgresql.conf"
+  echo "wal_retrieve_retry_interval = 200ms" >>"$dir/data/postgresql.conf"
 fi
 printf '%s\n' "$3" >>"$dir/data/postgresql.conf"
 "$1/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >/dev/null 2>&1 || { cat "$dir/log"; exit 1; }

@@ -9,7 +9,7 @@ import (
 
 // Each version starts, and so does a standby of it, which has what its primary has.
 func TestVersions(t *testing.T) {
-	for _, major := range []int{16, 17, 18} {
+	for _, major := range pgtest.Versions([]int{18}, 16, 17) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			t.Parallel()
 			p := pgtest.StartVersion(t, major)
