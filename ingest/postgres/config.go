@@ -29,7 +29,7 @@ type config struct {
 	// slot and publication name what we make. Options slot_name and publication,
 	// default skippr_<pipeline>.
 	slot, publication string
-	// parallel is how many chunks of a backfill are read at once: 1..64, option
+	// parallel is how many chunks of a backfill are read at once: 1..16, option
 	// backfill_parallel, default 2.
 	parallel int
 	// rowsPerSecond bounds a backfill over all its readers; 0 does not. Option
@@ -57,7 +57,7 @@ type config struct {
 
 const (
 	parallelDefault   = 2
-	parallelMax       = 64
+	parallelMax       = 16
 	chunkPagesDefault = 8192
 	heartbeatDefault  = 10 * time.Second
 	heartbeatMax      = time.Hour

@@ -69,7 +69,7 @@ func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (sl
 	if sl.current, err = parseLSN(pos(current)); err != nil {
 		return sl, fmt.Errorf("read slot %s: %w", name, err)
 	}
-	sl.newest, sl.current = sl.current, sl.current.recordEnd()
+	sl.newest, sl.current = sl.current, sl.current.RecordEnd()
 	return sl, nil
 }
 

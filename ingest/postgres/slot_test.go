@@ -68,7 +68,7 @@ func (r *rig) inserted() string {
 	if err != nil {
 		r.Fatal(err)
 	}
-	return at.recordEnd().String()
+	return at.RecordEnd().String()
 }
 
 // Making a slot waits for transactions that are open, locks nothing of the user's, says

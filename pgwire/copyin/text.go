@@ -1,6 +1,10 @@
 package copyin
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/skipprd/skipprd/pgwire/digit"
+)
 
 // splitText splits a line of the text format.
 func splitText(d *Decoder, line []byte) (int, error) {
@@ -82,19 +86,19 @@ func escape(b []byte) (c byte, n int) {
 	case 'v':
 		return '\v', 1
 	case 'x':
-		return digits(b, 1, 3, 4, hexDigit)
+		return digits(b, 1, 3, 4, digit.Hex)
 	case '0', '1', '2', '3', '4', '5', '6', '7':
-		return digits(b, 0, 3, 3, octalDigit)
+		return digits(b, 0, 3, 3, digit.Octal)
 	}
 	return b[0], 1
 }
 
 // digits reads digits of so many bits each from an index of b up to another; without
 // one the first byte stands for itself.
-func digits(b []byte, from, to, bits int, digit func(byte) int) (byte, int) {
+func digits(b []byte, from, to, bits int, read func(byte) int) (byte, int) {
 	v, i := 0, from
 	for ; i < len(b) && i < to; i++ {
-		x := digit(b[i])
+		x := read(b[i])
 		if x < 0 {
 			break
 		}
@@ -104,23 +108,4 @@ func digits(b []byte, from, to, bits int, digit func(byte) int) (byte, int) {
 		return b[0], 1
 	}
 	return byte(v), i
-}
-
-func hexDigit(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
-}
-
-func octalDigit(c byte) int {
-	if c < '0' || c > '7' {
-		return -1
-	}
-	return int(c - '0')
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/pgwire/digit"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -210,7 +211,7 @@ func parseUUID(text string) (b [16]byte, err *pgerr.Error) {
 	}
 	n := 0
 	for i := 0; i < len(s); i++ {
-		d := hexDigit(s[i])
+		d := digit.Hex(s[i])
 		switch {
 		case s[i] == '-' && n > 0 && n%4 == 0 && n < 32 && s[i-1] != '-':
 		case d < 0 || n == 32:
@@ -224,18 +225,6 @@ func parseUUID(text string) (b [16]byte, err *pgerr.Error) {
 		return b, errSyntax("uuid", text)
 	}
 	return b, nil
-}
-
-func hexDigit(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }
 
 // parseBytea reads bytea's hex and escape forms.
@@ -252,7 +241,7 @@ func parseBytea(text string) ([]byte, *pgerr.Error) {
 		case strings.HasPrefix(text[i+1:], `\`):
 			out = append(out, c)
 			i++
-		case len(text) > i+3 && text[i+1] >= '0' && text[i+1] <= '3' && isOctal(text[i+2]) && isOctal(text[i+3]):
+		case len(text) > i+3 && text[i+1] >= '0' && text[i+1] <= '3' && digit.Octal(text[i+2]) >= 0 && digit.Octal(text[i+3]) >= 0:
 			out = append(out, (text[i+1]-'0')<<6|(text[i+2]-'0')<<3|(text[i+3]-'0'))
 			i += 3
 		default:
@@ -262,22 +251,20 @@ func parseBytea(text string) ([]byte, *pgerr.Error) {
 	return out, nil
 }
 
-func isOctal(c byte) bool { return c >= '0' && c <= '7' }
-
 func parseHex(text string) ([]byte, *pgerr.Error) {
 	out := make([]byte, 0, len(text)/2)
 	for i := 0; i < len(text); i++ {
 		if strings.IndexByte(spaces, text[i]) >= 0 {
 			continue
 		}
-		hi := hexDigit(text[i])
+		hi := digit.Hex(text[i])
 		if hi < 0 {
 			return nil, pgerr.New(codes.InvalidParameterValue, "invalid hexadecimal digit: \"%c\"", text[i])
 		}
 		if i++; i == len(text) {
 			return nil, pgerr.New(codes.InvalidParameterValue, "invalid hexadecimal data: odd number of digits")
 		}
-		lo := hexDigit(text[i])
+		lo := digit.Hex(text[i])
 		if lo < 0 {
 			return nil, pgerr.New(codes.InvalidParameterValue, "invalid hexadecimal digit: \"%c\"", text[i])
 		}

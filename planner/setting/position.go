@@ -2,11 +2,11 @@ package setting
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/ingest/postgres/lsn"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -57,13 +57,8 @@ func unquoteName(name string) string {
 
 // canonicalLSN renders an LSN as PostgreSQL does.
 func canonicalLSN(text string) (string, bool) {
-	high, low, ok := strings.Cut(text, "/")
-	h, err1 := strconv.ParseUint(high, 16, 32)
-	l, err2 := strconv.ParseUint(low, 16, 32)
-	if !ok || err1 != nil || err2 != nil {
-		return "", false
-	}
-	return strings.ToUpper(strconv.FormatUint(h, 16) + "/" + strconv.FormatUint(l, 16)), true
+	l, err := lsn.Parse(text)
+	return l.String(), err == nil
 }
 
 func checkReadPosition(_, value string) (string, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/skipprd/skipprd/ingest/postgres/lsn"
 	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/verify"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -112,7 +113,7 @@ func (s *Session) Before() int64 { return int64(s.point) } // an order token is 
 
 // Position implements verify.Source.
 func (s *Session) Position() change.Position {
-	return change.Position(fmt.Sprintf("%X/%X", s.point>>32, uint32(s.point)))
+	return lsn.LSN(s.point).Position()
 }
 
 // Close implements verify.Source.

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/digit"
 )
 
 // TextDecoder is the decoder of a type's text form, for every lake type. The
@@ -228,27 +229,14 @@ func textUUID(dst array.Builder, src []byte) error {
 			i++
 			continue
 		}
-		hi, lo := nibble(src[i]), nibble(src[i+1])
-		if hi|lo > 15 {
+		hi, lo := digit.Hex(src[i]), digit.Hex(src[i+1])
+		if hi|lo < 0 {
 			return ErrMalformed
 		}
-		id[at] = hi<<4 | lo
+		id[at] = byte(hi<<4 | lo)
 		at++
 		i += 2
 	}
 	dst.(*array.FixedSizeBinaryBuilder).Append(id[:])
 	return nil
-}
-
-// nibble is the value of a hexadecimal digit, 255 when it is none.
-func nibble(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
 }
