@@ -160,26 +160,3 @@ type Group struct {
 	// publisher with the group, also when the group is recovered.
 	State []byte
 }
-
-// RecordBytes is how much memory the columns of a record take.
-func RecordBytes(rec arrow.RecordBatch) int64 {
-	var n int64
-	for _, c := range rec.Columns() {
-		n += DataBytes(c.Data())
-	}
-	return n
-}
-
-// DataBytes is how much memory a column takes.
-func DataBytes(d arrow.ArrayData) int64 {
-	var n int64
-	for _, b := range d.Buffers() {
-		if b != nil {
-			n += int64(b.Len())
-		}
-	}
-	for _, c := range d.Children() {
-		n += DataBytes(c)
-	}
-	return n
-}
