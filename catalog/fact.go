@@ -75,6 +75,10 @@ type SelectedTable struct {
 	Except []string `json:",omitempty"`
 	// Where is the condition of the rows that are taken in, in the source's SQL; empty: all.
 	Where string `json:",omitempty"`
+	// Numbers are those that columns it names had at the source when they were named, as far
+	// as that is known: such a column is meant under whatever name it has now. They are kept
+	// with the table, not with the selection.
+	Numbers map[string]int16 `json:"-"`
 }
 
 // Partly says whether anything is said of the table but its name.
@@ -146,6 +150,13 @@ type Table struct {
 	// PartsKnown is false when it is not partitioned, or nobody has looked.
 	Parts      []uint32 `json:",omitempty"`
 	PartsKnown bool     `json:",omitempty"`
+	// Forms is how the source wrote values of its columns when it was copied: see
+	// ingest/watch. FormsKnown is false when nobody has looked. It is never changed in place.
+	Forms      map[string]string `json:",omitempty"`
+	FormsKnown bool              `json:",omitempty"`
+	// Named are the numbers at the source of the columns that the pipeline's selection
+	// names, which stay when the columns are renamed. It is never changed in place.
+	Named map[string]int16 `json:",omitempty"`
 	// Away says why the source does not have the table any more, "" when it does.
 	Away string `json:",omitempty"`
 	// Filter is the condition of the rows that are taken in, in the source's SQL.
@@ -336,6 +347,7 @@ func (p *Pipeline) Clone() *Pipeline {
 	for i, t := range c.Selection.Tables {
 		c.Selection.Tables[i].Columns = slices.Clone(t.Columns)
 		c.Selection.Tables[i].AsText = slices.Clone(t.AsText)
+		c.Selection.Tables[i].Except = slices.Clone(t.Except)
 	}
 	return &c
 }

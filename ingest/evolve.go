@@ -178,19 +178,22 @@ func (s *tableSchema) apply(txn *catalog.Txn, pipeline change.PipelineID) error 
 	if s.Schema == nil || s.Schema.Version < t.Current.Version {
 		return nil // copied anew since, as a later version
 	}
-	if s.Schema.Version > t.Current.Version {
-		t.Current = s.Schema
-	}
 	p, err := txn.PipelineByID(pipeline)
 	if err != nil {
 		return fmt.Errorf("apply schema version: %w", err)
 	}
+	followed := followColumns(p, t, s.Schema)
+	if s.Schema.Version > t.Current.Version {
+		t.Current = s.Schema
+	}
 	if s.SourceName != "" {
 		follow(p, t, s)
+		t.SourceSchema, t.SourceName = s.SourceSchema, s.SourceName
+	}
+	if s.SourceName != "" || followed {
 		if err := txn.PutPipeline(p); err != nil {
 			return fmt.Errorf("apply new name: %w", err)
 		}
-		t.SourceSchema, t.SourceName = s.SourceSchema, s.SourceName
 	}
 	if err := txn.PutTable(t); err != nil {
 		return fmt.Errorf("apply schema version: %w", err)
@@ -212,4 +215,40 @@ func follow(p *catalog.Pipeline, t *catalog.Table, s *tableSchema) {
 			w.Schema, w.Name = s.SourceSchema, s.SourceName
 		}
 	}
+}
+
+// followColumns has the pipeline's selection name the columns of a table as the source does
+// now. Those that it leaves out are known by their numbers alone.
+func followColumns(p *catalog.Pipeline, t *catalog.Table, next *schema.Table) (followed bool) {
+	to := map[string]string{}
+	for _, f := range next.Fields {
+		if old, ok := t.Current.Field(f.ID); ok && old.Name != f.Name {
+			to[old.Name] = f.Name
+		}
+	}
+	if len(to) == 0 {
+		return false
+	}
+	for i := range p.Selection.Tables {
+		w := &p.Selection.Tables[i]
+		if w.Name != t.SourceName || w.Schema != "" && w.Schema != t.SourceSchema {
+			continue
+		}
+		for _, names := range [][]string{w.Columns, w.AsText} {
+			for k, name := range names {
+				if now, ok := to[name]; ok {
+					names[k], followed = now, true
+				}
+			}
+		}
+	}
+	named := make(map[string]int16, len(t.Named))
+	for name, number := range t.Named {
+		if now, ok := to[name]; ok {
+			name = now
+		}
+		named[name] = number
+	}
+	t.Named = named
+	return followed
 }

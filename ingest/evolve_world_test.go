@@ -105,6 +105,10 @@ func (noRows) Exact() bool                                                { retu
 func (noRows) Plan(context.Context, ingest.SourceTable) ([]string, error) { return nil, nil }
 func (noRows) Parallel() int                                              { return 1 }
 func (noRows) Close() error                                               { return nil }
+func (noRows) Describe(context.Context, map[uint32]catalog.SelectedTable, bool) (map[uint32]ingest.SourceTable, error) {
+	return nil, nil
+}
+
 func (noRows) Read(context.Context, ingest.SourceTable, *schema.Table, string, int64, func(*change.Batch) error) error {
 	return errors.New("there is nothing to read")
 }

@@ -3,7 +3,9 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -208,6 +210,13 @@ func hereOf(t, anew *catalog.Table) watch.Here {
 	if t.PartsKnown {
 		h.Parts = append([]uint32{}, t.Parts...)
 	}
+	if t.FormsKnown {
+		h.Forms = watch.Forms{}
+		maps.Copy(h.Forms, t.Forms)
+	}
+	for _, f := range t.Current.Fields {
+		h.Columns = append(h.Columns, f.AttNum)
+	}
 	if anew != nil {
 		h.Copy = anew.SourceOID
 	}
@@ -232,6 +241,13 @@ func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, f
 			return leave(txn, p, t, a.Reason)
 		case watch.Remade:
 			return k.remade(txn, p, t, found[a.Found])
+		case watch.Worded:
+			t.Forms, t.FormsKnown = a.Forms, true
+			return txn.PutTable(t)
+		case watch.Reworded:
+			return k.reworded(txn, p, t, a)
+		case watch.Renamed:
+			return k.renamed(txn, p, t, a)
 		}
 		return k.repartitioned(txn, p, t, a)
 	})
@@ -303,6 +319,43 @@ func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog
 		return err
 	}
 	return k.tell(txn, p, t, "table copied anew", detail)
+}
+
+// reworded copies a table anew, or stops it, whose values the source writes in another way
+// than when the rows that are here were sent.
+func (k *keeper) reworded(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, a watch.Action) error {
+	var names []string
+	for _, f := range t.Current.Fields {
+		if slices.Contains(a.Columns, f.AttNum) {
+			names = append(names, fmt.Sprintf("%q", f.Name))
+		}
+	}
+	why := "the source writes values of column " + strings.Join(names, ", ") +
+		" in another way now: a label or an attribute of its type, or the type, was changed"
+	switch {
+	case !t.Answers(), txn.CopyFor(t.ID) != nil:
+		k.deferred = true
+		return nil
+	case p.Options["on_type_change"] != "stop":
+		k.renewed = true
+		if err := beginCopy(txn, t, sourceTable(t)); err != nil {
+			return err
+		}
+		return k.tell(txn, p, t, "table copied anew", why)
+	case t.State == catalog.TableStopped:
+		return nil
+	}
+	return stopCopy(txn, p.Name, t.ID, &TableError{Reason: why, Hint: hintResync})
+}
+
+// renamed takes a table's name at the source over. The stream tells of a new one with the
+// next change of a row, and of a schema's not at all.
+func (k *keeper) renamed(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, a watch.Action) error {
+	before := t.SourceSchema + "." + t.SourceName
+	if err := renamed(txn, p.ID, t.ID, SourceTable{Schema: a.Schema, Name: a.Name}); err != nil {
+		return err
+	}
+	return k.tell(txn, p, t, "table renamed", fmt.Sprintf("%s is now called %s.%s at the source", before, a.Schema, a.Name))
 }
 
 func (k *keeper) tell(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, kind, detail string) error {

@@ -40,13 +40,17 @@ func (s *altered) Discover(_ context.Context, sel catalog.TableSelection) ([]ing
 	if !named && (!sel.AllTables || slices.Contains(sel.Except, "s.t")) {
 		return nil, nil
 	}
-	s.at.Lock()
-	defer s.at.Unlock()
-	cols, key := parseColumns(s.at.columns)
-	if !s.at.key {
+	return []ingest.SourceTable{s.at.described()}, nil
+}
+
+func (at *alteredAt) described() ingest.SourceTable {
+	at.Lock()
+	defer at.Unlock()
+	cols, key := parseColumns(at.columns)
+	if !at.key {
 		key = nil
 	}
-	return []ingest.SourceTable{{Schema: "s", Name: "t", OID: 1, Columns: cols, Key: key}}, nil
+	return ingest.SourceTable{Schema: "s", Name: "t", OID: 1, Columns: cols, Key: key}
 }
 
 func (s *altered) Setup(_ context.Context, state []byte, _ []ingest.SourceTable) (ingest.SetupResult, error) {
@@ -80,6 +84,10 @@ func (s *altered) Stream(ctx context.Context, _ change.Position, tables []ingest
 type oneChunk struct {
 	noRows
 	at *alteredAt
+}
+
+func (c oneChunk) Describe(context.Context, map[uint32]catalog.SelectedTable, bool) (map[uint32]ingest.SourceTable, error) {
+	return map[uint32]ingest.SourceTable{1: c.at.described()}, nil
 }
 
 func (oneChunk) Horizon() change.Position { return "7" }

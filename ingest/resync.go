@@ -21,8 +21,8 @@ import (
 // ResyncTable copies a table anew. What it has stays readable meanwhile, if it was. A
 // stopped table holds nothing back at the source any more. A copy under way gives way to
 // the new one. A want that says more than a name is what the pipeline selects of the table
-// from then on; with another row filter what it has is not readable meanwhile, for the
-// stream would follow only rows of the new one.
+// from then on; with another row filter what it has stays as it is until then, for the
+// source sends changes by one filter only.
 func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.SelectedTable) error {
 	return s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
 		if err := h.openLog(ctx); err != nil {
@@ -58,7 +58,7 @@ func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.
 		if err != nil {
 			return fmt.Errorf("resync table %s.%s: %w", t.Schema, t.Name, err)
 		}
-		if !t.Answers() || t.Filter != fresh.Filter {
+		if !t.Answers() {
 			if err := s.dropLake(ctx, []*catalog.Table{t}); err != nil {
 				return err
 			}
@@ -117,6 +117,12 @@ func renamed(txn *catalog.Txn, id change.PipelineID, table change.TableID, fresh
 	}
 	follow(p, t, &tableSchema{SourceSchema: fresh.Schema, SourceName: fresh.Name})
 	t.SourceSchema, t.SourceName = fresh.Schema, fresh.Name
+	if c := txn.CopyFor(t.ID); c != nil && c.SourceOID == t.SourceOID {
+		c.SourceSchema, c.SourceName = fresh.Schema, fresh.Name
+		if err := txn.PutTable(c); err != nil {
+			return err
+		}
+	}
 	return errors.Join(txn.PutPipeline(p), txn.PutTable(t))
 }
 
@@ -127,8 +133,10 @@ func resync(txn *catalog.Txn, p *catalog.Pipeline, id change.TableID, fresh Sour
 	if err != nil {
 		return err
 	}
-	if t.Answers() && t.Filter == fresh.Filter && !mutant.On(mutant.ResyncInPlace) {
-		err = beginCopy(txn, t, fresh)
+	if t.Answers() && !mutant.On(mutant.ResyncInPlace) {
+		if err = refilter(txn, t, fresh); err == nil {
+			err = beginCopy(txn, t, fresh)
+		}
 	} else if err = txn.DropCopy(id); err == nil {
 		err = beginAgain(txn, t, fresh)
 	}
@@ -138,6 +146,24 @@ func resync(txn *catalog.Txn, p *catalog.Pipeline, id change.TableID, fresh Sour
 	return txn.AddEvent(catalog.Event{
 		At: txn.Now(), Level: "info", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table copied anew",
 	})
+}
+
+// reasonRefiltered is why a table stands still that is being copied with another filter.
+const reasonRefiltered = "it is copied anew with another row filter, and keeps what it has until then"
+
+// refilter stops a table where it stands when its copy is to have another row filter. No
+// session runs: what is durable is what it has.
+func refilter(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
+	if t.Filter == fresh.Filter || t.State != catalog.TableReady {
+		return nil
+	}
+	offset, err := txn.Offset(t.Pipeline)
+	if err != nil {
+		return err
+	}
+	t.State, t.FrozenAt = catalog.TableStopped, offset.Position
+	t.Reason, t.Hint = reasonRefiltered, exactHint(txn, "SYNC PIPELINE … waits for it.", t.ID)
+	return nil
 }
 
 // beginAgain copies a table that nobody reads anew in its own place.
@@ -263,7 +289,7 @@ func giveUpCopy(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
 		return err
 	}
 	why := "its new copy was given up: " + c.Reason
-	if t.State != catalog.TableStopped {
+	if t.State != catalog.TableStopped || t.Reason == reasonRefiltered {
 		t.Reason, t.Hint = why, c.Hint
 		if err := txn.PutTable(t); err != nil {
 			return err

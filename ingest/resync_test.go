@@ -30,9 +30,32 @@ func (g *gated) Backfill(ctx context.Context) (ingest.Backfill, error) {
 	return &gatedBackfill{b, g.gate}, err
 }
 
+// Discover takes any filter for one of all rows.
+func (g *gated) Discover(ctx context.Context, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
+	found, err := g.Source.Discover(ctx, sel)
+	for i := range found {
+		for _, w := range sel.Tables {
+			if w.Name == found[i].Name {
+				found[i].Filter = w.Where
+			}
+		}
+	}
+	return found, err
+}
+
 type gatedBackfill struct {
 	ingest.Backfill
 	gate *gate
+}
+
+func (g *gatedBackfill) Describe(ctx context.Context, wanted map[uint32]catalog.SelectedTable, outOfRangeText bool,
+) (map[uint32]ingest.SourceTable, error) {
+	found, err := g.Backfill.Describe(ctx, wanted, outOfRangeText)
+	for oid, t := range found {
+		t.Filter = wanted[oid].Where
+		found[oid] = t
+	}
+	return found, err
 }
 
 func (g *gatedBackfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Table, chunk string,
@@ -129,6 +152,50 @@ func TestResyncStaysReadable(t *testing.T) {
 		defer w.lake.mu.Unlock()
 		return slices.Equal(w.lake.ids, []change.TableID{before.ID})
 	})
+}
+
+// TestResyncFiltered has a table answer as it was, while the others follow the stream,
+// until its copy with another row filter is ready; and go on so when that is given up.
+func TestResyncFiltered(t *testing.T) {
+	cfg := small
+	w, g := resyncing(t, &cfg)
+	w.copying()
+	read := func(s catalog.Slice) *change.Batch { return w.disk.read(s.Ref) }
+	then := w.fold("customers", read)
+	want := named("customers")
+	want.Where = "id > 0"
+	if err := w.supervisor.ResyncTable(context.Background(), "shop", want); err != nil {
+		t.Fatal(err)
+	}
+	c := w.copying()
+	if c.Filter != want.Where {
+		t.Errorf("the copy has filter %q", c.Filter)
+	}
+	w.stop()
+	cfg.Transactions = 3000
+	w.boot()
+	w.start()
+	w.copying()
+	w.await("others at 3000", func(s *catalog.Snapshot) bool { return w.position(s) == "3000" })
+	w.same("customers", w.fold("customers", read), then)
+	now := w.table("customers")
+	if !now.Answers() || now.FrozenAt != "2500" || now.StoppedAt != "" || now.Hint != "SYNC PIPELINE shop waits for it." {
+		t.Errorf("customers is %s at %q and %q: %s. %s", now.State, now.StoppedAt, now.FrozenAt, now.Reason, now.Hint)
+	}
+	g.fail.Store(&ingest.TableError{Reason: "a column is gone", Hint: "Copy it anew."})
+	close(g.shut)
+	w.await("copy given up", func(s *catalog.Snapshot) bool { return copyOf(s, "customers") == nil })
+	w.same("customers", w.fold("customers", read), then)
+	if now := w.table("customers"); !now.Answers() || !strings.HasSuffix(now.Reason, "given up: a column is gone") {
+		t.Errorf("customers is %s: %s", now.State, now.Reason)
+	}
+	g.fail.Store(nil)
+	w.resync("customers")
+	w.await("copy in its place", func(s *catalog.Snapshot) bool { return w.tableIn(s, "customers").Filter == want.Where })
+	w.expect(cfg, 3000)
+	if now := w.table("customers"); now.State != catalog.TableReady || now.Reason != "" {
+		t.Errorf("customers is %s: %s", now.State, now.Reason)
+	}
 }
 
 // TestResyncAgain has the newest copy take the place, and none that came before.

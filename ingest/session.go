@@ -183,14 +183,8 @@ func (s *session) setup(ctx context.Context) error {
 	for _, w := range result.Warnings {
 		s.out.Warn("source warned", env.KeyReason, w)
 	}
-	var fresh map[uint32]SourceTable
-	if result.Created { // columns may have come before the stream's start
-		if fresh, err = s.described(ctx); err != nil {
-			return err
-		}
-	}
 	err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-		return s.recordSetup(txn, result, tables, fresh)
+		return s.recordSetup(txn, result, tables)
 	})
 	if err != nil {
 		return fmt.Errorf("record set-up: %w", err)
@@ -263,7 +257,7 @@ func (s *session) identify(ctx context.Context, tables []SourceTable, keyless []
 	return nil
 }
 
-func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []SourceTable, fresh map[uint32]SourceTable) error {
+func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []SourceTable) error {
 	p, err := txn.PipelineByID(s.pipeline.ID)
 	if err != nil {
 		return err
@@ -298,7 +292,10 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 	if err != nil || !result.Created {
 		return err
 	}
-	return s.renew(txn, result.Token, len(created) == 0, fresh)
+	if len(created) > 0 {
+		return nil
+	}
+	return s.renew(txn, result.Token)
 }
 
 // refuse stops tables whose changes the source will not send. Nothing of them has been
@@ -328,21 +325,14 @@ func refuse(txn *catalog.Txn, p *catalog.Pipeline, refused map[uint32]*TableErro
 	return nil
 }
 
-// renew gives tables that are to be copied by a stream just created the columns that they
-// have at its start, and, after a RESET, a token of that stream.
-func (s *session) renew(txn *catalog.Txn, token int64, reset bool, fresh map[uint32]SourceTable) error {
+// renew gives tables that are to be copied after a RESET a token of the stream that was
+// created.
+func (s *session) renew(txn *catalog.Txn, token int64) error {
 	for _, t := range txn.EveryTableOf(s.pipeline.ID) {
 		if t.State != catalog.TablePending {
 			continue
 		}
-		if reset {
-			t.Backfill.Token = token
-		}
-		if now, ok := fresh[t.SourceOID]; ok {
-			if err := redescribe(t, now); err != nil {
-				return err
-			}
-		}
+		t.Backfill.Token = token
 		if err := txn.PutTable(t); err != nil {
 			return err
 		}

@@ -71,6 +71,10 @@ type SourceTable struct {
 	// Parts are the partitions of a partitioned table, at any depth, ascending; nil for
 	// any other.
 	Parts []uint32
+	// Forms is how the source writes values of the columns, nil when it does not say.
+	Forms watch.Forms
+	// Numbers are those of the columns that the selection names.
+	Numbers map[string]int16
 	// Notes are sentences on what will be missing though the table is taken in: a
 	// generated column that the source does not send, a key that there is none.
 	Notes []string
@@ -111,6 +115,11 @@ type Backfill interface {
 	Horizon() change.Position
 	// Exact says that rows read are exactly those at the stream's start.
 	Exact() bool
+	// Describe is how tables look at the session's moment, by their numbers at the source.
+	// What is selected of each is under its number; that its row filter can be had is not
+	// asked again. Those that are not there, or cannot be taken in, are left out. It is
+	// called before the other methods.
+	Describe(ctx context.Context, wanted map[uint32]catalog.SelectedTable, outOfRangeText bool) (map[uint32]SourceTable, error)
 	// Plan cuts a table into chunks: opaque strings, readable by any later session.
 	// An error that wraps *TableError, here and from Read, stops that table alone.
 	Plan(ctx context.Context, t SourceTable) (chunks []string, err error)

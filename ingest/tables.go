@@ -72,7 +72,13 @@ func sourceTable(t *catalog.Table) SourceTable {
 	s := SourceTable{
 		Schema: t.SourceSchema, Name: t.SourceName, OID: t.SourceOID,
 		EstimatedRows: t.Backfill.RowsEstimate, EstimatedBytes: -1, WholeRow: t.Current.WholeRow,
-		Filter: t.Filter,
+		Filter: t.Filter, Numbers: t.Named,
+	}
+	if t.FormsKnown {
+		s.Forms = watch.Forms(t.Forms)
+	}
+	if t.PartsKnown {
+		s.Parts = append([]uint32{}, t.Parts...)
 	}
 	for _, f := range t.Current.Fields {
 		s.Columns = append(s.Columns, SourceColumn{
@@ -162,6 +168,7 @@ func createTable(txn *catalog.Txn, p *catalog.Pipeline, st SourceTable, token in
 		Current: s, Versions: []*schema.Table{s}, State: catalog.TablePending,
 		Backfill: catalog.BackfillProgress{Token: token, RowsEstimate: st.EstimatedRows},
 		Parts:    st.Parts, PartsKnown: st.Parts != nil,
+		Forms: st.Forms, FormsKnown: st.Forms != nil, Named: st.Numbers,
 	}
 	if !copies(p) {
 		t.State = catalog.TableReady
@@ -211,36 +218,6 @@ func restart(t *catalog.Table) {
 	}
 }
 
-// described is how the source has the pipeline's tables now, by their OIDs: also those that
-// its selection does not name any more, having another schema since.
-func (s *session) described(ctx context.Context) (map[uint32]SourceTable, error) {
-	snap := s.deps.Catalog.Snapshot()
-	known := snap.Tables(s.pipeline.ID)
-	snap.Close()
-	sel := s.pipeline.Selection
-	if len(known) > 0 {
-		sel = catalog.TableSelection{OutOfRangeText: sel.OutOfRangeText}
-	}
-	names, err := namesNow(ctx, s.source, known)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range known {
-		sel.Tables = append(sel.Tables, names.of(t, selectedAs(s.pipeline, t)))
-	}
-	found, err := s.source.Discover(ctx, sel)
-	if err != nil {
-		return nil, sourceError("discover tables", err)
-	}
-	out := make(map[uint32]SourceTable, len(found))
-	for _, t := range found {
-		if t.OID != 0 && t.Unsupported == "" {
-			out[t.OID] = t
-		}
-	}
-	return out, nil
-}
-
 // sourceNames are names of tables at the source, by their numbers there.
 type sourceNames map[uint32]watch.There
 
@@ -274,7 +251,7 @@ func (n sourceNames) of(t *catalog.Table, selected catalog.SelectedTable) catalo
 func selectedAs(p *catalog.Pipeline, t *catalog.Table) catalog.SelectedTable {
 	for _, w := range p.Selection.Tables {
 		if w.Name == t.SourceName && (w.Schema == "" || w.Schema == t.SourceSchema) {
-			w.Schema = t.SourceSchema
+			w.Schema, w.Numbers = t.SourceSchema, t.Named
 			return w
 		}
 	}
@@ -282,7 +259,7 @@ func selectedAs(p *catalog.Pipeline, t *catalog.Table) catalog.SelectedTable {
 }
 
 // redescribe gives a table whose copy begins from its start the columns that it has at the
-// source. What was assigned to a column before the copy's moment, or before the stream's
+// source, at the copy's moment or before it. What was assigned to a column before the copy's moment, or before the stream's
 // start, comes with the copy or not at all.
 func redescribe(t *catalog.Table, fresh SourceTable) error {
 	current := t.Current
@@ -293,7 +270,8 @@ func redescribe(t *catalog.Table, fresh SourceTable) error {
 	if next != current {
 		next.Version = max(next.Version, t.VoidVersion+1)
 	}
-	t.Current, t.Filter = next, fresh.Filter
+	t.Current, t.Filter, t.Named = next, fresh.Filter, fresh.Numbers
+	t.Forms, t.FormsKnown = fresh.Forms, fresh.Forms != nil
 	return nil
 }
 
@@ -310,15 +288,23 @@ func loses(t *catalog.Table) bool {
 	return (!t.Current.HasKey() || t.Backfill.Skip) && !t.Backfill.StartedAt.IsZero()
 }
 
-// redescribed are the pipeline's tables as the source has them after the moment of the copy
-// is fixed, when one of them begins from its start. Such a copy is not given changes from
-// before that moment. The source may not have sent them: it sends those of a table from when
-// it was told to. And they have the columns of then.
+// redescribed are the tables whose copy begins from its start as the source has them at the
+// moment of the copy: such a copy is not given changes from before. The source may not
+// have sent them: it sends those of a table from when it was told to. And what commits
+// after that moment comes with the stream, a change of columns too.
 func (s *session) redescribed(ctx context.Context) (map[uint32]SourceTable, error) {
+	wanted := map[uint32]catalog.SelectedTable{}
 	for _, t := range s.uncopied() {
 		if t.Backfill.StartedAt.IsZero() || beginsAnew(t) {
-			return s.described(ctx)
+			wanted[t.SourceOID] = selectedAs(s.pipeline, t)
 		}
 	}
-	return nil, nil
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	found, err := s.backfill.Describe(ctx, wanted, s.pipeline.Selection.OutOfRangeText)
+	if err != nil {
+		return nil, sourceError("describe tables", err)
+	}
+	return found, nil
 }

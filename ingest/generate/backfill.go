@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -31,6 +32,18 @@ func (b *backfill) Horizon() change.Position { return position(b.state.N()) }
 func (b *backfill) Exact() bool              { return b.exact }
 func (b *backfill) Parallel() int            { return readersMax }
 func (b *backfill) Close() error             { return nil }
+
+// Describe says how tables always look.
+func (b *backfill) Describe(_ context.Context, wanted map[uint32]catalog.SelectedTable, _ bool) (map[uint32]ingest.SourceTable, error) {
+	out := map[uint32]ingest.SourceTable{}
+	for _, t := range Tables() {
+		st := t.Source(b.state.shop.Initial(t))
+		if w, ok := wanted[st.OID]; ok {
+			out[st.OID] = narrow(st, w.Columns)
+		}
+	}
+	return out, nil
+}
 
 // Plan cuts the ids into ranges "from:to"; the last is open, so that a later session
 // finds later rows in it.

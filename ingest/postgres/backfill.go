@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/visible"
 	"github.com/skipprd/skipprd/wal/change"
@@ -100,6 +101,53 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 	b.fetcher <- nil
 	s.log.Info("backfill opened", env.KeyLSN, b.horizon.String(), "exact", b.exact)
 	return b, nil
+}
+
+// Describe implements ingest.Backfill.
+func (b *backfill) Describe(ctx context.Context, wanted map[uint32]catalog.SelectedTable, outOfRangeText bool,
+) (out map[uint32]ingest.SourceTable, err error) {
+	select {
+	case conn := <-b.holder:
+		defer func() { b.holder <- conn }()
+		err = unlocked(ctx, conn.PgConn(), func() error {
+			out, err = describeAt(ctx, conn, wanted, outOfRangeText)
+			return err
+		})
+		return out, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// describeAt describes tables at a connection's snapshot.
+func describeAt(ctx context.Context, conn *pgx.Conn, wanted map[uint32]catalog.SelectedTable, outOfRangeText bool,
+) (map[uint32]ingest.SourceTable, error) {
+	tables := make([]ingest.SourceTable, 0, len(wanted))
+	for oid := range wanted {
+		tables = append(tables, ingest.SourceTable{OID: oid})
+	}
+	there, _, err := present(ctx, conn, tables)
+	if err != nil {
+		return nil, err
+	}
+	sel := catalog.TableSelection{OutOfRangeText: outOfRangeText}
+	for _, t := range there {
+		w := wanted[t.OID]
+		w.Schema, w.Name, w.Where = t.Schema, t.Name, ""
+		sel.Tables = append(sel.Tables, w)
+	}
+	found, err := discover(ctx, conn, sel)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[uint32]ingest.SourceTable, len(found))
+	for _, t := range found {
+		if t.OID != 0 && t.Unsupported == "" {
+			t.Filter = wanted[t.OID].Where
+			out[t.OID] = t
+		}
+	}
+	return out, nil
 }
 
 // hold takes over a snapshot.

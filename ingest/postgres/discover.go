@@ -11,6 +11,8 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/wording"
+	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
@@ -77,6 +79,7 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 	if err != nil {
 		return nil, err
 	}
+	sel = renamedIn(sel, relations, columns)
 	var out []ingest.SourceTable
 	for _, r := range relations {
 		if inSelection(r.ancestors, oids) {
@@ -87,9 +90,13 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 		for i := range t.Columns {
 			exact.keep(&t.Columns[i])
 		}
+		t.Numbers = selectedTable(sel, r.schema, r.name).Numbers
 		out = append(out, t)
 	}
 	if err := bringParts(ctx, conn, relations, out); err != nil {
+		return nil, err
+	}
+	if err := bringForms(ctx, conn, out); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -249,6 +256,60 @@ func readDomains(ctx context.Context, conn *pgx.Conn) (map[uint32]domain, error)
 		return nil, unavailable("list domains", err)
 	}
 	return out, nil
+}
+
+// renamedIn is a selection with the names that its columns have now, as far as it says
+// which they are, and with all their numbers. A column that is left out, or kept as text,
+// goes by its former name, too.
+func renamedIn(sel catalog.TableSelection, relations []relation, columns map[uint32][]attribute) catalog.TableSelection {
+	sel.Tables = slices.Clone(sel.Tables)
+	for i := range sel.Tables {
+		w := &sel.Tables[i]
+		at := slices.IndexFunc(relations, func(r relation) bool { return r.schema == schemaOf(*w) && r.name == w.Name })
+		if at < 0 || len(w.Columns)+len(w.AsText)+len(w.Except) == 0 {
+			continue
+		}
+		now := columns[relations[at].oid]
+		numbers := map[string]int16{}
+		rename := func(names []string, both bool) []string {
+			var out []string
+			for _, name := range names {
+				a := slices.IndexFunc(now, func(a attribute) bool { return a.number == w.Numbers[name] })
+				if a < 0 {
+					a = slices.IndexFunc(now, func(a attribute) bool { return a.name == name })
+				}
+				if a < 0 || both || now[a].name == name {
+					out = append(out, name)
+				}
+				if a >= 0 {
+					numbers[name] = now[a].number
+					if now[a].name != name {
+						out = append(out, now[a].name)
+					}
+				}
+			}
+			return out
+		}
+		w.Columns, w.AsText, w.Except = rename(w.Columns, false), rename(w.AsText, true), rename(w.Except, true)
+		w.Numbers = numbers
+	}
+	return sel
+}
+
+// bringForms notes how values of tables are written.
+func bringForms(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) error {
+	oids := make([]uint32, len(tables))
+	for i, t := range tables {
+		oids[i] = t.OID
+	}
+	forms, err := wording.Read(ctx, conn, serverVersion(conn), oids)
+	if err != nil {
+		return unavailable("look at types", err)
+	}
+	for i := range tables {
+		tables[i].Forms = watch.FormsOf(forms[tables[i].OID])
+	}
+	return nil
 }
 
 // selectColumns keeps the columns that the selection names for a table, and not those

@@ -85,7 +85,7 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 	for i, rc := range d.relation.Columns {
 		number := d.numbers[i]
 		old, known := d.fieldOf(number)
-		if !known && (d.partial || slices.Contains(d.except, rc.Name)) {
+		if !known && (d.partial || means(d.except, d.Source.Numbers, rc.Name, number)) {
 			continue
 		}
 		col, err := d.column(ctx, conn, rc, number)

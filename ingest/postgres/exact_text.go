@@ -14,6 +14,7 @@ import (
 // whose type has values that ours has not.
 type exactText struct {
 	columns []string
+	numbers map[string]int16 // of columns, as far as they are known
 	ranged  bool
 }
 
@@ -22,7 +23,7 @@ func exactTextOf(sel catalog.TableSelection, schemaName, name string) exactText 
 	x := exactText{ranged: sel.OutOfRangeText}
 	for _, t := range sel.Tables {
 		if schemaOf(t) == schemaName && t.Name == name {
-			x.columns = append(x.columns, t.AsText...)
+			x.columns, x.numbers = append(x.columns, t.AsText...), t.Numbers
 		}
 	}
 	return x
@@ -33,13 +34,18 @@ func (x exactText) keep(c *ingest.SourceColumn) {
 	if c.Type.Kind == schema.String {
 		return
 	}
-	if slices.Contains(x.columns, c.Name) || x.ranged && outofrange.Widens(c.Type) {
+	if means(x.columns, x.numbers, c.Name, c.AttNum) || x.ranged && outofrange.Widens(c.Type) {
 		c.Type = schema.Type{Kind: schema.String}
 		if c.Note != "" {
 			c.Note += ", "
 		}
 		c.Note += "exact text"
 	}
+}
+
+// means says whether columns are named of which one is this: by its name, or by its number.
+func means(names []string, numbers map[string]int16, name string, number int16) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return n == name || number != 0 && numbers[n] == number })
 }
 
 // follow is keep for a column that the table may have already: as long as its type at the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/wording"
 	"github.com/skipprd/skipprd/ingest/watch"
 )
 
@@ -154,10 +155,13 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 		if err := conn.QueryRow(ctx, markQuery).Scan(&look.Mark); err != nil {
 			return unavailable("look for tables", err)
 		}
-		if look.Mark == last {
+		types, err := wording.Digest(ctx, conn, serverVersion(conn), numbersOf(here))
+		if err != nil {
+			return unavailable("look at types", err)
+		}
+		if look.Mark += types; look.Mark == last {
 			return nil
 		}
-		var err error
 		if look.Known, err = there(ctx, conn, here); err != nil {
 			return err
 		}
@@ -170,12 +174,17 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 	return look, nil
 }
 
-// there are the tables of here that exist.
-func there(ctx context.Context, conn *pgx.Conn, here []watch.Here) (map[uint32]watch.There, error) {
+func numbersOf(here []watch.Here) []uint32 {
 	oids := make([]uint32, len(here))
 	for i, h := range here {
 		oids[i] = h.OID
 	}
+	return oids
+}
+
+// there are the tables of here that exist.
+func there(ctx context.Context, conn *pgx.Conn, here []watch.Here) (map[uint32]watch.There, error) {
+	oids := numbersOf(here)
 	rows, err := conn.Query(ctx, thereQuery, oids)
 	if err != nil {
 		return nil, unavailable("look for tables", err)
@@ -193,8 +202,13 @@ func there(ctx context.Context, conn *pgx.Conn, here []watch.Here) (map[uint32]w
 	if err != nil {
 		return nil, err
 	}
+	forms, err := wording.Read(ctx, conn, serverVersion(conn), oids)
+	if err != nil {
+		return nil, unavailable("look at types", err)
+	}
 	for _, h := range here {
 		t, ok := out[h.OID]
+		t.Forms = append([]watch.Form{}, forms[h.OID]...)
 		if !ok {
 			continue
 		}

@@ -66,8 +66,10 @@ func newStreamTable(t ingest.StreamTable, sel catalog.TableSelection) (*streamTa
 	if err != nil {
 		return nil, fmt.Errorf("table %s.%s: %w", t.Source.Schema, t.Source.Name, err)
 	}
+	exact := exactTextOf(sel, t.Source.Schema, t.Source.Name)
+	exact.numbers = t.Source.Numbers
 	return &streamTable{
-		StreamTable: t, after: after, copied: copied, exact: exactTextOf(sel, t.Source.Schema, t.Source.Name),
+		StreamTable: t, after: after, copied: copied, exact: exact,
 		partial: len(selectedColumns(sel, t.Source.Schema, t.Source.Name)) > 0,
 		except:  selectedTable(sel, t.Source.Schema, t.Source.Name).Except,
 	}, nil

@@ -21,6 +21,8 @@ type There struct {
 	Parts        []Part
 	// Root is the table that it is a partition of, 0 for none.
 	Root uint32
+	// Forms are those of its columns; nil when the source does not say.
+	Forms []Form
 }
 
 // Here is a table that was taken in, with what was known of the source's side.
@@ -34,6 +36,10 @@ type Here struct {
 	Away string
 	// Copy is the table at the source of which it is being copied anew, 0 for none.
 	Copy uint32
+	// Columns are the numbers of its columns; Forms is how their values were written when
+	// it was copied, nil when that is not known.
+	Columns []int16
+	Forms   Forms
 }
 
 // Kind says what has happened to a table.
@@ -52,6 +58,13 @@ const (
 	Repartitioned
 	// Noted: Parts are others, and nothing is to be done.
 	Noted
+	// Reworded: the source writes values of Columns in another way than when the rows that
+	// are here were sent.
+	Reworded
+	// Worded: Forms has more than was known, and nothing is to be done.
+	Worded
+	// Renamed: the source calls it Schema and Name now.
+	Renamed
 )
 
 // Action is one thing that has happened.
@@ -62,6 +75,9 @@ type Action struct {
 	Reason             string         // Left
 	Parts              []uint32       // Repartitioned, Noted: those that there are now
 	Attached, Detached int
+	Columns            []int16 // Reworded
+	Forms              Forms   // Reworded, Worded: those that there are now
+	Schema, Name       string  // Renamed
 }
 
 // The reasons of Left, clauses.
@@ -94,7 +110,13 @@ func Decide(here []Here, found []There, known map[uint32]There) []Action {
 			}
 			continue
 		}
+		if now.Schema != h.Schema || now.Name != h.Name {
+			out = append(out, Action{Kind: Renamed, Table: h.ID, Schema: now.Schema, Name: now.Name})
+		}
 		if a, ok := h.parts(now.Parts); ok {
+			out = append(out, a)
+		}
+		if a, ok := h.reworded(now.Forms); ok {
 			out = append(out, a)
 		}
 	}

@@ -76,13 +76,18 @@ func TestDecide(t *testing.T) {
 			nil,
 			[]watch.Action{{Kind: watch.Remade, Table: 1}},
 		},
-		{"renamed", []watch.Here{orders}, nil, known(renamed), nil},
+		{
+			"renamed",
+			[]watch.Here{orders},
+			nil, known(renamed),
+			[]watch.Action{{Kind: watch.Renamed, Table: 1, Schema: "public", Name: "archive"}},
+		},
 		{
 			"renamed, and another under the old name",
 			[]watch.Here{orders},
 			[]watch.There{anew},
 			known(renamed),
-			[]watch.Action{{Kind: watch.Made}},
+			[]watch.Action{{Kind: watch.Renamed, Table: 1, Schema: "public", Name: "archive"}, {Kind: watch.Made}},
 		},
 		{
 			"parts are not known",
@@ -124,7 +129,7 @@ func TestDecide(t *testing.T) {
 		{
 			"taken as a partition",
 			[]watch.Here{orders, {ID: 2, OID: 30, Schema: "public", Name: "all_orders", Parts: []uint32{}}},
-			nil, known(watch.There{OID: 10, Root: 30}, watch.There{OID: 30, Parts: []watch.Part{attached(10)}}),
+			nil, known(watch.There{OID: 10, Root: 30}, watch.There{OID: 30, Schema: "public", Name: "all_orders", Parts: []watch.Part{attached(10)}}),
 			[]watch.Action{
 				{Kind: watch.Left, Table: 1, Reason: watch.AsPart},
 				{Kind: watch.Repartitioned, Table: 2, Parts: []uint32{10}, Attached: 1},

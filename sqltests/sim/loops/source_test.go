@@ -286,6 +286,12 @@ type backfill struct {
 	c *conn
 }
 
+// Describe implements ingest.Backfill.
+func (b *backfill) Describe(ctx context.Context, wanted map[uint32]catalog.SelectedTable, outOfRangeText bool) (map[uint32]ingest.SourceTable, error) {
+	defer b.c.lock()()
+	return b.Backfill.Describe(ctx, wanted, outOfRangeText)
+}
+
 // Plan implements ingest.Backfill.
 func (b *backfill) Plan(ctx context.Context, t ingest.SourceTable) ([]string, error) {
 	defer b.c.lock()()

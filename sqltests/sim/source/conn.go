@@ -247,6 +247,20 @@ type backfill struct {
 	refusals ingest.CopyRefusals
 }
 
+// Describe implements ingest.Backfill: tables have the columns of the moment.
+func (b *backfill) Describe(_ context.Context, wanted map[uint32]catalog.SelectedTable, _ bool) (map[uint32]ingest.SourceTable, error) {
+	if err := b.conn.point("describe"); err != nil {
+		return nil, err
+	}
+	out := map[uint32]ingest.SourceTable{}
+	for _, t := range b.conn.db.Tables {
+		if _, ok := wanted[t.OID]; ok && b.ats[t.OID] != nil {
+			out[t.OID] = describe(t, b.ats[t.OID])
+		}
+	}
+	return out, nil
+}
+
 // chunksOf is how many chunks a table has.
 const chunksOf = 2
 
