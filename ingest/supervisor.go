@@ -91,13 +91,11 @@ func walOpener(cfg Config, deps Deps) func(context.Context, change.PipelineID) (
 	}
 }
 
-// removeLog deletes a log that nobody has open.
+// removeLog deletes a log that nobody has open, durably: whoever asked for it forgets it
+// then. An attempt before may have got as far as removing the directory.
 func removeLog(fsys wal.FS, dir string) error {
 	files, err := fsys.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("list log: %w", err)
 	}
 	for _, f := range files {
@@ -105,7 +103,15 @@ func removeLog(fsys wal.FS, dir string) error {
 			return fmt.Errorf("remove log: %w", err)
 		}
 	}
-	if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err == nil {
+		if err := fsys.SyncDir(dir); err != nil {
+			return fmt.Errorf("remove log: %w", err)
+		}
+		if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove log: %w", err)
+		}
+	}
+	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove log: %w", err)
 	}
 	return nil

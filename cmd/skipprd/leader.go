@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
 	"os"
@@ -306,6 +307,9 @@ func (l *leader) removeLog(ctx context.Context, p change.PipelineID, mirror stri
 		}
 	}
 	if err := os.RemoveAll(mirror); err != nil {
+		return fmt.Errorf("remove log: %w", err)
+	}
+	if err := wal.DiskFS().SyncDir(filepath.Dir(mirror)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove log: %w", err)
 	}
 	return nil
