@@ -109,11 +109,17 @@ func (x *Executor) dropPipeline(ctx context.Context, s *Drop, session Session) e
 	return noticeLeft(session, left)
 }
 
-func (x *Executor) dropForReplace(ctx context.Context, snap *catalog.Snapshot, name string, session Session) error {
-	if _, err := snap.Pipeline(name); err != nil {
+func (x *Executor) dropForReplace(ctx context.Context, name string, session Session) error {
+	snap := x.Catalog.Snapshot()
+	_, err := snap.Pipeline(name)
+	snap.Close()
+	if err != nil {
 		return nil // nothing to replace
 	}
 	left, err := x.Controller.Drop(ctx, name, false)
+	if errors.Is(err, catalog.ErrPipelineNotFound) {
+		return nil // another session has dropped it
+	}
 	if err != nil {
 		return err
 	}

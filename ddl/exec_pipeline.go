@@ -45,12 +45,10 @@ func (x *Executor) createPipeline(ctx context.Context, s *CreatePipeline, sessio
 	if err := x.tellTables(snap, p, tables, s, session); err != nil {
 		return err
 	}
-	if s.OrReplace {
-		if err := x.dropForReplace(ctx, snap, s.Name, session); err != nil {
-			return err
-		}
+	err = x.recordPipeline(ctx, s, p, c, session)
+	if errors.Is(err, errMadeMeanwhile) && s.IfNotExists {
+		return noticeSkip(session, "pipeline \"%s\" already exists", s.Name)
 	}
-	err = x.Catalog.Update(ctx, func(t *catalog.Txn) error { return x.insertPipeline(t, p, c) })
 	if err != nil || !p.Enabled {
 		return err
 	}
@@ -62,11 +60,34 @@ func (x *Executor) createPipeline(ctx context.Context, s *CreatePipeline, sessio
 	return nil
 }
 
+// replacedMost is how often OR REPLACE drops a pipeline that others make again at the same
+// time, each after a look at the source.
+const replacedMost = 5
+
+// recordPipeline writes the rows of a new pipeline, in the place of one that it replaces:
+// also of one that another session has made since the statement began.
+func (x *Executor) recordPipeline(ctx context.Context, s *CreatePipeline, p *catalog.Pipeline, c *catalog.Connection, session Session) error {
+	for tried := 1; ; tried++ {
+		if s.OrReplace {
+			if err := x.dropForReplace(ctx, s.Name, session); err != nil {
+				return err
+			}
+		}
+		err := x.Catalog.Update(ctx, func(t *catalog.Txn) error { return x.insertPipeline(t, p, c) })
+		if !errors.Is(err, errMadeMeanwhile) || !s.OrReplace || tried == replacedMost {
+			return err
+		}
+	}
+}
+
+// errMadeMeanwhile says that a pipeline has the name of one that is being made.
+var errMadeMeanwhile = errors.New("pipeline was made meanwhile")
+
 // insertPipeline writes the rows of a new pipeline, checking again under the
 // transaction what was checked before it.
 func (x *Executor) insertPipeline(t *catalog.Txn, p *catalog.Pipeline, c *catalog.Connection) error {
 	if _, err := t.Pipeline(p.Name); err == nil {
-		return duplicate("pipeline", p.Name)
+		return duplicate("pipeline", p.Name).WithCause(errMadeMeanwhile)
 	}
 	if c.Implicit {
 		if _, err := t.Connection(c.Name); err == nil {
@@ -84,9 +105,15 @@ func (x *Executor) insertPipeline(t *catalog.Txn, p *catalog.Pipeline, c *catalo
 }
 
 // undoCreate drops a pipeline whose start failed at the source and returns the
-// failure.
+// failure. One that another session has put in its place stays.
 func (x *Executor) undoCreate(ctx context.Context, p *catalog.Pipeline, cause error) error {
 	ctx = context.WithoutCancel(ctx)
+	snap := x.Catalog.Snapshot()
+	now, err := snap.Pipeline(p.Name)
+	snap.Close()
+	if err != nil || now.ID != p.ID {
+		return cause
+	}
 	if _, err := x.Controller.Drop(ctx, p.Name, false); err != nil {
 		return errors.Join(cause, fmt.Errorf("drop pipeline %s after a failed start: %w", quote.Name(p.Name), err))
 	}

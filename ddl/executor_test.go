@@ -23,6 +23,8 @@ type fakeController struct {
 	findings []Finding
 	fail     map[string]error // by call
 	stopped  func()           // called by Stop, if any
+	// discovered and started are called by Discover and Start, if any.
+	discovered, started func()
 }
 
 func (f *fakeController) call(format string, args ...any) error {
@@ -32,6 +34,9 @@ func (f *fakeController) call(format string, args ...any) error {
 }
 
 func (f *fakeController) Discover(_ context.Context, c *catalog.Connection, _ catalog.TableSelection) ([]Discovered, error) {
+	if f.discovered != nil {
+		f.discovered()
+	}
 	return f.found, f.call("discover %s", c.Name)
 }
 
@@ -42,7 +47,13 @@ func (f *fakeController) Validate(_ context.Context, c *catalog.Connection, _ *c
 	}
 	return findings, f.call("validate %s", c.Name)
 }
-func (f *fakeController) Start(_ context.Context, p string) error { return f.call("start %s", p) }
+
+func (f *fakeController) Start(_ context.Context, p string) error {
+	if f.started != nil {
+		f.started()
+	}
+	return f.call("start %s", p)
+}
 
 func (f *fakeController) Stop(_ context.Context, p string) error {
 	if f.stopped != nil {
