@@ -35,13 +35,16 @@ type publication struct {
 	listed  map[uint32][]string
 }
 
+// publicationQuery reads publication $1. The view of its tables has not those that are named
+// and have become partitions of others that are.
 const publicationQuery = `
 SELECT p.oid, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
        coalesce(pg_catalog.obj_description(p.oid, 'pg_publication'), ''),
        ARRAY(SELECT c.oid FROM pg_catalog.pg_publication_tables t
                JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
                JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
-              WHERE t.pubname = p.pubname)::oid[],
+              WHERE t.pubname = p.pubname
+             UNION SELECT r.prrelid FROM pg_catalog.pg_publication_rel r WHERE r.prpubid = p.oid)::oid[],
        %s
   FROM pg_catalog.pg_publication p WHERE p.pubname = $1`
 
