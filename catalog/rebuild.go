@@ -19,7 +19,11 @@ import (
 // pipeline it is being rebuilt: only Replay publishes, and nothing is compacted.
 
 // rebuildRow is the durable form of an unfinished rebuild.
-type rebuildRow struct{ Since time.Time }
+type rebuildRow struct {
+	Since time.Time
+	// Problem is why the last attempt failed, "" before its end.
+	Problem string `json:",omitempty"`
+}
 
 func rebuildKey(id change.PipelineID) []byte { return pipelineKey(prefixRebuild, id) }
 
@@ -41,7 +45,7 @@ func (c *Catalog) restore() (done bool, err error) {
 	}
 	b := c.store.NewBatch()
 	defer func() { _ = b.Close() }() // nothing is lost: committed or given up
-	mark, err := encodeJSON(rebuildRow{c.deps.Clock.Now().UTC()})
+	mark, err := encodeJSON(rebuildRow{Since: c.deps.Clock.Now().UTC()})
 	if err != nil {
 		return false, err
 	}
@@ -87,6 +91,10 @@ func (r *reader) BeingRebuilt(id change.PipelineID) bool {
 	return ok
 }
 
+// RebuildProblem is why a pipeline could not be rebuilt, "" when it is whole, or nobody has
+// tried yet. Its tables lack rows that were there before the catalog was lost.
+func (r *reader) RebuildProblem(id change.PipelineID) string { return r.facts.rebuilding[id].Problem }
+
 // Rebuilding are the pipelines that are being rebuilt, by id. restored says that the
 // catalog began with its backup and has not been told that all is done.
 func (r *reader) Rebuilding() (pipelines []change.PipelineID, restored bool) {
@@ -113,12 +121,15 @@ func (c *Catalog) Replay(ctx context.Context, id change.PipelineID, recover func
 // is being rebuilt: what it published next could be in the lake already.
 func (c *Catalog) mayPublishLocked(id change.PipelineID) error {
 	c.view.Lock()
-	_, rebuilding := c.view.facts.rebuilding[id]
+	row, rebuilding := c.view.facts.rebuilding[id]
 	c.view.Unlock()
-	if rebuilding && !c.mu.replaying[id] {
-		return fmt.Errorf("pipeline %d: %w", id, ErrRebuilding)
+	switch {
+	case !rebuilding || c.mu.replaying[id]:
+		return nil
+	case row.Problem != "":
+		return fmt.Errorf("%w, which failed: %s", ErrRebuilding, row.Problem)
 	}
-	return nil
+	return fmt.Errorf("pipeline %d: %w", id, ErrRebuilding)
 }
 
 // Committed is a compaction that the lake names.
@@ -235,6 +246,18 @@ func (t *Txn) FinishRebuild(id change.PipelineID) error {
 	own(&t.facts.rebuilding, &t.owned.rebuilding)
 	delete(t.facts.rebuilding, id)
 	return t.delete(rebuildKey(id))
+}
+
+// FailRebuild notes why a pipeline could not be rebuilt, in a clause.
+func (t *Txn) FailRebuild(id change.PipelineID, problem string) error {
+	row, ok := t.facts.rebuilding[id]
+	if !ok {
+		return nil
+	}
+	own(&t.facts.rebuilding, &t.owned.rebuilding)
+	row.Problem = problem
+	t.facts.rebuilding[id] = row
+	return t.setJSON(rebuildKey(id), row)
 }
 
 // FinishRestore says that nothing of a lost catalog is left to be done.

@@ -369,6 +369,11 @@ func TestBeingRebuilt(t *testing.T) {
 		return txn.PlanCompaction(&catalog.Compaction{ID: "x", Table: 1, Slices: []segment.SliceRef{{Seq: 1}}})
 	})
 	is(t, "plan", err, catalog.ErrRebuilding)
+	equal(t, "problem", snapshot(t, c).RebuildProblem(1), "")
+	update(t, c, func(txn *catalog.Txn) error {
+		return errors.Join(txn.FailRebuild(1, "no log"), txn.FailRebuild(9, "no such pipeline"))
+	})
+	equal(t, "problem", snapshot(t, c).RebuildProblem(1)+snapshot(t, c).RebuildProblem(9), "no log")
 	again := openBackedUp(t, b) // lost once more, unfinished
 	equal(t, "being rebuilt", snapshot(t, again).BeingRebuilt(1), true)
 	update(t, c, func(txn *catalog.Txn) error { return txn.DeletePipeline(1) })

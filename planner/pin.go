@@ -114,6 +114,17 @@ func readable(t *catalog.Table) error {
 	return refuse("Its initial copy is running: %s.", progress(b)).WithHint("See pg_stat_pipeline_table for progress.")
 }
 
+// notRebuilt is the error of a table whose pipeline has lost rows with the catalog: what
+// there is of it would pass for all.
+func notRebuilt(snap *catalog.Snapshot, t *catalog.Table, problem string) error {
+	e := pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s.%s\" is not ready", t.Schema, t.Name).
+		WithDetail("Its pipeline could not be rebuilt after the loss of the catalog: %s.", problem)
+	if p, err := snap.PipelineByID(t.Pipeline); err == nil {
+		e.Hint = p.Exact("Bring its log back and start the server again; or DROP PIPELINE …; and create it anew.")
+	}
+	return e
+}
+
 func progress(b *catalog.BackfillProgress) string {
 	if b.RowsEstimate > 0 {
 		share := math.Min(99, 100*float64(b.RowsDone)/float64(b.RowsEstimate))

@@ -166,6 +166,9 @@ func (p *Pinner) relation(ctx context.Context, snap *catalog.Snapshot, u *TableU
 	if err := readable(t); err != nil {
 		return duckdb.Relation{}, pinned{}, err
 	}
+	if problem := snap.RebuildProblem(t.Pipeline); problem != "" {
+		return duckdb.Relation{}, pinned{}, notRebuilt(snap, t, problem)
+	}
 	return p.relationOf(ctx, snap, t, u, h)
 }
 

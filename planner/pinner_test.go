@@ -3,12 +3,17 @@ package planner_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // TestPlanWithoutSQL pins a table as a statement does, and runs the plan later: what
@@ -77,4 +82,66 @@ func TestRunPinnedTakesNewPins(t *testing.T) {
 			t.Errorf("%s: %d takes, err %v", c.name, takes, err)
 		}
 	}
+}
+
+// imageInMemory is a catalog's backup.
+type imageInMemory struct{ image []byte }
+
+func (m *imageInMemory) Read() ([]byte, error) { return m.image, nil }
+
+func (m *imageInMemory) Write(image []byte) error {
+	m.image = slices.Clone(image)
+	return nil
+}
+
+// TestNotRebuilt: a table of a pipeline that could not be rebuilt has lost rows, so nothing
+// of it is read; the query says why, and does not ask to be run again.
+func TestNotRebuilt(t *testing.T) {
+	backup := &imageInMemory{}
+	open := func() *catalog.Catalog {
+		clock, ids := env.System()
+		c, err := catalog.Open(t.Context(), memkv.New(), catalog.Deps{Clock: clock, IDs: ids, Key: make([]byte, 32), Backup: backup})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	w := newWorld(t)
+	c := open()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var table *catalog.Table
+	must(c.Update(t.Context(), func(txn *catalog.Txn) error {
+		p := &catalog.Pipeline{Name: "Shop", Connection: "pg"}
+		if err := txn.CreatePipeline(p); err != nil {
+			return err
+		}
+		table = &catalog.Table{Pipeline: p.ID, Schema: "s", Name: "t", Current: w.table.Current, State: catalog.TableReady}
+		return txn.CreateTable(table)
+	}))
+	must(c.Backup(t.Context()))
+	c = open() // without what the store had
+	plan := func() error {
+		snap := c.Snapshot()
+		defer snap.Close()
+		pinner := &planner.Pinner{Catalog: c, LogDir: func(change.PipelineID) string { return "logs" }}
+		pin, err := pinner.Plan(t.Context(), snap, []planner.TableUse{planner.WholeTable(table)})
+		if err == nil {
+			pin.Release()
+		}
+		return err
+	}
+	must(plan())
+	must(c.Update(t.Context(), func(txn *catalog.Txn) error { return txn.FailRebuild(table.Pipeline, "segment 4 is damaged") }))
+	e, ok := pgerr.As(plan())
+	if !ok || e.Code != "55000" || e.Detail != "Its pipeline could not be rebuilt after the loss of the catalog: segment 4 is damaged." ||
+		!strings.Contains(e.Hint, `DROP PIPELINE "Shop";`) {
+		t.Errorf("%+v", e)
+	}
+	must(c.Update(t.Context(), func(txn *catalog.Txn) error { return txn.FinishRebuild(table.Pipeline) }))
+	must(plan())
 }

@@ -105,11 +105,11 @@ func (r *rebuild) finish(ctx context.Context, id change.PipelineID) error {
 		}
 		if cause := r.failed[id]; cause != nil {
 			r.Logger.Error("pipeline not rebuilt", env.KeyPipeline, p.Name, env.KeyError, cause)
-			return txn.AddEvent(catalog.Event{
+			return errors.Join(txn.FailRebuild(id, cause.Error()), txn.AddEvent(catalog.Event{
 				Level: "error", Pipeline: p.Name, Kind: "pipeline not rebuilt",
-				Detail: cause.Error() + ". Its tables are as of the last backup. Bring its log back and start the server " +
+				Detail: cause.Error() + ". Its tables cannot be read. Bring its log back and start the server " +
 					"again, or drop the pipeline and create it anew.",
-			})
+			}))
 		}
 		taken, stopped := 0, 0
 		for i, t := range r.tables {

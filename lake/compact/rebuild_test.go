@@ -254,7 +254,12 @@ func TestRebuildWithoutLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantEvent("pipeline not rebuilt")
-	if _, _, err := w.cat.Published(t.Context(), w.pid); !errors.Is(err, catalog.ErrRebuilding) {
+	snap := w.cat.Snapshot()
+	if got := snap.RebuildProblem(w.pid); got != damaged.Error() {
+		t.Errorf("the problem is %q", got)
+	}
+	snap.Close()
+	if _, _, err := w.cat.Published(t.Context(), w.pid); !errors.Is(err, catalog.ErrRebuilding) || !strings.Contains(err.Error(), damaged.Error()) {
 		t.Errorf("the log may be opened: %v", err)
 	}
 	w.wantRows("1 ana")
