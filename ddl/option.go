@@ -23,8 +23,8 @@ type OptionDoc struct {
 // connectionOptions are those of each kind of connection.
 var connectionOptions = map[string][]OptionDoc{
 	"postgres": {
-		{"HOST", "text", "localhost", "host name, address or socket directory", checkText},
-		{"PORT", "integer", "5432", "port", checkInt(1, 65535)},
+		{"HOST", "text", "localhost", "host name, address or socket directory; several, with commas, are tried in turn", checkText},
+		{"PORT", "integer", "5432", "port, or one for each host, with commas", checkPorts},
 		{"DATABASE", "text", "the user's name", "database", checkText},
 		{"USER", "text", "", "role with LOGIN and REPLICATION", checkText},
 		{"PASSWORD", "secret", "", "password, best PASSWORD SECRET name", checkText},
@@ -93,6 +93,19 @@ func checkInt(lo, hi int64) func(string) (string, error) {
 		}
 		return strconv.FormatInt(n, 10), nil
 	}
+}
+
+// checkPorts checks one port or several with commas between them.
+func checkPorts(s string) (string, error) {
+	ports := strings.Split(s, ",")
+	for i, p := range ports {
+		n, err := checkInt(1, 65535)(strings.TrimSpace(p))
+		if err != nil {
+			return "", err
+		}
+		ports[i] = n
+	}
+	return strings.Join(ports, ","), nil
 }
 
 func checkEnum(values ...string) func(string) (string, error) {
@@ -263,13 +276,17 @@ func expandURL(spec ConnectionSpec) ([]Option, error) {
 	bad := pgerr.New(codes.InvalidParameterValue, "invalid connection string for %s", strings.ToUpper(spec.Kind)).
 		WithPosition(spec.Pos).WithHint("Write postgres://user@host:port/database?sslmode=… or host=… dbname=… .")
 	if strings.HasPrefix(spec.URL, "postgres://") || strings.HasPrefix(spec.URL, "postgresql://") {
-		u, err := url.Parse(spec.URL)
+		one, hosts, ports := splitHosts(spec.URL)
+		u, err := url.Parse(one)
 		if err != nil {
 			return nil, bad
 		}
 		password, _ := u.User.Password()
-		add("HOST", u.Hostname())
-		add("PORT", u.Port())
+		if hosts == "" {
+			hosts, ports = u.Hostname(), u.Port()
+		}
+		add("HOST", hosts)
+		add("PORT", ports)
 		add("DATABASE", strings.TrimPrefix(u.Path, "/"))
 		add("USER", u.User.Username())
 		add("PASSWORD", password)
@@ -286,6 +303,32 @@ func expandURL(spec ConnectionSpec) ([]Option, error) {
 		add(libpqName(kv[0]), kv[1])
 	}
 	return out, nil
+}
+
+// splitHosts takes the hosts out of a URL that has several, as libpq reads it, with their
+// ports, and returns it without them; of any other URL there are none.
+func splitHosts(text string) (one, hosts, ports string) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	user, list := "", authority
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		user, list = authority[:i+1], authority[i+1:]
+	}
+	if !strings.Contains(list, ",") {
+		return text, "", ""
+	}
+	var names, numbers []string
+	for _, h := range strings.Split(list, ",") {
+		name, port := h, "5432"
+		if i := strings.LastIndex(h, ":"); i > strings.LastIndex(h, "]") {
+			name, port = h[:i], h[i+1:]
+		}
+		names, numbers = append(names, strings.Trim(name, "[]")), append(numbers, port)
+	}
+	return scheme + "://" + user + path, strings.Join(names, ","), strings.Join(numbers, ",")
 }
 
 func libpqName(k string) string {

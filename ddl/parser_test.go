@@ -129,10 +129,20 @@ func TestOptionHints(t *testing.T) {
 	}
 }
 
+func TestPorts(t *testing.T) {
+	for in, want := range map[string]string{"5432": "5432", "1, 65535": "1,65535", "": "", "0": "", "1,": "", "1,65536": "", "a": ""} {
+		if got, err := checkPorts(in); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+}
+
 func TestExpandURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://u:p%40@h:5433/d?sslmode=require": "HOST=h PORT=5433 DATABASE=d USER=u PASSWORD=p@ SSLMODE=require",
 		"host=/tmp dbname='my db' user=x":            "HOST=/tmp DATABASE=my db USER=x",
+		"postgres://u:p@a,b:5433,[::1]:7/d":          "HOST=a,b,::1 PORT=5432,5433,7 DATABASE=d USER=u PASSWORD=p",
+		"postgres://a,b/d?sslmode=prefer":            "HOST=a,b PORT=5432,5432 DATABASE=d SSLMODE=prefer",
 	} {
 		opts, err := expandURL(ConnectionSpec{Kind: "postgres", URL: url})
 		if err != nil {
