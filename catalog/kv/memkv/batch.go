@@ -27,12 +27,15 @@ type batch struct {
 	store *Store
 	ops   []op
 	ended bool
-	// merged is base with the first mergedOps of ops, kept for the next read.
+	// merged is base with the first mergedOps of ops, kept for the next read and the commit.
 	base, merged *node
 	mergedOps    int
 }
 
 var _ kv.IndexedBatch = (*batch)(nil)
+
+// opsFirst is how many writes a batch has room for at first.
+const opsFirst = 8
 
 func (b *batch) add(o op) error {
 	if b.ended {
@@ -41,13 +44,17 @@ func (b *batch) add(o op) error {
 	if len(o.key) == 0 && o.upper == nil {
 		return kv.ErrEmptyKey
 	}
+	if b.ops == nil {
+		b.ops = make([]op, 0, opsFirst)
+	}
 	b.ops = append(b.ops, o)
 	return nil
 }
 
 // Set implements kv.Batch.
 func (b *batch) Set(key, value []byte) error {
-	return b.add(op{key: bytes.Clone(key), value: append([]byte{}, value...)})
+	both := append(append(make([]byte, 0, len(key)+len(value)), key...), value...)
+	return b.add(op{key: both[:len(key):len(key)], value: both[len(key):]})
 }
 
 // Delete implements kv.Batch.
@@ -73,9 +80,7 @@ func (b *batch) Commit(sync bool) error {
 	if s.mu.closed {
 		return kv.ErrClosed
 	}
-	for _, o := range b.ops {
-		s.mu.root = o.apply(s.mu.root)
-	}
+	s.mu.root = b.merge(s.mu.root)
 	if sync {
 		s.mu.synced = s.mu.root
 	}
@@ -91,14 +96,19 @@ func (b *batch) Close() error {
 func (b *batch) view() *view {
 	v := b.store.view()
 	v.closed = v.closed || b.ended
-	if v.root != b.base || b.mergedOps > len(b.ops) {
-		b.base, b.merged, b.mergedOps = v.root, v.root, 0
+	v.root = b.merge(v.root)
+	return v
+}
+
+// merge is base with all of ops.
+func (b *batch) merge(base *node) *node {
+	if base != b.base || b.mergedOps > len(b.ops) {
+		b.base, b.merged, b.mergedOps = base, base, 0
 	}
 	for ; b.mergedOps < len(b.ops); b.mergedOps++ {
 		b.merged = b.ops[b.mergedOps].apply(b.merged)
 	}
-	v.root = b.merged
-	return v
+	return b.merged
 }
 
 // Get implements kv.Reader.

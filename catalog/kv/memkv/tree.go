@@ -1,13 +1,37 @@
 package memkv
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+)
 
 // node is a node of an immutable treap: writes copy the path, so a root is a
 // snapshot. The priority is a function of the key, hence so is the shape.
 type node struct {
 	key, value  []byte
+	head        uint64 // of key
 	priority    uint64
 	left, right *node
+}
+
+// head is the first eight bytes of a key as a number: where those of two keys differ, they
+// are in the order of the keys, and neither key is looked at.
+func head(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// compare orders a key, given with its head, against n's.
+func (n *node) compare(key []byte, head uint64) int {
+	if head != n.head {
+		return cmp.Compare(head, n.head)
+	}
+	return bytes.Compare(key, n.key)
 }
 
 func priority(key []byte) uint64 {
@@ -23,8 +47,9 @@ func priority(key []byte) uint64 {
 }
 
 func (n *node) get(key []byte) ([]byte, bool) {
+	h := head(key)
 	for n != nil {
-		switch c := bytes.Compare(key, n.key); {
+		switch c := n.compare(key, h); {
 		case c < 0:
 			n = n.left
 		case c > 0:
@@ -70,7 +95,7 @@ func join(a, b *node) *node {
 
 // set copies the path to the key, and no more.
 func set(n *node, key, value []byte) *node {
-	return setAt(n, &node{key: key, value: value, priority: priority(key)})
+	return setAt(n, &node{key: key, value: value, head: head(key), priority: priority(key)})
 }
 
 func setAt(n, to *node) *node {
@@ -82,7 +107,7 @@ func setAt(n, to *node) *node {
 		return to
 	}
 	c := *n
-	switch order := bytes.Compare(to.key, n.key); {
+	switch order := n.compare(to.key, to.head); {
 	case order < 0:
 		c.left = setAt(n.left, to)
 	case order > 0:
@@ -123,23 +148,23 @@ func remove(n *node, lower, upper []byte) *node {
 
 // walk visits lower ≤ key < upper in order; nil is unbounded.
 func (n *node) walk(lower, upper []byte, fn func(key, value []byte) error) error {
-	if n == nil {
-		return nil
-	}
-	aboveLower := lower == nil || bytes.Compare(n.key, lower) >= 0
-	belowUpper := upper == nil || bytes.Compare(n.key, upper) < 0
-	if aboveLower {
-		if err := n.left.walk(lower, upper, fn); err != nil {
+	l, u := head(lower), head(upper)
+	for n != nil {
+		switch {
+		case lower != nil && n.compare(lower, l) > 0:
+			n = n.right
+			continue
+		case upper != nil && n.compare(upper, u) <= 0:
+			n = n.left
+			continue
+		}
+		if err := n.left.walk(lower, nil, fn); err != nil { // all of it is below n
 			return err
 		}
-	}
-	if aboveLower && belowUpper {
 		if err := fn(n.key, n.value); err != nil {
 			return err
 		}
-	}
-	if belowUpper {
-		return n.right.walk(lower, upper, fn)
+		n, lower = n.right, nil // all of it is above n
 	}
 	return nil
 }
