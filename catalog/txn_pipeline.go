@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -249,13 +250,15 @@ func (t *Txn) storeTable(old, tbl *Table) error {
 }
 
 func (t *Txn) writeTable(old, tbl *Table) error {
-	row := *tbl
-	row.Backfill = BackfillProgress{}
-	if tbl.Current != nil {
-		row.Current = &schema.Table{Version: tbl.Current.Version}
-	}
-	if err := t.setJSON(tableKey(prefixTable, tbl.ID), &row); err != nil {
-		return err
+	if old == nil || !sameTableRow(old, tbl) {
+		row := *tbl
+		row.Backfill = BackfillProgress{}
+		if tbl.Current != nil {
+			row.Current = &schema.Table{Version: tbl.Current.Version}
+		}
+		if err := t.setJSON(tableKey(prefixTable, tbl.ID), &row); err != nil {
+			return err
+		}
 	}
 	if old == nil || !slices.Equal(old.Backfill.Plan, tbl.Backfill.Plan) {
 		if err := t.setJSON(tableKey(prefixPlan, tbl.ID), tbl.Backfill.Plan); err != nil {
@@ -263,6 +266,14 @@ func (t *Txn) writeTable(old, tbl *Table) error {
 		}
 	}
 	return t.setJSON(tableKey(prefixProgress, tbl.ID), newProgressRow(tbl.Backfill))
+}
+
+// sameTableRow says whether two states of a table differ in nothing but the progress of its
+// copy, which has rows of its own.
+func sameTableRow(a, b *Table) bool {
+	x, y := *a, *b
+	x.Backfill, y.Backfill = BackfillProgress{}, BackfillProgress{}
+	return reflect.DeepEqual(&x, &y)
 }
 
 // ResetTable begins a new generation of a table: its slices, lake state, planned
