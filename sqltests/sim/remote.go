@@ -34,7 +34,7 @@ func (o *objects) Version() uint64 { return o.version }
 
 // Names implements check.Bytes.
 func (o *objects) Names(prefix string) []string {
-	var out []string
+	out := make([]string, 0, 16)
 	for name := range o.All() {
 		if strings.HasPrefix(name, prefix) {
 			out = append(out, name)
@@ -83,9 +83,17 @@ var storeFaults = map[Fault]faultstore.Kind{
 	ShortPage: faultstore.ShortPage, Damaged: faultstore.Damaged, StaleVersion: faultstore.StaleVersion,
 }
 
+// nameOf is what an exchange with the object store is called, if anybody reads that.
+func (w *World) nameOf(op faultstore.Op) string {
+	if w.out == nil && w.trap == nil {
+		return ""
+	}
+	return op.String()
+}
+
 func (p *process) beforeRequest(_ context.Context, op faultstore.Op) faultstore.Fault {
 	w := p.world
-	f, err := p.at(atObject, op.String())
+	f, err := p.at(atObject, w.nameOf(op))
 	if err != nil {
 		return faultstore.Fault{Kind: faultstore.Failed, Err: err}
 	}
@@ -112,7 +120,7 @@ func (p *process) afterRequest(_ context.Context, op faultstore.Op, _ error) fau
 	}
 	p.world.objects.version++
 	p.world.dirty = true
-	if _, err := p.at(atDone, op.String()); err != nil {
+	if _, err := p.at(atDone, p.world.nameOf(op)); err != nil {
 		return faultstore.Fault{Kind: faultstore.LostReply, Err: err}
 	}
 	return faultstore.Fault{}

@@ -21,6 +21,8 @@ type Config struct {
 	// exchange.
 	Trace   io.Writer
 	Verbose bool
+	// Thorough has the checkers read at every step what they otherwise know from the steps before.
+	Thorough bool
 	// Unchecked leaves the checkers out, to measure what they cost.
 	Unchecked bool
 	// Store runs hosts whose logs are on one object store, instead of a host with its log on
@@ -60,6 +62,9 @@ func Run(c Config) (Result, error) {
 	w.out, w.verbose = c.Trace, c.Verbose
 	if !c.Unchecked {
 		w.suite = check.NewSuite()
+		if c.Thorough {
+			w.suite.Thorough()
+		}
 	}
 	for i, r := range c.Schedule.Records {
 		if w.violation != nil {

@@ -75,6 +75,24 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
+// What checkers keep from step to step is what they would read anew.
+func TestThorough(t *testing.T) {
+	for seed := range seeds(t, 150) {
+		for _, cfg := range []sim.Config{
+			{Schedule: script.Generate(seed, 0), Thorough: true},
+			{Schedule: script.GenerateStore(seed, 0), Thorough: true, Store: true},
+		} {
+			r, err := sim.Run(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Violation != nil {
+				t.Fatalf("seed %d, store %v: %v", seed, cfg.Store, r.Violation)
+			}
+		}
+	}
+}
+
 func BenchmarkRun(b *testing.B) {
 	seed := uint64(0)
 	for b.Loop() {

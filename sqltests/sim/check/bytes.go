@@ -52,11 +52,9 @@ func (p place) less(o place) bool { return p.seq < o.seq || p.seq == o.seq && p.
 // segmentBytes is a segment in a store.
 type segmentBytes struct {
 	seq    segment.Seq
-	files  int // how many it was read from
+	files  int    // how many it was read from
+	data   []byte // what the rest was read from; nil: no body was chosen
 	header segment.Header
-	head   []byte // the header's bytes
-	length int    // of the file
-	next   []byte // what follows the last group
 	marker []byte // nil while there is none
 	mark   segment.Marker
 	body   bool // there is a readable body
@@ -98,11 +96,8 @@ func (l *logBytes) update(b Bytes, dir string, full bool) (changed bool, err err
 		l.segs = map[segment.Seq]*segmentBytes{}
 	}
 	for files := l.files; len(files) > 0; {
-		n := 1
-		for n < len(files) && files[n].seq == files[0].seq {
-			n++
-		}
-		l.refresh(b, files[:n], full)
+		n := filesOf(files)
+		l.refresh(b, files[:n])
 		files = files[n:]
 	}
 	l.findEnd()
@@ -121,22 +116,19 @@ func (l *logBytes) list(b Bytes, all bool) {
 		}
 		return
 	}
-	old := map[string]uint64{}
-	for i := range l.files {
-		old[l.files[i].full] = l.files[i].stamp
-	}
-	had := l.seqs
-	l.files, l.seqs = nil, nil
+	old := l.files
+	l.files = make([]logFile, 0, len(old)+2)
 	for _, full := range b.Names(l.prefix()) {
-		n, is := parseName(full)
-		if !is {
-			continue
+		f := logFile{full: full, changed: true}
+		at := slices.IndexFunc(old, func(f logFile) bool { return f.full == full })
+		if at >= 0 {
+			f.name = old[at].name
+		} else if f.name, f.changed = parseName(full); !f.changed {
+			continue // not of the log
 		}
-		f := logFile{name: n, full: full, changed: true}
 		if ok {
 			f.stamp = st.Stamp(full)
-			before, known := old[full]
-			f.changed = all || !known || before != f.stamp
+			f.changed = all || at < 0 || old[at].stamp != f.stamp
 		}
 		l.files = append(l.files, f)
 	}
@@ -144,28 +136,40 @@ func (l *logBytes) list(b Bytes, all bool) {
 		l.listing = st.Listing()
 	}
 	slices.SortStableFunc(l.files, func(a, b logFile) int { return cmp.Compare(a.seq, b.seq) })
-	count := map[segment.Seq]int{}
-	for i := range l.files {
-		seq := l.files[i].seq
-		if count[seq]++; count[seq] == 1 {
-			l.seqs = append(l.seqs, seq)
+	l.count()
+}
+
+// count finds the segments that the files are of.
+func (l *logBytes) count() {
+	had := l.seqs
+	l.seqs = make([]segment.Seq, 0, len(had)+1)
+	for files := l.files; len(files) > 0; {
+		n := filesOf(files)
+		l.seqs = append(l.seqs, files[0].seq)
+		if s := l.segs[files[0].seq]; s != nil && s.files != n { // a file less is a change
+			files[0].changed = true
 		}
+		files = files[n:]
 	}
 	for _, seq := range had {
-		if count[seq] == 0 {
+		if _, there := slices.BinarySearch(l.seqs, seq); !there {
 			delete(l.segs, seq)
 			l.changed = append(l.changed, seq)
 		}
 	}
-	for i := range l.files { // a file less is a change
-		if s := l.segs[l.files[i].seq]; s != nil && s.files != count[l.files[i].seq] {
-			l.files[i].changed = true
-		}
+}
+
+// filesOf is how many files the segment of the first one has.
+func filesOf(files []logFile) int {
+	n := 1
+	for n < len(files) && files[n].seq == files[0].seq {
+		n++
 	}
+	return n
 }
 
 // refresh reads the files of a segment, if one has changed.
-func (l *logBytes) refresh(b Bytes, files []logFile, full bool) {
+func (l *logBytes) refresh(b Bytes, files []logFile) {
 	seq := files[0].seq
 	old := l.segs[seq]
 	if old != nil && !slices.ContainsFunc(files, func(f logFile) bool { return f.changed }) {
@@ -182,9 +186,6 @@ func (l *logBytes) refresh(b Bytes, files []logFile, full bool) {
 		default:
 			bodies = append(bodies, body{files[i].epoch, data})
 		}
-	}
-	if full {
-		old = nil
 	}
 	s := parseSegment(seq, bodies, marker, old)
 	s.files = len(files)
@@ -265,9 +266,10 @@ func parseName(full string) (name, bool) {
 	return n, true
 }
 
-// parseSegment reads a segment. What of old is still so is not read again.
+// parseSegment reads a segment. It is a function of the bytes: of the same ones old is read
+// already.
 func parseSegment(seq segment.Seq, bodies []body, marker []byte, old *segmentBytes) *segmentBytes {
-	s := &segmentBytes{seq: seq, marker: marker, digest: true}
+	s := &segmentBytes{seq: seq, marker: bytes.Clone(marker), digest: true}
 	if marker != nil {
 		m, err := segment.ParseMarker(marker, seq)
 		if err != nil {
@@ -280,10 +282,12 @@ func parseSegment(seq segment.Seq, bodies []body, marker []byte, old *segmentByt
 	if data == nil {
 		return s
 	}
-	if old != nil && old.same(s, data) {
+	if old != nil && old.data != nil && (old.marker == nil) == (marker == nil) && bytes.Equal(old.marker, marker) &&
+		bytes.Equal(old.data, data) {
 		return old
 	}
-	s.parse(data)
+	s.data = bytes.Clone(data)
+	s.parse(s.data)
 	return s
 }
 
@@ -297,21 +301,6 @@ func (s *segmentBytes) choose(bodies []body) []byte {
 	return nil
 }
 
-const nextBytes = 64
-
-// same says whether nothing has happened to a segment: its header, its marker, its
-// length and what follows its last group are what they were.
-func (s *segmentBytes) same(now *segmentBytes, data []byte) bool {
-	return s.body && s.damage == nil && bytes.Equal(s.marker, now.marker) && s.length == len(data) &&
-		len(data) >= segment.HeaderBytes && bytes.Equal(s.head, data[:segment.HeaderBytes]) &&
-		bytes.Equal(s.next, following(data, s.end))
-}
-
-func following(data []byte, end uint32) []byte {
-	rest := data[min(int(end), len(data)):]
-	return rest[:min(len(rest), nextBytes)]
-}
-
 func (s *segmentBytes) parse(data []byte) {
 	h, err := segment.ParseHeader(data)
 	if err != nil || h.Seq != s.seq {
@@ -323,8 +312,7 @@ func (s *segmentBytes) parse(data []byte) {
 		}
 		return // of an earlier use of the file, or being made
 	}
-	s.header, s.body, s.length = h, true, len(data)
-	s.head = bytes.Clone(data[:segment.HeaderBytes])
+	s.header, s.body = h, true
 	s.slices = map[uint32]*segment.Slice{}
 	collect := func(g segment.Group) error {
 		s.groups = append(s.groups, g)
@@ -338,7 +326,6 @@ func (s *segmentBytes) parse(data []byte) {
 	} else {
 		s.sealed(data, collect)
 	}
-	s.next = bytes.Clone(following(data, s.end))
 }
 
 func (s *segmentBytes) sealed(data []byte, collect func(segment.Group) error) {

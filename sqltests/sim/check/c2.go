@@ -55,15 +55,16 @@ func (c *c2) look(h *Host, hf *hostFacts) error {
 		acked = map[string]bool{}
 		c.acked[h.Name] = acked
 	}
-	for _, id := range hf.now.sortedTables() {
-		t := hf.now.tables[id]
+	for _, t := range hf.now.tables {
 		for _, k := range t.planned {
 			if acked[k.ID] {
-				return fmt.Errorf("compaction %s of table %d was acked and is %s", k.ID, id, k.State)
+				return fmt.Errorf("compaction %s of table %d was acked and is %s", k.ID, t.table.ID, k.State)
 			}
 		}
-		if hf.before != nil && hf.before.tables[id] != nil && hf.before.tables[id].lake.Snapshot == t.lake.Snapshot {
-			continue
+		if hf.before != nil {
+			if b := hf.before.table(t.table.ID); b != nil && b.lake.Snapshot == t.lake.Snapshot {
+				continue
+			}
 		}
 		for _, k := range c.shown(t) {
 			acked[k.CompactionID] = true

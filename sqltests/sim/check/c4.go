@@ -22,10 +22,10 @@ func (c *c4) Check(v *View) error {
 	for _, e := range v.Events {
 		x, ok := e.(LakeCommitted)
 		hf := c.f.hosts[x.Host]
-		if !ok || x.Head == nil || hf == nil || hf.now == nil || hf.now.tables[x.Table] == nil {
+		if !ok || x.Head == nil || hf == nil || hf.now == nil {
 			continue
 		}
-		if t := hf.now.tables[x.Table]; t.table.Generation == x.Commit.Generation {
+		if t := hf.now.table(x.Table); t != nil && t.table.Generation == x.Commit.Generation {
 			if err := c.commit(x, t); err != nil {
 				return fmt.Errorf("snapshot %d of table %d: %w", x.Head.ID, x.Table, err)
 			}

@@ -194,7 +194,7 @@ func (x *fixture) lakeCommit(id int64, compaction string, refs ...segment.SliceR
 // liveOf are the live slices of table a.
 func (x *fixture) liveOf() []segment.SliceRef {
 	var out []segment.SliceRef
-	for _, s := range x.suite.facts.hosts[testHost].now.tables[x.tables[x.at(0).OID].ID].live {
+	for _, s := range x.suite.facts.hosts[testHost].now.table(x.tables[x.at(0).OID].ID).live {
 		out = append(out, s.Ref)
 	}
 	return out

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"path"
+	"sync"
 
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -17,13 +18,13 @@ func (l lateMarkers) check(v *View, f *facts) error {
 		return nil
 	}
 	if f.sharedChanged {
-		at := checkpointOf(v.Objects).Epoch
+		at := sync.OnceValue(func() segment.Epoch { return checkpointOf(v.Objects).Epoch })
 		for _, s := range f.shared.segs { // a set
 			if s.marker == nil || s.damage != nil || s.mark.Flags&segment.Takeover == 0 {
 				continue
 			}
 			if _, known := l[s.mark.Epoch]; !known {
-				l[s.mark.Epoch] = at > s.mark.Epoch
+				l[s.mark.Epoch] = at() > s.mark.Epoch
 			}
 		}
 	}

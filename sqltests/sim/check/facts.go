@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -41,6 +40,8 @@ type facts struct {
 	// verdicts are of this step's executed pins.
 	verdicts []*verdict
 	full     bool
+	thorough *thorough // nil: what is known need not be read again
+	looks    []string  // hosts whose catalog is to be looked at in this step
 	// sharedChanged and lakeChanged: by this step.
 	sharedChanged, lakeChanged bool
 }
@@ -93,21 +94,6 @@ type knownSlices struct {
 	refs       map[segment.SliceRef]place
 }
 
-// catalogFacts is a catalog at a moment.
-type catalogFacts struct {
-	tables    map[change.TableID]*tableFacts
-	offsets   map[change.PipelineID]catalog.Offset
-	segments  map[segmentKey]bool
-	pipelines map[change.PipelineID]bool
-}
-
-type tableFacts struct {
-	table   *catalog.Table
-	lake    catalog.LakeState
-	live    []catalog.Slice
-	planned []*catalog.Compaction
-}
-
 func newFacts() *facts {
 	return &facts{
 		hosts: map[string]*hostFacts{}, oracle: newOracle(), lakes: map[change.TableID]*lakeFacts{},
@@ -120,10 +106,10 @@ func newFacts() *facts {
 func (f *facts) update(v *View) error {
 	f.full = v.Drained || v.Step%fullEvery == 0 || slices.ContainsFunc(v.Events, processChanged)
 	f.verdicts, f.lakeChanged, f.sharedChanged = nil, false, false
-	looks := map[string]bool{}
+	f.looks = f.looks[:0]
 	for _, e := range v.Events {
 		if host := f.note(v, e); host != "" {
-			looks[host] = true
+			f.looks = append(f.looks, host)
 		}
 	}
 	if v.Objects != nil {
@@ -132,9 +118,14 @@ func (f *facts) update(v *View) error {
 			return err
 		}
 		f.noteDurable()
+		if f.thorough != nil {
+			if err := f.thorough.log(&f.shared, v.Objects); err != nil {
+				return err
+			}
+		}
 	}
 	for _, h := range v.Hosts {
-		if err := f.updateHost(v, h, looks[h.Name]); err != nil {
+		if err := f.updateHost(v, h, slices.Contains(f.looks, h.Name)); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
 	}
@@ -249,6 +240,11 @@ func (f *facts) updateHost(v *View, h *Host, look bool) error {
 		if hf.logChanged, err = hf.log.update(h.Disk, h.LogDir, f.full); err != nil {
 			return err
 		}
+		if f.thorough != nil {
+			if err := f.thorough.log(&hf.log, h.Disk); err != nil {
+				return err
+			}
+		}
 	}
 	if h.Catalog == nil || h.State == Down || !look && (!f.full || hf.now == nil) {
 		return nil
@@ -260,46 +256,24 @@ func (f *facts) updateHost(v *View, h *Host, look bool) error {
 		if t.table.State == catalog.TableReady {
 			f.begin(v, t.table)
 		}
-		for i := range t.live {
-			f.lived[owedKey{t.table.Pipeline, t.live[i].Ref}] = t.live[i].Generation
+		for i := range t.fresh() {
+			f.lived[owedKey{t.table.Pipeline, t.fresh()[i].Ref}] = t.fresh()[i].Generation
 		}
+	}
+	if f.thorough != nil {
+		return f.thorough.catalog(f, hf, h.Catalog)
 	}
 	return nil
 }
 
 // look reads the catalog.
 func (hf *hostFacts) look(c *catalog.Catalog) error {
-	snap := c.Snapshot()
-	defer snap.Close()
-	now := &catalogFacts{
-		tables: map[change.TableID]*tableFacts{}, offsets: map[change.PipelineID]catalog.Offset{},
-		segments: map[segmentKey]bool{}, pipelines: map[change.PipelineID]bool{},
-	}
-	for _, t := range snap.EveryTable() {
-		live, err := snap.LiveSlices(t.ID)
-		if err != nil {
-			return err
-		}
-		now.tables[t.ID] = &tableFacts{
-			table: t, lake: snap.LakeState(t.ID), live: live, planned: snap.PlannedCompactions(t.ID),
-		}
-	}
-	for _, p := range snap.Pipelines() {
-		at, err := snap.Offset(p.ID)
-		if err != nil {
-			return err
-		}
-		segments, err := snap.Segments(p.ID)
-		if err != nil {
-			return err
-		}
-		now.offsets[p.ID], now.pipelines[p.ID] = at, true
-		for _, s := range segments {
-			now.segments[segmentKey{p.ID, s.Seq}] = true
-		}
+	now, err := readCatalog(c, hf.now)
+	if err != nil {
+		return err
 	}
 	for _, t := range now.tables {
-		at := now.offsets[t.table.Pipeline]
+		at := now.offset(t.table.Pipeline)
 		hf.remember(t, place{at.Seq, at.End})
 	}
 	hf.before, hf.now, hf.looked = hf.now, now, true
@@ -307,14 +281,14 @@ func (hf *hostFacts) look(c *catalog.Catalog) error {
 }
 
 func (hf *hostFacts) remember(t *tableFacts, end place) {
-	k := hf.known[t.table.ID]
+	k, live := hf.known[t.table.ID], t.fresh()
 	if k == nil || k.generation != t.table.Generation {
-		k = &knownSlices{generation: t.table.Generation, refs: map[segment.SliceRef]place{}}
+		k, live = &knownSlices{generation: t.table.Generation, refs: map[segment.SliceRef]place{}}, t.live
 		hf.known[t.table.ID] = k
 	}
-	for i := range t.live {
-		if _, ok := k.refs[t.live[i].Ref]; !ok {
-			k.refs[t.live[i].Ref] = end
+	for i := range live {
+		if _, ok := k.refs[live[i].Ref]; !ok {
+			k.refs[live[i].Ref] = end
 		}
 	}
 }
@@ -348,10 +322,10 @@ func (f *facts) letGo(v *View, k owedKey, s *owedSlice) bool {
 		if h == nil || !h.looked {
 			continue
 		}
-		if host.Name != s.host && (v.Objects == nil || host.Fenced || host.State != Up || h.now.offsets[k.pipeline].Seq < k.ref.Seq) {
+		if host.Name != s.host && (v.Objects == nil || host.Fenced || host.State != Up || h.now.offset(k.pipeline).Seq < k.ref.Seq) {
 			continue
 		}
-		t := h.now.tables[s.table]
+		t := h.now.table(s.table)
 		if generation, lived := f.lived[k]; t == nil || lived && t.table.Generation != generation {
 			return true
 		}
@@ -387,6 +361,3 @@ func (f *facts) logChanged(v *View, h *Host) bool {
 	}
 	return f.hosts[h.Name].logChanged
 }
-
-// sortedTables are the tables of a catalog, by id.
-func (c *catalogFacts) sortedTables() []change.TableID { return slices.Sorted(maps.Keys(c.tables)) }

@@ -64,6 +64,14 @@ func (l *lakeFacts) anew() {
 // now is the present life.
 func (l *lakeFacts) now() lakeLife { return l.lives[len(l.lives)-1] }
 
+// version grows with all that excluded depends on; 1: nothing yet.
+func (l *lakeFacts) version() int {
+	if l == nil {
+		return 1
+	}
+	return 1 + len(l.commits) + len(l.lives)
+}
+
 // life are the commits of the present life.
 func (l *lakeFacts) life() []lakeCommit { return l.commits[l.now().begin:] }
 

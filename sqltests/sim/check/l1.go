@@ -41,8 +41,7 @@ func (c *l1) Check(v *View) error {
 
 func (c *l1) rest(v *View, hf *hostFacts) error {
 	stopped := false
-	for _, id := range hf.now.sortedTables() {
-		t := hf.now.tables[id]
+	for _, t := range hf.now.tables {
 		if t.table.State == catalog.TableStopped {
 			if strings.HasSuffix(t.table.Reason, ingest.ReasonRowUnknown) {
 				return fmt.Errorf("table %s.%s stopped: %s", t.table.Schema, t.table.Name, t.table.Reason)
@@ -57,9 +56,9 @@ func (c *l1) rest(v *View, hf *hostFacts) error {
 			return fmt.Errorf("table %s.%s has %d live slices, the first %s", t.table.Schema, t.table.Name, n, t.live[0].Ref)
 		}
 	}
-	for k := range hf.now.segments {
-		if at := hf.now.offsets[k.pipeline]; k.seq < at.Seq && !stopped {
-			return fmt.Errorf("segment %d is not reclaimed, the log ends in %d", k.seq, at.Seq)
+	for _, p := range hf.now.pipelines {
+		if s := p.segments; len(s) > 0 && s[0].Seq < p.offset.Seq && !stopped {
+			return fmt.Errorf("segment %d is not reclaimed, the log ends in %d", s[0].Seq, p.offset.Seq)
 		}
 	}
 	h := v.Source.History
@@ -67,9 +66,9 @@ func (c *l1) rest(v *View, hf *hostFacts) error {
 		return nil
 	}
 	end := h.Txns[len(h.Txns)-1].LSN
-	for id, at := range hf.now.offsets {
-		if source.LSN(at.Position) < end && v.Source.Start < end {
-			return fmt.Errorf("pipeline %d is at %q, the source at %d", id, at.Position, end)
+	for _, p := range hf.now.pipelines {
+		if source.LSN(p.offset.Position) < end && v.Source.Start < end {
+			return fmt.Errorf("pipeline %d is at %q, the source at %d", p.id, p.offset.Position, end)
 		}
 	}
 	if v.Source.Confirmed < end && !stopped {

@@ -2,8 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 	"github.com/skipprd/skipprd/wal/change"
@@ -64,8 +62,8 @@ func (c *o1) minimum(x AckSent) error {
 	if hf == nil || hf.now == nil {
 		return nil
 	}
-	for _, id := range hf.now.sortedTables() {
-		t := hf.now.tables[id].table
+	for _, f := range hf.now.tables {
+		t := f.table
 		if t.Pipeline == x.Pipeline && t.StoppedAt != "" && source.LSN(x.Position) > source.LSN(t.StoppedAt) {
 			return fmt.Errorf("acknowledged %s, table %s.%s is at %s", x.Position, t.Schema, t.Name, t.StoppedAt)
 		}
@@ -75,8 +73,8 @@ func (c *o1) minimum(x AckSent) error {
 
 func (c *o1) host(v *View, h *Host, hf *hostFacts) error {
 	l := c.f.logOf(v, h.Name)
-	for _, id := range slices.Sorted(maps.Keys(hf.now.offsets)) {
-		at := hf.now.offsets[id]
+	for i := range hf.now.pipelines {
+		id, at := hf.now.pipelines[i].id, hf.now.pipelines[i].offset
 		have := place{at.Seq, at.End}
 		if l.last.less(have) && l.segs[at.Seq] != nil {
 			return fmt.Errorf("offset of pipeline %d is %d:%d, its log ends at %d:%d", id, at.Seq, at.End, l.last.seq, l.last.end)

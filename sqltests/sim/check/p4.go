@@ -20,8 +20,8 @@ func (c *p4) Check(v *View) error {
 			continue
 		}
 		l := c.f.logOf(v, h.Name)
-		for k := range hf.before.segments {
-			if hf.now.segments[k] || !hf.now.pipelines[k.pipeline] {
+		for k := range hf.before.eachSegment {
+			if hf.now.hasSegment(k) || hf.now.pipeline(k.pipeline) == nil {
 				continue
 			}
 			// On a shared store a body without a marker may be a dead writer's.

@@ -59,11 +59,11 @@ func (c *r1) segment(v *View, host string, k segmentKey) error {
 // wasLive says whether a slice was live in its table's present generation.
 func (f *facts) wasLive(host string, table change.TableID, ref segment.SliceRef) bool {
 	h := f.hosts[host]
-	if h == nil || h.now == nil || h.now.tables[table] == nil {
+	if h == nil || h.now == nil {
 		return false
 	}
-	known := h.known[table]
-	if known == nil || known.generation != h.now.tables[table].table.Generation {
+	known, t := h.known[table], h.now.table(table)
+	if t == nil || known == nil || known.generation != t.table.Generation {
 		return false
 	}
 	_, ok := known.refs[ref]

@@ -45,11 +45,14 @@ func (c *w3) log(l *logBytes, shared bool) error {
 			continue
 		}
 		k := segmentKey{s.header.Pipeline, seq}
-		if had, seen := c.headers[k]; seen && had.FirstGroup != s.header.FirstGroup {
+		had, seen := c.headers[k]
+		if seen && had.FirstGroup != s.header.FirstGroup {
 			return fmt.Errorf("segment %d begins with group %d, one of that number began with %d", seq, s.header.FirstGroup,
 				had.FirstGroup)
 		}
-		c.headers[k] = s.header
+		if !seen {
+			c.headers[k] = s.header
+		}
 		if last != nil {
 			if err := c.follows(l, last, s); err != nil {
 				return err
