@@ -56,7 +56,7 @@ func TestFailingDisk(t *testing.T) {
 			}
 			how := fmt.Sprintf("round %d, %s", round, c.name)
 			f := Inject(t, g.s.PID(), g.logFiles(), c.faults...)
-			harness.Until(time.Minute, func() bool { return f.Hits() > 0 || g.s.Dead() }) // some calls are rare
+			harness.Until(harness.Patience, func() bool { return f.Hits() > 0 || g.s.Dead() }) // some calls are rare
 			harness.Until(6*time.Second, func() bool { return f.Hits() >= 6 || g.s.Dead() })
 			said := g.state()
 			hits := f.Stop()

@@ -29,14 +29,14 @@ func (g *rig) powerLoss(m *Mount, some bool) (how string, err error) {
 		return how, err
 	}
 	g.s.Launch()
-	if err := g.s.TryReady(60 * time.Second); err != nil {
+	if err := g.s.TryReady(harness.Patience); err != nil {
 		return how, err
 	}
 	return how, g.verify()
 }
 
 // waitWorkers waits until the children of the dead server have let go of its files.
-func (g *rig) waitWorkers() { g.s.WaitGroupDead(5 * time.Second) }
+func (g *rig) waitWorkers() { g.s.WaitGroupDead(harness.Patience) }
 
 // TestPowerLoss runs the server, its log, catalog and lake, on a disk that forgets what
 // was not synced, and takes the power away at random moments under load.

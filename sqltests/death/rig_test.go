@@ -72,7 +72,7 @@ type options struct {
 // newRig starts a server, a pipeline over the load's tables, and the load.
 func newRig(t *testing.T, o options) *rig {
 	t.Helper()
-	g := &rig{t: t, seed: uint64(number("SKIPPRD_SEED", 1)), source: o.source, drained: drained{2 * time.Minute}}
+	g := &rig{t: t, seed: uint64(number("SKIPPRD_SEED", 1)), source: o.source, drained: drained{2 * harness.Patience}}
 	g.r = rand.New(rand.NewPCG(g.seed, 11))
 	t.Logf("seed %d", g.seed)
 	if g.source == "" {
@@ -173,11 +173,11 @@ func (g *rig) state() string {
 }
 
 // waitState waits until the views say something.
-func (g *rig) waitState(limit time.Duration, part string) {
+func (g *rig) waitState(part string) {
 	g.t.Helper()
 	last := ""
-	if !harness.Until(limit, func() bool { last = g.state(); return strings.Contains(last, part) }) {
-		g.fail("", fmt.Errorf("the pipeline is %q after %s, not %q", last, limit, part))
+	if !harness.Until(harness.Patience, func() bool { last = g.state(); return strings.Contains(last, part) }) {
+		g.fail("", fmt.Errorf("the pipeline is %q, not %q", last, part))
 	}
 }
 

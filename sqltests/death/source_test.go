@@ -44,10 +44,10 @@ func TestBrokenLink(t *testing.T) {
 		{"away for a while", func() {
 			link.Down(true)
 			link.Cut(false)
-			g.wait(2 * time.Second)
-			if s := g.state(); strings.HasPrefix(s, "running") {
+			if s := ""; !harness.Until(harness.Patience, func() bool { s = g.state(); return !strings.HasPrefix(s, "running") }) {
 				t.Errorf("with the source away the pipeline is %q", s)
 			}
+			g.wait(time.Second)
 			link.Down(false)
 		}},
 		{"slow", func() { link.Delay(30 * time.Millisecond); g.wait(2 * time.Second) }},
@@ -121,7 +121,7 @@ func TestSourceRestarts(t *testing.T) {
 		g.check(fmt.Sprintf("round %d, source restarted", round), g.verify())
 	}
 	pg.Control(t, "stop", "-m", "immediate")
-	if s := g.state(); !harness.Until(20*time.Second, func() bool { s = g.state(); return !strings.HasPrefix(s, "running") }) {
+	if s := g.state(); !harness.Until(harness.Patience, func() bool { s = g.state(); return !strings.HasPrefix(s, "running") }) {
 		t.Errorf("with the source stopped the pipeline is %q", s)
 	}
 	if n, err := harness.Text(g.s.DSN, "SELECT count(*) FROM "+pipeline+".balance_a"); err != nil || n != "100" {
@@ -133,7 +133,7 @@ func TestSourceRestarts(t *testing.T) {
 	g.s.Kill()
 	idle := occupy(t, g.source)
 	g.s.Start()
-	g.waitState(20*time.Second, "too many clients")
+	g.waitState("too many clients")
 	for _, c := range idle {
 		_ = c.Close(context.Background()) // the test server's
 	}
@@ -178,7 +178,7 @@ func TestSlotGone(t *testing.T) {
 		}},
 		{"lost", func() {
 			status := "SELECT wal_status FROM pg_replication_slots WHERE slot_name = '" + slot + "'"
-			lost := harness.Until(60*time.Second, func() bool {
+			lost := harness.Until(harness.Patience, func() bool {
 				harness.Exec(t, g.source, "SELECT pg_logical_emit_message(false, 'fill', repeat('x', 4000000))", "SELECT pg_switch_wal()", "CHECKPOINT")
 				s, err := harness.Text(g.source, status)
 				return err == nil && s == "lost"
@@ -193,7 +193,7 @@ func TestSlotGone(t *testing.T) {
 		c.do()
 		g.run(200, 5*time.Second)
 		g.s.Start()
-		g.waitState(30*time.Second, "slot")
+		g.waitState("slot")
 		said := g.state()
 		g.load.Pause()
 		err := g.exec(3*time.Second, "SYNC PIPELINE "+pipeline+" UNTIL CAUGHT UP")

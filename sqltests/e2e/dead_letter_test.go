@@ -185,7 +185,7 @@ func TestDeadLetterLife(t *testing.T) {
 
 	l.ours("ALTER PIPELINE shop SET (out_of_range = 'dead_letter', max_dead_letters = 1)")
 	l.at("UPDATE t SET d = 'infinity'", "TRUNCATE t", "INSERT INTO t VALUES (9)")
-	stopped := harness.Until(30*time.Second, func() bool {
+	stopped := harness.Until(harness.Patience, func() bool {
 		s, err := harness.Text(l.server.DSN, "SELECT state FROM pg_stat_pipeline_table")
 		return err == nil && s == "stopped"
 	})
@@ -244,7 +244,7 @@ func TestDeadLetterKills(t *testing.T) {
 		}
 		l.server.Launch()
 		l.server.Unsetenv()
-		_ = l.server.TryReady(10 * time.Second) // or it has died
+		_ = l.server.TryReady(harness.Patience) // or it has died
 		retried := make(chan struct{})
 		go func() { // its connection goes with the server
 			defer close(retried)

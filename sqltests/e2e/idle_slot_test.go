@@ -48,7 +48,7 @@ func TestIdleSlot(t *testing.T) {
 	} else {
 		write(300)
 		var last int64
-		if !harness.Until(40*time.Second, func() bool {
+		if !harness.Until(harness.Patience, func() bool {
 			harness.Exec(t, noisy, "CHECKPOINT") // which notes the running transactions
 			last = retained(t, source)
 			return last < retainedMax

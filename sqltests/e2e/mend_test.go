@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,7 +42,7 @@ func TestResetAndDropUnreachable(t *testing.T) {
 	slots := "SELECT coalesce(string_agg(slot_name, ' '), 'none') FROM pg_replication_slots WHERE database = current_database()"
 	expect := func(dsn, sql, want string) {
 		t.Helper()
-		if !harness.Until(30*time.Second, func() bool { got, err := harness.Text(dsn, sql); return err == nil && got == want }) {
+		if !harness.Until(harness.Patience, func() bool { got, err := harness.Text(dsn, sql); return err == nil && got == want }) {
 			got, err := harness.Text(dsn, sql)
 			t.Fatalf("%s: %q, %v, want %q", sql, got, err, want)
 		}
@@ -109,7 +108,7 @@ func TestEngineKilled(t *testing.T) {
 			done <- err
 		}()
 		busy := "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%generate%' AND query NOT LIKE '%activity%'"
-		if !harness.Until(30*time.Second, func() bool { n, err := harness.Text(s.DSN, busy); return err == nil && n == "1" }) {
+		if !harness.Until(harness.Patience, func() bool { n, err := harness.Text(s.DSN, busy); return err == nil && n == "1" }) {
 			t.Fatal("the query does not run")
 		}
 		for _, pid := range harness.Children(s.PID()) {

@@ -46,7 +46,7 @@ func TestReadYourOwnWrite(t *testing.T) {
 	harness.Exec(t, s.DSN, "CREATE PIPELINE own FROM POSTGRES "+quoted(source)+" FOR TABLE public.n")
 	src, ours := harness.Connect(t, source), harness.Connect(t, s.DSN)
 	do(t, src, "SET synchronous_commit = on") // else the position lags behind the commit
-	do(t, ours, "SYNC PIPELINE own; SET skippr.read_timeout = '30s'")
+	do(t, ours, "SYNC PIPELINE own; SET skippr.read_timeout = '5min'")
 	began := time.Now()
 	rounds := number("SKIPPRD_OWN_WRITES", 100)
 	for i := range rounds {
@@ -86,7 +86,7 @@ func TestReadYourOwnWrite(t *testing.T) {
 	// A transaction that reads one moment: the position counts before its first query.
 	do(t, src, "INSERT INTO n VALUES (1000000, 1)")
 	at := scalar(t, src, "SELECT pg_current_wal_lsn()::text")
-	do(t, ours, "SET skippr.read_timeout = '30s'; BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL skippr.read_position = '"+at+"'")
+	do(t, ours, "SET skippr.read_timeout = '5min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL skippr.read_position = '"+at+"'")
 	if got := scalar(t, ours, "SELECT count(*)::text FROM own.n WHERE id = 1000000"); got != "1" {
 		t.Fatalf("SET LOCAL in a transaction: %s rows", got)
 	}
@@ -117,7 +117,7 @@ func TestLag(t *testing.T) {
 	expect := func(when, wantPipeline, wantTables string) {
 		t.Helper()
 		var a, b string
-		ok := harness.Until(20*time.Second, func() bool {
+		ok := harness.Until(harness.Patience, func() bool {
 			a, _ = harness.Text(s.DSN, pipeline)
 			b, _ = harness.Text(s.DSN, table)
 			return a == wantPipeline && b == wantTables

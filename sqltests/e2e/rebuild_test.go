@@ -46,7 +46,7 @@ func TestLostCatalog(t *testing.T) {
 		if loss.statement != "" {
 			harness.Exec(t, s.DSN, loss.statement)
 		}
-		if loss.logged != "" && !harness.Until(60*time.Second, func() bool { return logged(s, loss.logged) }) {
+		if loss.logged != "" && !harness.Until(harness.Patience, func() bool { return logged(s, loss.logged) }) {
 			t.Fatalf("%s: the server did not log %q", loss.name, loss.logged)
 		}
 		how := die(s, r, loss.point)
@@ -125,7 +125,7 @@ func TestLostCatalogAndBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Launch()
-	if !s.WaitDead(30*time.Second) || !strings.Contains(s.Log(20), "catalog.backup") {
+	if !s.WaitDead(harness.Patience) || !strings.Contains(s.Log(20), "catalog.backup") {
 		t.Fatalf("the server does not say that the backup is missing:\n%s", s.Log(20))
 	}
 	if err := os.Rename(backup+".away", backup); err != nil {

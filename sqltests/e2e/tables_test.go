@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
@@ -23,7 +22,7 @@ type tableLife struct {
 func (l *tableLife) eventually(sql, want string) {
 	l.t.Helper()
 	var got string
-	ok := harness.Until(30*time.Second, func() bool {
+	ok := harness.Until(harness.Patience, func() bool {
 		var err error
 		if got, err = harness.Text(l.server.DSN, sql); err != nil {
 			got = err.Error()
@@ -140,7 +139,7 @@ func TestResyncAnswers(t *testing.T) {
 	ours := l.server.DSN
 	harness.Exec(t, ours, fmt.Sprintf("CREATE PIPELINE life FROM POSTGRES %s FOR TABLE item WITH (backfill_chunk_pages = 64, backfill_rows_per_second = 0)", quoted(l.source)))
 	l.eventually("SELECT count(*) FROM life.item", "20000")
-	harness.Exec(t, ours, "ALTER PIPELINE life SET (backfill_rows_per_second = 10000)")
+	harness.Exec(t, ours, "ALTER PIPELINE life SET (backfill_rows_per_second = 1000)") // until it was seen
 	conn := harness.Connect(t, ours)
 	var oid, before uint32
 	if err := conn.QueryRow(t.Context(), "SELECT 'life.item'::regclass::oid").Scan(&before); err != nil {
@@ -151,7 +150,7 @@ func TestResyncAnswers(t *testing.T) {
 	for replaced := false; !replaced; {
 		added++
 		l.at(fmt.Sprintf("INSERT INTO item VALUES (%d, 'new')", 20000+added))
-		ok := harness.Until(20*time.Second, func() bool {
+		ok := harness.Until(harness.Patience, func() bool {
 			var n int // a prepared statement, all the time
 			err := conn.QueryRow(t.Context(), "SELECT count(*) FROM life.item").Scan(&n)
 			if err != nil {
@@ -166,7 +165,10 @@ func TestResyncAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resyncing = resyncing || strings.HasPrefix(state, "resync t 20000")
+		if !resyncing && strings.HasPrefix(state, "resync t 20000") {
+			resyncing = true
+			harness.Exec(t, ours, "ALTER PIPELINE life SET (backfill_rows_per_second = 10000)")
+		}
 		replaced = strings.HasPrefix(state, "ready")
 	}
 	if !resyncing {
@@ -196,7 +198,7 @@ func TestBackfillKilled(t *testing.T) {
 		quoted(l.source), chunkPages, parallel, rows/4))
 	done := 0
 	for n, share := range []int{rows / 5, rows / 2} {
-		harness.Until(time.Minute, func() bool {
+		harness.Until(harness.Patience, func() bool {
 			l.at(fmt.Sprintf("UPDATE item SET v = 'changed %d' WHERE id = 1 + (random() * %d)::int", n, rows-1))
 			text, err := harness.Text(l.server.DSN, "SELECT backfill_rows FROM pg_stat_pipeline_table")
 			if err == nil {

@@ -109,7 +109,7 @@ func FreePort(t testing.TB) int {
 func (s *Server) Start() {
 	s.t.Helper()
 	s.Launch()
-	s.WaitReady(60 * time.Second)
+	s.WaitReady(Patience)
 }
 
 // Launch runs the process without waiting.
@@ -189,7 +189,7 @@ func (s *Server) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // dead already is as good
 	select {
 	case <-s.done:
-	case <-time.After(60 * time.Second):
+	case <-time.After(Patience):
 		s.t.Errorf("server does not stop:\n%s", s.Log(60))
 		s.Kill()
 	}
@@ -260,7 +260,12 @@ func (s *Server) cleanup() {
 	s.log.Close()
 }
 
-// Until polls f about every 20 ms until it is true or limit has passed.
+// Patience is how long tests wait for what must come. It costs nothing where it comes, and a
+// machine that does much else takes its time.
+const Patience = 3 * time.Minute
+
+// Until polls f about every 20 ms until it is true or limit has passed. A limit below Patience
+// is for what need not come.
 func Until(limit time.Duration, f func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for {
