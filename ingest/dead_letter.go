@@ -28,7 +28,8 @@ type Refuser interface {
 	// Refuse takes the row that was begun last out of the table's builder, which must have
 	// a value in each column, and makes it a dead letter. A delete takes the letters of its
 	// key away, for nothing else here can have that key; without a key it has the whole row,
-	// and takes away one letter of an equal row, or stops the table. With on_error = stop, or when the table has too many,
+	// and takes away one letter of an equal row, which may come with the table's copy; when
+	// none can, the table stops. With on_error = stop, or when the table has too many,
 	// the table stops, as StopTable does, and the error is ErrTableStopped.
 	Refuse(t change.TableID, r deadletter.Refused) error
 	// Passed says that a change was added which leaves nothing of what the key had before.
@@ -88,7 +89,11 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 	}
 	t.drop()
 	if r.Op == change.Delete && r.Key == "" {
-		closes, undo := open.PassRow(r.Row)
+		closes, undo := open.PassRow(r.Row, t.schema)
+		if len(closes) == 0 && open.MayOwe(r.Row) {
+			b.owing = append(b.owing, owing{id, r.Row, t.schema})
+			return nil
+		}
 		if len(closes) == 0 {
 			return b.stopFor(id, "a row was deleted that cannot be found, since it cannot be taken in: "+r.Reason, hintResync)
 		}
@@ -119,6 +124,23 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 	return nil
 }
 
+// owing is a row of a table without a key that the open transaction has deleted and that no
+// letter had: the copy is yet to come to it, or sets it aside right now.
+type owing struct {
+	table  change.TableID
+	row    string
+	schema *schema.Table // whose columns row has
+}
+
+// pay closes the letters of rows that are owing, now that their transaction is whole.
+func (b *batcher) pay() {
+	for _, o := range b.owing {
+		closes, undo := b.letters.Table(o.table).PassRowOrOwe(o.row, o.schema)
+		b.closeLetters(o.table, closes, undo)
+	}
+	b.owing = b.owing[:0]
+}
+
 // stopFor stops a table and says so.
 func (b *batcher) stopFor(id change.TableID, reason, hint string) error {
 	if err := b.StopTable(id, reason, hint); err != nil {
@@ -145,7 +167,7 @@ func (b *batcher) PassedRow(id change.TableID, row string) error {
 	if !ok {
 		return errTable(ErrUnknownTable, id)
 	}
-	if closes, undo := b.letters.Table(id).PassRow(row); len(closes) > 0 {
+	if closes, undo := b.letters.Table(id).PassRow(row, t.schema); len(closes) > 0 {
 		t.drop()
 		b.closeLetters(id, closes, undo)
 	}
@@ -349,6 +371,7 @@ type chunkLetters struct {
 	// overtaken are those of rows that are another by now: they are superseded when they
 	// come, and tell that the copy did not take such rows in.
 	overtaken []*catalog.DeadLetter
+	paid      []func()       // what takes that back, if the chunk does not become durable
 	equal     map[string]int // rows that were there before, by content
 	bytes     int64
 }
@@ -389,7 +412,7 @@ func (c *copyLetters) end(ch chunk, durable bool) {
 			l.table.Settle(letter)
 		}
 	default:
-		for _, undo := range slices.Backward(l.undos) {
+		for _, undo := range slices.Backward(slices.Concat(l.undos, l.paid)) {
 			undo()
 		}
 	}
@@ -427,7 +450,8 @@ func (c *copyLetters) Refused(t SourceTable, chunk string, version uint32, r dea
 	}
 	closes, undo := l.table.Add(letter)
 	if slices.Contains(closes, letter.DeadLetterRef) {
-		l.overtaken = append(l.overtaken, letter) // the stream has a newer one
+		// The stream has a newer one, or has deleted it.
+		l.overtaken, l.paid = append(l.overtaken, letter), append(l.paid, undo)
 		return nil
 	}
 	l.added, l.undos = append(l.added, letter), append(l.undos, undo)
@@ -464,4 +488,12 @@ func (c *copyLetters) Doubtful(t SourceTable, chunk, key string) {
 			l.table.Doubt(letter)
 		}
 	}
+}
+
+// owed says how many rows of a table whose copy has ended were deleted and never found.
+func (c *copyLetters) owed(id change.TableID) int {
+	if t := c.open.Table(id); t != nil {
+		return t.Copied()
+	}
+	return 0
 }

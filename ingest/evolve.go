@@ -66,6 +66,7 @@ func (b *batcher) Evolve(id change.TableID, c SchemaChange) (*schema.Table, erro
 	if next != t.schema {
 		next.Version = max(next.Version, t.void+1)
 		t.evolve(next)
+		b.letters.Table(id).Know(next)
 	}
 	b.mu.filling.schemas = append(b.mu.filling.schemas, s) // open: ours
 	return next, nil

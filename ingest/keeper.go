@@ -107,7 +107,7 @@ func (k *keeper) promote(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	state, due := catalog.PipelineRunning, false
+	state, due, lost := catalog.PipelineRunning, false, false
 	k.waiting = false
 	for _, t := range tables {
 		switch t.State {
@@ -116,13 +116,16 @@ func (k *keeper) promote(ctx context.Context) error {
 		case catalog.TableCatchup:
 			due = due || s.caughtUp(t)
 			k.waiting = true
+			lost = lost || s.lostLetters(t) > 0
+		case catalog.TableReady:
+			lost = lost || s.lostLetters(t) > 0
 		case catalog.TableStopped:
 			// Not by the stream, which would go on for it in vain, and fill the log with what
 			// never goes into the lake.
 			k.renewed = k.renewed || t.StoppedAt == "" && t.FrozenAt == "" && t.CopyOf == 0 && s.streamed[t.ID]
 		}
 	}
-	if due || p.State != state || p.Reason != "" {
+	if due || lost || p.State != state || p.Reason != "" {
 		if err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 			return s.recordStates(txn, state)
 		}); err != nil {
@@ -144,8 +147,26 @@ func (s *session) caughtUp(t *catalog.Table) bool {
 		s.progress.compare(s.progress.passed(), t.Backfill.Horizon) >= 0
 }
 
+// lostLetters counts rows of a copied table that the stream has deleted, and that neither
+// its copy nor its dead letters had.
+func (s *session) lostLetters(t *catalog.Table) int {
+	if t.State != catalog.TableCatchup && t.State != catalog.TableReady {
+		return 0
+	}
+	return s.refusals.owed(t.ID)
+}
+
 func (s *session) recordStates(txn *catalog.Txn, state catalog.PipelineState) error {
 	for _, t := range txn.EveryTableOf(s.pipeline.ID) {
+		if n := s.lostLetters(t); n > 0 {
+			why := &TableError{
+				Reason: fmt.Sprintf("%d rows were deleted that cannot be found, since they cannot be taken in", n), Hint: hintResync,
+			}
+			if err := stopCopy(txn, s.pipeline.Name, t.ID, why); err != nil {
+				return err
+			}
+			continue
+		}
 		if !s.caughtUp(t) {
 			continue
 		}

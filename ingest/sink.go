@@ -47,6 +47,7 @@ type batcher struct {
 	onErrorStop bool
 	letterBytes int64
 	lateLetters []letterRecord // of a deliberate bug
+	owing       []owing        // of the open transaction
 
 	// wake tells the appender that there may be work, room tells the stream that a
 	// group was taken.
@@ -171,7 +172,7 @@ func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	}
 	b.mu.open = true
 	b.txn++
-	b.current, b.openBytes, b.letterBytes = nil, 0, 0
+	b.current, b.openBytes, b.letterBytes, b.owing = nil, 0, 0, b.owing[:0]
 	b.committed = committedAt
 	return nil
 }
@@ -226,6 +227,7 @@ func (b *batcher) Commit(at change.Position) error {
 	if err := b.measure(); err != nil {
 		return err
 	}
+	b.pay()
 	b.mu.Lock()
 	f := &b.mu.filling
 	if f.txns == 0 {
@@ -298,6 +300,7 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 		t.discard(b.txn)
 		b.mu.filling.schemas = withoutSchemas(b.mu.filling.schemas, id, b.txn)
 		b.takeLettersLocked(id)
+		b.owing = slices.DeleteFunc(b.owing, func(o owing) bool { return o.table == id })
 	}
 	t.stopped = true
 	stop := tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint, Voids: b.mu.parts > 0}

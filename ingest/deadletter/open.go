@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/mutant"
 )
@@ -27,6 +28,9 @@ type Table struct {
 	mu    sync.Mutex
 	keys  map[string][]entry
 	bytes int64
+	owed  owed
+	// versions are those of letters and of changes, as far as they are known.
+	versions []*schema.Table
 }
 
 type entry struct {
@@ -72,6 +76,10 @@ func Load(snap *catalog.Snapshot, pipeline change.PipelineID, most int) (*Open, 
 			return nil, fmt.Errorf("load dead letters of %s.%s: %w", t.Schema, t.Name, err)
 		}
 		into := o.add(t.ID, t.Generation, most)
+		into.owed.open = copying(t)
+		for _, v := range append(slices.Clone(t.Versions), t.Current) {
+			into.know(v)
+		}
 		for _, l := range letters {
 			into.put(l.Key, entryOf(l))
 		}
@@ -105,13 +113,17 @@ func (t *Table) Full() string {
 }
 
 // Add notes a letter. closes are the older ones of its key, which it supersedes; it is
-// closed itself when a newer one of its key is open. undo takes all back.
+// closed itself when a newer one of its key is open, or when its row was deleted before it
+// was known (PassRowOrOwe). undo takes all back.
 func (t *Table) Add(l *catalog.DeadLetter) (closes []catalog.DeadLetterRef, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := entryOf(l)
 	e.pending = l.Copied
 	if l.Key == "" {
+		if undo, owed := t.pay(l); owed {
+			return []catalog.DeadLetterRef{e.ref}, undo
+		}
 		t.put("", e)
 		return nil, func() { t.remove("", e.ref) }
 	}
@@ -139,31 +151,6 @@ func (t *Table) Pass(key string) (closes []catalog.DeadLetterRef, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.take(key)
-}
-
-// PassRow notes that one row of a table without a key was deleted, by its whole content:
-// closes is the newest letter that has it, if one does. undo takes it back.
-func (t *Table) PassRow(row string) (closes []catalog.DeadLetterRef, undo func()) {
-	if !t.Any() || row == "" {
-		return nil, nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := t.keys[""]
-	for i, e := range slices.Backward(all) {
-		if e.row != row {
-			continue
-		}
-		t.keys[""] = slices.Delete(all, i, i+1)
-		t.bytes -= int64(len(row))
-		t.count.Add(-1)
-		return []catalog.DeadLetterRef{e.ref}, func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.put("", e)
-		}
-	}
-	return nil, nil
 }
 
 // PassAll is Pass for every key: a TRUNCATE.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -53,12 +54,12 @@ func TestOpen(t *testing.T) {
 	table.Add(letterOf(table, 9, "", "x"))
 	want("full", fmt.Sprint(table.Full() != ""), "true")
 
-	closes, undo = table.PassRow("x")
+	closes, undo = table.PassRow("x", &schema.Table{Version: 1})
 	want("a row without a key", ids(closes), "9")
 	undo()
-	closes, _ = table.PassRow("x")
+	closes, _ = table.PassRow("x", &schema.Table{Version: 1})
 	want("it again", ids(closes), "9")
-	closes, _ = table.PassRow("y")
+	closes, _ = table.PassRow("y", &schema.Table{Version: 1})
 	want("another row", ids(closes), "")
 	closes, undo = table.Pass("a")
 	want("a change of the key", ids(closes), "5")

@@ -70,7 +70,11 @@ func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []sou
 	v := t.Current()
 	c := source.Change{Table: t, Version: v, Op: change.Insert, New: s.w.shaped(t, key, shape)}
 	if v.WholeRow {
-		return s.directedWhole(c, kind, s.w.row(&s.w.rng, t, key), s.w.row(&s.w.rng, t, key+1))
+		row := s.w.row(&s.w.rng, t, key)
+		if shape == "refused" {
+			s.w.refuseWhole(row)
+		}
+		return s.directedWhole(c, kind, row, s.w.row(&s.w.rng, t, key+1))
 	}
 	if len(v.Key) == 0 {
 		if kind != "insert" {
@@ -87,7 +91,7 @@ func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []sou
 		c.Op, c.Old, c.New = change.Delete, old, nil
 	case found:
 		c.Op, c.Old = change.Update, old
-		if source.Refused(v, c.New) && !source.Refused(v, old) { // see World.refuse
+		if source.Refused(c.New) && !source.Refused(old) { // see World.refuse
 			c.New = s.w.shaped(t, key, "plain")
 		}
 		switch shape {

@@ -24,7 +24,7 @@ var marksAlways = []string{
 	"statement drop table", "statement done drop table", "statement add tables", "statement done add tables",
 	"statement resume table", "statement done resume table",
 	"pin of a table that is copied anew", "pin of a copy in its place",
-	"refused row", "dead letters", "dead letters retried", "dead letters superseded", "death while dead letters are retried",
+	"refused row", "refused whole row", "dead letters", "dead letters retried", "dead letters superseded", "death while dead letters are retried",
 	"value left out", "unchanged values looked up", "unchanged values fetched",
 }
 

@@ -104,6 +104,9 @@ const (
 	LetterLate
 	// CopyLetterKept keeps the dead letter of a copied row that has changed at the source.
 	CopyLetterKept
+	// OwedForgotten keeps the dead letter of a copied row that the stream has deleted before,
+	// of a table without a key.
+	OwedForgotten
 
 	end
 )
@@ -146,5 +149,5 @@ var names = [end]string{
 	FillPastLog: "look-up ignores the log", FillByNewKey: "look-up by the new key",
 	ResyncInPlace: "resync in place",
 	PlaceTooEarly: "place too early", LetterOutlived: "dead letter outlived", LetterLate: "dead letter late",
-	CopyLetterKept: "dead letter of a changed copy",
+	CopyLetterKept: "dead letter of a changed copy", OwedForgotten: "dead letter of a row deleted before",
 }

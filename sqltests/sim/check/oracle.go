@@ -122,7 +122,7 @@ func (t *oracleTable) fold(c *source.Change) {
 
 // refuses says whether a change cannot be taken in: it leaves nothing of its row.
 func (t *oracleTable) refuses(c *source.Change) bool {
-	return !t.healed && source.Refused(c.Version, c.New)
+	return !t.healed && source.Refused(c.New)
 }
 
 func (t *oracleTable) make(c *source.Change) *oracleRow {

@@ -334,7 +334,7 @@ func (b *backfill) Read(_ context.Context, t ingest.SourceTable, s *schema.Table
 		if chunkOf(v, r, i) != want {
 			continue
 		}
-		if b.refusals != nil && !b.conn.db.Healed && Refused(v, r) {
+		if b.refusals != nil && !b.conn.db.Healed && Refused(r) {
 			if err := b.refused(t, chunk, s, r, token); err != nil {
 				return err
 			}

@@ -18,12 +18,12 @@ import (
 const RefusedPrefix = "!"
 
 // Refused says whether a row cannot be taken in. A key never holds such a text.
-func Refused(v *Version, r Row) bool { return refusedColumn(v, r) >= 0 }
+func Refused(r Row) bool { return refusedColumn(r) >= 0 }
 
-func refusedColumn(v *Version, r Row) int {
+func refusedColumn(r Row) int {
 	return slices.IndexFunc(r, func(x any) bool {
 		s, ok := x.(string)
-		return ok && strings.HasPrefix(s, RefusedPrefix) && !v.WholeRow
+		return ok && strings.HasPrefix(s, RefusedPrefix)
 	})
 }
 
@@ -31,8 +31,15 @@ func refusedColumn(v *Version, r Row) int {
 func (d *DB) refusal(v *Version, r Row, op change.Op, token int64, ordinal int32) deadletter.Refused {
 	out := deadletter.Refused{
 		Op: op, Token: token, Ordinal: ordinal, Key: keyText(v, r), Code: deadletter.CodeMalformed,
-		Column: v.Columns[refusedColumn(v, r)].Name, Reason: "a text begins with " + RefusedPrefix,
+		Column: v.Columns[refusedColumn(r)].Name, Reason: "a text begins with " + RefusedPrefix,
 	}
+	out.Row = rowText(v, r)
+	d.Letters++
+	return out
+}
+
+// rowText is a row as letters have it.
+func rowText(v *Version, r Row) string {
 	values := make([]deadletter.Value, len(r))
 	for i, c := range v.Columns {
 		values[i].Name = c.Name
@@ -45,9 +52,7 @@ func (d *DB) refusal(v *Version, r Row, op change.Op, token int64, ordinal int32
 			values[i].Text = &text
 		}
 	}
-	out.Row = deadletter.Row(values)
-	d.Letters++
-	return out
+	return deadletter.Row(values)
 }
 
 // keyText is a row's key as letters have it.
@@ -68,6 +73,21 @@ func (t *target) passed(sink ingest.Sink, v *Version, r Row) error {
 		return nil
 	}
 	return sink.(ingest.Refuser).Passed(t.id, keyText(v, r))
+}
+
+// gone deals with the delete of a whole row that was added: of one that was never taken in,
+// a letter goes.
+func (t *target) gone(d *DB, sink ingest.Sink, v *Version, r Row, lsn int64, ordinal int32) error {
+	refuser, ok := sink.(ingest.Refuser)
+	switch {
+	case !ok || t.letters == nil:
+		return nil
+	case !d.Healed && Refused(r):
+		return refuser.Refuse(t.id, d.refusal(v, r, change.Delete, lsn, ordinal))
+	case t.letters.Any():
+		return refuser.PassedRow(t.id, rowText(v, r))
+	}
+	return nil
 }
 
 var (

@@ -171,6 +171,9 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 		*ordinal++
 		if op == change.Delete {
 			appendRow(b, t.places, r, nil)
+			if ch.Version.WholeRow {
+				return t.gone(c.db, sink, ch.Version, r, lsn, *ordinal-1)
+			}
 			return t.passed(sink, ch.Version, r)
 		}
 		appendRow(b, t.places, r, func(i int) bool {
@@ -180,7 +183,7 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 			}
 			return false
 		})
-		if r2, ok := sink.(ingest.Refuser); ok && t.letters != nil && !c.db.Healed && Refused(ch.Version, r) {
+		if r2, ok := sink.(ingest.Refuser); ok && t.letters != nil && !c.db.Healed && Refused(r) {
 			return r2.Refuse(t.id, c.db.refusal(ch.Version, r, op, lsn, *ordinal-1))
 		}
 		return t.passed(sink, ch.Version, r)
