@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -21,6 +22,9 @@ var (
 	// ErrExists means that an object of that kind and name exists. It comes as an
 	// *ExistsError.
 	ErrExists = errors.New("object exists")
+	// ErrAmbiguous means that a name without a schema is that of several tables. It comes as
+	// an *AmbiguousError.
+	ErrAmbiguous = errors.New("table name is ambiguous")
 	// ErrCompactionAcked means that a compaction with this id has been acked (C2): its
 	// work is done.
 	ErrCompactionAcked = errors.New("compaction has been acked")
@@ -101,3 +105,17 @@ func (e *ExistsError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrExists) true.
 func (e *ExistsError) Unwrap() error { return ErrExists }
+
+// AmbiguousError says which tables a name without a schema may mean.
+type AmbiguousError struct {
+	Name   string
+	Tables []string // as SQL writes them, by their names here
+}
+
+// Error implements error.
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("table name %s is ambiguous: it may be %s", quote.Name(e.Name), strings.Join(e.Tables, " or "))
+}
+
+// Unwrap makes errors.Is(err, ErrAmbiguous) true.
+func (e *AmbiguousError) Unwrap() error { return ErrAmbiguous }

@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -79,6 +81,39 @@ type SelectedTable struct {
 	// as that is known: such a column is meant under whatever name it has now. They are kept
 	// with the table, not with the selection.
 	Numbers map[string]int16 `json:"-"`
+}
+
+// NamedTable finds a table of a pipeline's by its source's or its own name. One that is
+// named without a schema is the source's public one, or else the only one of that name.
+// It wraps ErrTableNotFound, or ErrAmbiguous when there are several.
+func NamedTable(tables []*Table, want SelectedTable) (*Table, error) {
+	schema := cmp.Or(want.Schema, "public")
+	var here, others []*Table
+	for _, t := range tables {
+		switch atSource, own := t.SourceName == want.Name, t.Name == want.Name; {
+		case atSource && t.SourceSchema == schema:
+			return t, nil
+		case own && t.Schema == schema:
+			here = append(here, t)
+		case own || atSource:
+			others = append(others, t)
+		}
+	}
+	switch {
+	case len(here) > 0:
+		return here[0], nil
+	case want.Schema == "" && len(others) == 1:
+		return others[0], nil
+	case want.Schema == "" && len(others) > 1:
+		e := &AmbiguousError{Name: want.Name}
+		for _, t := range others {
+			e.Tables = append(e.Tables, quote.NameIfNeeded(t.Schema)+"."+quote.NameIfNeeded(t.Name))
+		}
+		return nil, e
+	case want.Schema == "":
+		return nil, fmt.Errorf("table %s: %w", quote.Name(want.Name), ErrTableNotFound)
+	}
+	return nil, fmt.Errorf("table %s: %w", quote.Name(want.Schema+"."+want.Name), ErrTableNotFound)
 }
 
 // Partly says whether anything is said of the table but its name.

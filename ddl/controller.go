@@ -164,6 +164,7 @@ const (
 	NoSuchTable                         // a named table is not there
 	NotSupported                        // a table or value that cannot be taken in
 	Busy                                // somebody else uses it
+	Ambiguous                           // a name may be several tables
 )
 
 // Error implements error.

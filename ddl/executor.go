@@ -166,6 +166,7 @@ var problemCodes = map[ProblemKind]codes.Code{
 	NoSuchTable:  codes.UndefinedTable,
 	NotSupported: codes.FeatureNotSupported,
 	Busy:         codes.ObjectInUse,
+	Ambiguous:    codes.AmbiguousAlias,
 }
 
 func notFound(object, name string) *pgerr.Error {

@@ -80,7 +80,7 @@ func (p *parser) verify() (Statement, error) {
 		return nil, err
 	}
 	if t := p.peek(); t.kind == tokWord && t.text == "table" {
-		if s.Tables, err = p.tableList(nil, publicSchema); err != nil {
+		if s.Tables, err = p.tableList(nil, ""); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,7 @@ func (f *fakeController) Verify(_ context.Context, r VerifyRequest, progress fun
 func TestVerifyStatement(t *testing.T) {
 	for _, test := range []struct{ sql, call, code string }{
 		{"VERIFY PIPELINE p", "verify p  64 100 0 5m0s", ""},
-		{"verify pipeline p table t, s.u with (ranges = 8, keys 5, rows_per_second = 1000, wait = '30 s');", "verify p public.t,s.u 8 5 1000 30s", ""},
+		{"verify pipeline p table t, s.u with (ranges = 8, keys 5, rows_per_second = 1000, wait = '30 s');", "verify p .t,s.u 8 5 1000 30s", ""},
 		{"VERIFY PIPELINE p WITH (range = 8)", "", "22023"},
 		{"VERIFY PIPELINE p WITH (ranges = 0)", "", "22023"},
 		{"VERIFY PIPELINE nobody", "", "42704"},

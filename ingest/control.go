@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -322,32 +321,6 @@ func dropRows(txn *catalog.Txn, p *catalog.Pipeline, keepData bool) error {
 	return txn.AddEvent(catalog.Event{At: txn.Now(), Level: "info", Pipeline: p.Name, Kind: "pipeline dropped"})
 }
 
-// tableOf finds a table of a pipeline by its source's or its own name. One that is named
-// without a schema is the source's public one, or else the only one of that name.
-func tableOf(tables []*catalog.Table, want catalog.SelectedTable) (*catalog.Table, error) {
-	schema := cmp.Or(want.Schema, "public")
-	var here, any []*catalog.Table
-	for _, t := range tables {
-		switch atSource, own := t.SourceName == want.Name, t.Name == want.Name; {
-		case atSource && t.SourceSchema == schema:
-			return t, nil
-		case own && t.Schema == schema:
-			here = append(here, t)
-		case own || atSource:
-			any = append(any, t)
-		}
-	}
-	switch {
-	case len(here) > 0:
-		return here[0], nil
-	case want.Schema == "" && len(any) == 1:
-		return any[0], nil
-	case want.Schema == "":
-		return nil, fmt.Errorf("table %s: %w", want.Name, catalog.ErrTableNotFound)
-	}
-	return nil, fmt.Errorf("table %s.%s: %w", want.Schema, want.Name, catalog.ErrTableNotFound)
-}
-
 // onTable has fn change a table's row while the pipeline stands still.
 func (s *Supervisor) onTable(ctx context.Context, name string, want catalog.SelectedTable,
 	fn func(*catalog.Txn, *catalog.Table) error,
@@ -357,7 +330,7 @@ func (s *Supervisor) onTable(ctx context.Context, name string, want catalog.Sele
 			return err
 		}
 		return s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-			t, err := tableOf(txn.Tables(p.ID), want)
+			t, err := catalog.NamedTable(txn.Tables(p.ID), want)
 			if err != nil {
 				return err
 			}

@@ -123,7 +123,7 @@ func lowestToken(tables []*catalog.Table) int64 {
 func (s *Supervisor) DropTable(ctx context.Context, name string, want catalog.SelectedTable) error {
 	return s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
 		snap := s.deps.Catalog.Snapshot()
-		t, err := tableOf(snap.Tables(p.ID), want)
+		t, err := catalog.NamedTable(snap.Tables(p.ID), want)
 		snap.Close()
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.
 	p, err := snap.Pipeline(name)
 	if err == nil {
 		var t *catalog.Table
-		if t, err = tableOf(snap.Tables(p.ID), want); err == nil && t.State == catalog.TableStopped && t.StoppedAt == "" && snap.CopyFor(t.ID) == nil {
+		if t, err = catalog.NamedTable(snap.Tables(p.ID), want); err == nil && t.State == catalog.TableStopped && t.StoppedAt == "" && snap.CopyFor(t.ID) == nil {
 			snap.Close()
 			return s.ResyncTable(ctx, name, want)
 		}

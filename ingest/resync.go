@@ -29,7 +29,7 @@ func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.
 			return err
 		}
 		snap := s.deps.Catalog.Snapshot()
-		t, err := tableOf(snap.Tables(p.ID), want)
+		t, err := catalog.NamedTable(snap.Tables(p.ID), want)
 		snap.Close()
 		if err != nil {
 			return err

@@ -59,6 +59,7 @@ var translations = []translation{
 	{is: catalog.ErrRoleNotFound, code: codes.UndefinedObject},
 	{is: catalog.ErrCompactionNotFound, code: codes.UndefinedObject},
 	{is: catalog.ErrSegmentNotFound, code: codes.UndefinedObject},
+	{is: catalog.ErrAmbiguous, code: codes.AmbiguousAlias},
 	{is: catalog.ErrExists, code: codes.DuplicateObject},
 	{is: catalog.ErrCompactionAcked, code: codes.ObjectNotInPrerequisiteState},
 	{is: catalog.ErrStale, code: codes.ObjectNotInPrerequisiteState},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -10,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/postgres"
 	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/lake/compact"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
 )
 
@@ -85,6 +87,7 @@ func problemOf(err error) error {
 	var large *ingest.TransactionError
 	var setup *postgres.SetupError
 	var bad *ingest.BadSourceError
+	var several *catalog.AmbiguousError
 	switch {
 	case errors.As(err, &bad) && !errors.Is(err, catalog.ErrSecretUnavailable):
 		return &ddl.Problem{Kind: ddl.NotPrepared, Message: bad.Message(), Detail: sentence(bad.Cause), Cause: err}
@@ -100,6 +103,11 @@ func problemOf(err error) error {
 		return &ddl.Problem{
 			Kind: ddl.NotPrepared, Message: "the source is not ready for replication", Detail: fixes(setup),
 			Hint: "Mend this at the source, then run the statement again. VALIDATE CONNECTION … looks again.", Cause: err,
+		}
+	case errors.As(err, &several):
+		return &ddl.Problem{
+			Kind: ddl.Ambiguous, Message: fmt.Sprintf("table name %s is ambiguous", quote.Name(several.Name)),
+			Hint: "Name it with its schema: " + strings.Join(several.Tables, " or ") + ".", Cause: err,
 		}
 	case errors.Is(err, catalog.ErrTableNotFound):
 		return missingTable(err)

@@ -3,14 +3,17 @@ package verify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -31,27 +34,28 @@ func (c *Comparer) tables(p *catalog.Pipeline, named []catalog.SelectedTable, s 
 		return known, err
 	}
 	all := snap.Tables(p.ID)
+	wanted := map[change.TableID]bool{}
 	for _, n := range named {
-		if !slices.ContainsFunc(all, func(t *catalog.Table) bool { return isNamed(t, n) }) {
+		t, err := catalog.NamedTable(all, n)
+		if errors.Is(err, catalog.ErrTableNotFound) {
 			return known, &Refusal{
-				Kind: NoSuchTable, Message: fmt.Sprintf("table \"%s.%s\" is not part of the pipeline", n.Schema, n.Name),
-				Hint: "DISCOVER PIPELINE …; says which tables there are.",
+				Kind: NoSuchTable, Message: strings.TrimSuffix(err.Error(), ": "+catalog.ErrTableNotFound.Error()) + " is not part of the pipeline",
+				Hint: "DISCOVER PIPELINE …; says which tables there are.", Cause: err,
 			}
 		}
+		if err != nil {
+			return known, err
+		}
+		wanted[t.ID] = true
 	}
 	for _, t := range all {
-		if len(named) > 0 && !slices.ContainsFunc(named, func(n catalog.SelectedTable) bool { return isNamed(t, n) }) {
+		if len(named) > 0 && !wanted[t.ID] {
 			continue
 		}
 		s.tables = append(s.tables, tableOf(t, outofrange.RuleOf(p.Options)))
 		s.copies[t.ID] = copiedAt(t)
 	}
 	return segment.SliceRef{Seq: offset.Seq, Start: offset.End}, nil
-}
-
-// isNamed says whether a table is meant, by its name at the source or here.
-func isNamed(t *catalog.Table, n catalog.SelectedTable) bool {
-	return t.SourceSchema == n.Schema && t.SourceName == n.Name || t.Schema == n.Schema && t.Name == n.Name
 }
 
 // tableOf is what both sides are asked of a table.
