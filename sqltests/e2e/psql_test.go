@@ -80,7 +80,7 @@ func TestPsql(t *testing.T) {
 	version := serverVersion(t, reference)
 	for _, c := range append(psqlEqual[:len(psqlEqual):len(psqlEqual)], clientStatements(t)...) {
 		t.Run(c, func(t *testing.T) {
-			if version != "15" && strings.HasPrefix(c, `\`) {
+			if version != "15" && (strings.HasPrefix(c, `\`) || strings.Contains(c, "constraint")) { // NOT NULL is one from 18 on
 				t.Skipf("SKIPPED: PostgreSQL %s has another catalog", version)
 			}
 			got, want := runPsql(t, psql, s.DSN, c), runPsql(t, psql, reference, c)
