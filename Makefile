@@ -8,7 +8,7 @@ LABELS ?= postgres
 PURE   := $(addprefix sqltests/suites/,select types errors session catalog)
 # What the tests of make test had to skip.
 SKIPPED := $(CURDIR)/bin/skipped
-.PHONY: all build demo test setup lint unit race mutants slt kill deaths values fuzz bench clean help
+.PHONY: all build demo test setup lint unit race mutants slt kill deaths values servers fuzz bench clean help
 
 all: build
 
@@ -19,6 +19,7 @@ help:
 	@echo "make kill ROUNDS=100         kill -9 under load, compare row by row"
 	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
 	@echo "make values [TABLES=220] [DATABASES=5] [ROUNDS=8] [SEED=1]   drawn tables of all types with random changes, under kill -9"
+	@echo "make servers [PG='14 16 17 18']   the tests of the source, of values and end to end against servers of these versions"
 	@echo "make fuzz [SECONDS=20] [RUN=FuzzParse]   run all fuzzers in turn, or those of one name"
 	@echo "make sim [SEEDS=10000] [SEED=0] [MODE=disk|store]   the simulated world: many schedules, and the deliberate bugs that it must find"
 	@echo "make mutants the deliberate bugs alone, each within its number of schedules"
@@ -83,6 +84,15 @@ values: build
 	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_VALUES_TABLES=$(or $(TABLES),220) SKIPPRD_VALUES_DATABASES=$(or $(DATABASES),5) \
 		SKIPPRD_VALUES_ROUNDS=$(or $(ROUNDS),8) SKIPPRD_SEED=$(or $(SEED),1) \
 		$(GO) test -count=1 -timeout 3h -v ./sqltests/values
+
+# What make test runs on the system's PostgreSQL, and on others in part, on each version.
+servers: build
+	.ci/servers $(or $(PG),14 16 17 18)
+	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_PG_ALL=1 $(GO) test -count=1 -timeout 1h ./sqltests/pgtest ./sqltests/servers
+	for v in $(or $(PG),14 16 17 18); do \
+		echo "PostgreSQL $$v" && SKIPPRD_PG=$$v SKIPPRD_PG_ALL=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) \
+			$(GO) test -count=1 -timeout 3h ./ingest/postgres/... ./sqltests/values ./sqltests/e2e || exit 1; \
+	done
 
 # Every decoder of foreign or durable bytes, each for a while.
 fuzz:

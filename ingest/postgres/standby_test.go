@@ -120,7 +120,7 @@ func (p *pair) mend() []string {
 // like a primary, through a crash and its own promotion: nothing is missing, nothing comes
 // twice.
 func TestStandby(t *testing.T) {
-	for _, version := range pgtest.Versions([]int{16, 18}, 17) {
+	for _, version := range pgtest.Versions([]int{18}, 16, 17) {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { testStandby(t, version) })
 	}
 }
