@@ -183,7 +183,10 @@ type Table struct {
 	FrozenAt change.Position `json:",omitempty"`
 	// Parts are the partitions that it had at the source when it was copied, ascending;
 	// PartsKnown is false when it is not partitioned, or nobody has looked.
-	Parts      []uint32 `json:",omitempty"`
+	Parts []uint32 `json:",omitempty"`
+	// PartMarks are marks of Parts that tell whether rows came or went beside the stream; nil
+	// when they are not known.
+	PartMarks  []uint64 `json:",omitempty"`
 	PartsKnown bool     `json:",omitempty"`
 	// Forms is how the source wrote values of its columns when it was copied: see
 	// ingest/watch. FormsKnown is false when nobody has looked. It is never changed in place.
@@ -392,7 +395,7 @@ func (p *Pipeline) Clone() *Pipeline {
 func (t *Table) Clone() *Table {
 	c := *t
 	c.Versions = slices.Clone(t.Versions)
-	c.Parts = slices.Clone(t.Parts)
+	c.Parts, c.PartMarks = slices.Clone(t.Parts), slices.Clone(t.PartMarks)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c

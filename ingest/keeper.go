@@ -229,7 +229,7 @@ func (k *keeper) look(ctx context.Context) error {
 func hereOf(t, anew *catalog.Table) watch.Here {
 	h := watch.Here{ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away}
 	if t.PartsKnown {
-		h.Parts = append([]uint32{}, t.Parts...)
+		h.Parts, h.Marks = append([]uint32{}, t.Parts...), t.PartMarks
 	}
 	if t.FormsKnown {
 		h.Forms = watch.Forms{}
@@ -247,6 +247,10 @@ func hereOf(t, anew *catalog.Table) watch.Here {
 // act does what is to be done about a table.
 func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, found []SourceTable) error {
 	return k.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		p, err := txn.PipelineByID(p.ID) // its options may have changed since the source was asked
+		if err != nil {
+			return err
+		}
 		if a.Kind == watch.Made {
 			return k.take(txn, p, found[a.Found])
 		}
@@ -256,7 +260,7 @@ func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, f
 		}
 		switch a.Kind {
 		case watch.Noted:
-			t.Parts, t.PartsKnown = a.Parts, true
+			t.Parts, t.PartMarks, t.PartsKnown = a.Parts, a.Marks, true
 			return txn.PutTable(t)
 		case watch.Left:
 			return leave(txn, p, t, a.Reason)
@@ -301,9 +305,18 @@ func leave(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, reason strin
 
 const hintGone = "It keeps what it has. Take it out, with what it has: ALTER PIPELINE … DROP TABLE …;"
 
-// remade copies a table anew from the one that has its name now.
+// remade copies a table anew from the one that has its name now, or from itself when it was a
+// partition meanwhile, and its changes came with another table.
 func (k *keeper) remade(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, f SourceTable) error {
+	detail, returned := "it was dropped and made anew at the source", f.OID == t.SourceOID
+	if returned {
+		detail = "it is no partition any more at the source"
+	}
 	switch {
+	case returned && (f.Unsupported != "" || !t.Answers()):
+		k.deferred = true
+		return nil
+	case returned:
 	case f.Unsupported != "":
 		return leave(txn, p, t, watch.Replaced+", which cannot be taken in: "+f.Unsupported)
 	case p.Options["on_recreate"] == "stop" || !t.Answers():
@@ -316,14 +329,17 @@ func (k *keeper) remade(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table,
 	if err := beginCopy(txn, t, f); err != nil {
 		return err
 	}
-	return k.tell(txn, p, t, "table copied anew", "it was dropped and made anew at the source")
+	return k.tell(txn, p, t, "table copied anew", detail)
 }
 
 // repartitioned copies a table anew whose partitions came with rows, or left with rows.
 func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, a watch.Action) error {
 	detail := fmt.Sprintf("%d partitions were attached at the source, %d detached or dropped", a.Attached, a.Detached)
+	if a.Refilled > 0 {
+		detail += fmt.Sprintf(", %d truncated, or detached and attached again", a.Refilled)
+	}
 	if p.Options["on_partition"] == "keep" {
-		t.Parts, t.PartsKnown = a.Parts, true
+		t.Parts, t.PartMarks, t.PartsKnown = a.Parts, a.Marks, true
 		if err := txn.PutTable(t); err != nil {
 			return err
 		}
@@ -335,7 +351,7 @@ func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog
 	}
 	k.renewed = true
 	fresh := sourceTable(t)
-	fresh.Parts, fresh.EstimatedRows = a.Parts, t.Backfill.RowsEstimate
+	fresh.Parts, fresh.PartMarks, fresh.EstimatedRows = a.Parts, a.Marks, t.Backfill.RowsEstimate
 	if err := beginCopy(txn, t, fresh); err != nil {
 		return err
 	}

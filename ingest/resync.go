@@ -178,7 +178,7 @@ func beginAgain(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
 	if err := redescribe(t, fresh); err != nil {
 		return err
 	}
-	t.SourceOID, t.Away, t.Parts, t.PartsKnown = fresh.OID, "", fresh.Parts, fresh.Parts != nil
+	t.SourceOID, t.Away, t.Parts, t.PartMarks, t.PartsKnown = fresh.OID, "", fresh.Parts, fresh.PartMarks, fresh.Parts != nil
 	restart(t)
 	t.Backfill.RowsEstimate = fresh.EstimatedRows
 	return txn.PutTable(t)
@@ -190,7 +190,7 @@ func beginCopy(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
 		Pipeline: t.Pipeline, CopyOf: t.ID, SourceSchema: fresh.Schema, SourceName: fresh.Name, SourceOID: fresh.OID,
 		Current: t.Current, VoidVersion: t.VoidVersion, State: catalog.TablePending, Generation: t.Generation + 1,
 		Backfill: catalog.BackfillProgress{Token: t.Backfill.Token, RowsEstimate: fresh.EstimatedRows},
-		Parts:    fresh.Parts, PartsKnown: fresh.Parts != nil,
+		Parts:    fresh.Parts, PartMarks: fresh.PartMarks, PartsKnown: fresh.Parts != nil,
 	}
 	if err := redescribe(c, fresh); err != nil {
 		return err

@@ -71,6 +71,8 @@ type SourceTable struct {
 	// Parts are the partitions of a partitioned table, at any depth, ascending; nil for
 	// any other.
 	Parts []uint32
+	// PartMarks are those of Parts; see watch.Part.
+	PartMarks []uint64
 	// Forms is how the source writes values of the columns, nil when it does not say.
 	Forms watch.Forms
 	// Numbers are those of the columns that the selection names.

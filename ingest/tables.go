@@ -167,7 +167,7 @@ func createTable(txn *catalog.Txn, p *catalog.Pipeline, st SourceTable, token in
 		SourceSchema: st.Schema, SourceName: st.Name, SourceOID: st.OID,
 		Current: s, Versions: []*schema.Table{s}, State: catalog.TablePending,
 		Backfill: catalog.BackfillProgress{Token: token, RowsEstimate: st.EstimatedRows},
-		Parts:    st.Parts, PartsKnown: st.Parts != nil,
+		Parts:    st.Parts, PartMarks: st.PartMarks, PartsKnown: st.Parts != nil,
 		Forms: st.Forms, FormsKnown: st.Forms != nil, Named: st.Numbers,
 	}
 	if !copies(p) {

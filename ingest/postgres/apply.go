@@ -204,6 +204,7 @@ func (a *applier) applyTruncate(b []byte) error {
 		return err
 	}
 	for _, oid := range a.truncate.Relations {
+		a.source.truncated.add(oid, a.xid)
 		for t := a.tables[oid]; t != nil; t = t.also {
 			if wants, err := a.wants(t); err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -60,11 +62,12 @@ func present(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) (
 }
 
 // markQuery is a digest of which tables there are, who may read them, and which are parts
-// of which.
+// of which, in which files; and the moment of it: the oldest transaction that had not ended.
 const markQuery = `
-SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')) FROM (
+SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')), pg_catalog.txid_snapshot_xmin(pg_catalog.txid_current_snapshot()), now()
+  FROM (
   SELECT concat_ws(':', c.oid, c.relname, c.relkind, c.relpersistence, c.relreplident, n.nspname, c.relhasindex, c.relowner,
-                   c.relacl, n.nspacl) AS x
+                   c.relacl, n.nspacl, CASE WHEN c.relispartition THEN c.relfilenode END) AS x
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't'
      AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
@@ -80,8 +83,13 @@ SELECT c.oid, n.nspname::text, c.relname::text,
 
 // partsQuery lists the partitions of tables $1, at any depth. One is born as a partition
 // when its row type is as old as its being one: attaching it leaves that type alone.
+//
+// Rows come or go beside the stream, too, when a partition is truncated by itself, or is
+// detached, changed, and attached again. Both leave marks: who made it a partition, and the
+// file that its rows are in.
 const partsQuery = `
-SELECT o.oid, t.relid::oid, t.isleaf, y.xmin = i.xmin, i.xmin::text, i.cmin::text::int8
+SELECT o.oid, t.relid::oid, t.isleaf, y.xmin = i.xmin, i.xmin::text, i.cmin::text::int8,
+       coalesce(pg_catalog.pg_relation_filenode(c.oid), 0)::oid, c.xmin::text
   FROM unnest($1::oid[]) o(oid)
   JOIN pg_catalog.pg_class r ON r.oid = o.oid AND r.relkind = 'p',
        LATERAL pg_catalog.pg_partition_tree(o.oid) t
@@ -97,6 +105,8 @@ type part struct {
 	leaf    bool
 	xmin    string
 	command int64
+	file    uint32
+	changed string // by whom its entry in the catalog was, as by TRUNCATE
 }
 
 func readParts(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32][]part, error) {
@@ -107,7 +117,12 @@ func readParts(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32][
 	out := map[uint32][]part{}
 	var root uint32
 	var p part
-	_, err = pgx.ForEachRow(rows, []any{&root, &p.OID, &p.leaf, &p.Born, &p.xmin, &p.command}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&root, &p.OID, &p.leaf, &p.Born, &p.xmin, &p.command, &p.file, &p.changed}, func() error {
+		since, err := strconv.ParseUint(p.xmin, 10, 32)
+		if err != nil {
+			return fmt.Errorf("transaction number: %w", err)
+		}
+		p.Mark = since<<32 | uint64(p.file)
 		out[root] = append(out[root], p)
 		return nil
 	})
@@ -138,10 +153,9 @@ func bringParts(ctx context.Context, conn *pgx.Conn, relations []relation, table
 			continue
 		}
 		t.Parts = []uint32{}
-		for _, p := range parts[t.OID] {
-			t.Parts = append(t.Parts, p.OID)
+		for _, p := range parts[t.OID] { // ascending
+			t.Parts, t.PartMarks = append(t.Parts, p.OID), append(t.PartMarks, p.Mark)
 		}
-		slices.Sort(t.Parts)
 	}
 	return nil
 }
@@ -152,7 +166,8 @@ var _ ingest.TableWatcher = (*Source)(nil)
 func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []watch.Here, last string) (ingest.Look, error) {
 	var look ingest.Look
 	err := s.withControl(ctx, func(conn *pgx.Conn) error {
-		if err := conn.QueryRow(ctx, markQuery).Scan(&look.Mark); err != nil {
+		now := seenParts{marks: map[uint32]uint64{}}
+		if err := conn.QueryRow(ctx, markQuery).Scan(&look.Mark, &now.oldest, &now.at); err != nil {
 			return unavailable("look for tables", err)
 		}
 		types, err := wording.Digest(ctx, conn, serverVersion(conn), numbersOf(here))
@@ -160,11 +175,21 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 			return unavailable("look at types", err)
 		}
 		if look.Mark += types; look.Mark == last {
+			if look.Mark == s.seen.mark {
+				s.seen.oldest, s.seen.at = now.oldest, now.at
+			}
 			return nil
 		}
-		if look.Known, err = there(ctx, conn, here); err != nil {
+		if look.Known, err = there(ctx, conn, here, &s.seen, &s.truncated); err != nil {
 			return err
 		}
+		now.mark = look.Mark
+		for _, t := range look.Known {
+			for _, p := range t.Parts {
+				now.marks[p.OID] = p.Mark
+			}
+		}
+		s.seen = now
 		look.Found, err = discover(ctx, conn, sel)
 		return err
 	})
@@ -172,6 +197,14 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 		return ingest.Look{}, fmt.Errorf("look at tables: %w", err)
 	}
 	return look, nil
+}
+
+// seenParts are the marks that partitions had at a look, and its moment.
+type seenParts struct {
+	mark   string
+	marks  map[uint32]uint64
+	oldest int64 // transactions before it had ended
+	at     time.Time
 }
 
 func numbersOf(here []watch.Here) []uint32 {
@@ -182,8 +215,9 @@ func numbersOf(here []watch.Here) []uint32 {
 	return oids
 }
 
-// there are the tables of here that exist.
-func there(ctx context.Context, conn *pgx.Conn, here []watch.Here) (map[uint32]watch.There, error) {
+// there are the tables of here that exist, before is the last look, truncated what the stream
+// has told of.
+func there(ctx context.Context, conn *pgx.Conn, here []watch.Here, before *seenParts, truncated *truncations) (map[uint32]watch.There, error) {
 	oids := numbersOf(here)
 	rows, err := conn.Query(ctx, thereQuery, oids)
 	if err != nil {
@@ -213,11 +247,19 @@ func there(ctx context.Context, conn *pgx.Conn, here []watch.Here) (map[uint32]w
 			continue
 		}
 		for _, p := range parts[h.OID] {
-			_, known := slices.BinarySearch(h.Parts, p.OID)
-			if !known && h.Parts != nil && h.Copy == 0 {
-				if p.Born, err = bornEmpty(ctx, conn, p); err != nil {
-					return nil, err
-				}
+			i, known := slices.BinarySearch(h.Parts, p.OID)
+			switch {
+			case h.Copy != 0 || h.Parts == nil:
+			case !known:
+				p.Born, err = bornEmpty(ctx, conn, p)
+			case i >= len(h.Marks) || p.Mark>>32 != h.Marks[i]>>32: // not known, or attached again
+			case truncated.have(h.OID, p.changed):
+				p.Same = true
+			default:
+				p.Same, err = before.same(ctx, conn, p, h.Marks[i])
+			}
+			if err != nil {
+				return nil, err
 			}
 			t.Parts = append(t.Parts, p.Part)
 		}
@@ -250,4 +292,61 @@ func bornEmpty(ctx context.Context, conn *pgx.Conn, p part) (bool, error) {
 		return false, unavailable("look for tables", err)
 	}
 	return false, nil // gone already, too large, or not ours to read: as if it had rows
+}
+
+// sameQuery says of a partition whose rows are in another file than at the look before whether
+// they are the same: some are of transactions that had ended by then, before which TRUNCATE
+// leaves none; or there are none, as VACUUM FULL and CLUSTER have counted, and nobody else.
+const sameQuery = `
+SET LOCAL statement_timeout = %d; SELECT EXISTS (SELECT FROM ONLY %[2]s WHERE pg_catalog.age(xmin) > pg_catalog.age('%[3]d'::xid))
+    OR NOT EXISTS (SELECT FROM ONLY %[2]s) AND (SELECT c.reltuples = 0 FROM pg_catalog.pg_class c WHERE c.oid = %[4]d)
+       AND coalesce((SELECT greatest(last_vacuum, last_autovacuum, last_analyze, last_autoanalyze) < '%[5]s'
+                       FROM pg_catalog.pg_stat_all_tables WHERE relid = %[4]d), true)`
+
+// same says whether a partition that is known by a mark has another file for the same rows:
+// it was rewritten. When that cannot be told it has others.
+func (b *seenParts) same(ctx context.Context, conn *pgx.Conn, p part, known uint64) (bool, error) {
+	if was, ok := b.marks[p.OID]; !ok || was != known || p.Mark == known {
+		return p.Mark == known, nil
+	}
+	name, err := oneRow(ctx, conn.PgConn(), fmt.Sprintf("SELECT %d::oid::regclass::text", p.OID))
+	if err != nil {
+		return false, unavailable("look for tables", err)
+	}
+	results, err := conn.PgConn().Exec(ctx, fmt.Sprintf(sameQuery, fillTimeout.Milliseconds(), name[0], uint32(b.oldest), p.OID,
+		b.at.UTC().Format("2006-01-02 15:04:05.999999+00"))).ReadAll()
+	switch {
+	case err == nil:
+		last := results[len(results)-1]
+		return len(last.Rows) == 1 && string(last.Rows[0][0]) == "t", nil
+	case code(err) == "":
+		return false, unavailable("look for tables", err)
+	}
+	return false, nil
+}
+
+// truncations are the transactions that have truncated tables as the stream told, by their
+// numbers: the latest. What such a one did to a partition by itself as well is not noticed.
+type truncations struct {
+	mu     sync.Mutex
+	latest map[uint32][]string
+}
+
+// truncationsMost is how many are remembered of a table.
+const truncationsMost = 16
+
+func (t *truncations) add(table, xid uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.latest == nil {
+		t.latest = map[uint32][]string{}
+	}
+	all := append(t.latest[table], strconv.FormatUint(uint64(xid), 10))
+	t.latest[table] = all[max(0, len(all)-truncationsMost):]
+}
+
+func (t *truncations) have(table uint32, xid string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Contains(t.latest[table], xid)
 }

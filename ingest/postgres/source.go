@@ -47,6 +47,9 @@ type Source struct {
 	// control lends the one connection for questions: its holder has taken it out.
 	control chan *pgx.Conn
 	unseen  unseen
+	// seen are the partitions at the last look, truncated the truncations that were streamed.
+	seen      seenParts
+	truncated truncations
 
 	mu struct {
 		sync.Mutex

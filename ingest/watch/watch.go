@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/skipprd/skipprd/wal/change"
@@ -12,6 +13,11 @@ type Part struct {
 	// Born says that it was made as a partition, and so came without rows that the stream
 	// does not have.
 	Born bool
+	// Mark is another one when it has become a partition again, or its rows are in another
+	// file: others may be in it than the stream has told of. Same says of a known partition
+	// that they are not.
+	Mark uint64
+	Same bool
 }
 
 // There is a table that the source has.
@@ -32,6 +38,8 @@ type Here struct {
 	Schema, Name string // at the source
 	// Parts are its partitions when it was copied, ascending; nil when that is not known.
 	Parts []uint32
+	// Marks are those of Parts, nil when they are not known.
+	Marks []uint64
 	// Away says why the source does not have it, "" when it has.
 	Away string
 	// Copy is the table at the source of which it is being copied anew, 0 for none.
@@ -49,12 +57,13 @@ type Kind uint8
 const (
 	// Made: a table of the selection that is not here; Found is its place.
 	Made Kind = iota + 1
-	// Remade: the table is gone, and Found has its name.
+	// Remade: the table is gone, and Found has its name; or it is a partition no more, and is
+	// Found itself.
 	Remade
 	// Left: the source does not have the table any more, for Reason.
 	Left
 	// Repartitioned: partitions came with rows that the stream does not have, or left with
-	// rows that are here; Attached and Detached count them.
+	// rows that are here, or were emptied; Attached, Detached and Refilled count them.
 	Repartitioned
 	// Noted: Parts are others, and nothing is to be done.
 	Noted
@@ -74,10 +83,14 @@ type Action struct {
 	Found              int            // Made, Remade
 	Reason             string         // Left
 	Parts              []uint32       // Repartitioned, Noted: those that there are now
+	Marks              []uint64       // of Parts
 	Attached, Detached int
-	Columns            []int16 // Reworded
-	Forms              Forms   // Reworded, Worded: those that there are now
-	Schema, Name       string  // Renamed
+	// Refilled counts the partitions that stayed, and whose rows did not all come or go by
+	// the stream.
+	Refilled     int
+	Columns      []int16 // Reworded
+	Forms        Forms   // Reworded, Worded: those that there are now
+	Schema, Name string  // Renamed
 }
 
 // The reasons of Left, clauses.
@@ -107,6 +120,12 @@ func Decide(here []Here, found []There, known map[uint32]There) []Action {
 		if now.Root != 0 && taken[now.Root] {
 			if h.Away == "" {
 				out = append(out, Action{Kind: Left, Table: h.ID, Reason: AsPart})
+			}
+			continue
+		}
+		if h.Away == AsPart {
+			if i := slices.IndexFunc(found, func(f There) bool { return f.OID == h.OID }); i >= 0 && h.Copy == 0 {
+				out = append(out, Action{Kind: Remade, Table: h.ID, Found: i})
 			}
 			continue
 		}
@@ -144,23 +163,33 @@ func (h *Here) gone(found []There, taken map[uint32]bool) []Action {
 	return []Action{{Kind: Left, Table: h.ID, Reason: Dropped}}
 }
 
+// marked says whether the partition at a place may have other rows than those that the
+// stream has told of.
+func (h *Here) marked(at int, now Part) bool {
+	return at < len(h.Marks) && h.Marks[at] != now.Mark && !now.Same
+}
+
 // parts compares the partitions. While the table is being copied anew they wait for the
 // copy's place.
 func (h *Here) parts(now []Part) (a Action, changed bool) {
 	a = Action{Kind: Noted, Table: h.ID}
+	now = slices.SortedFunc(slices.Values(now), func(a, b Part) int { return cmp.Compare(a.OID, b.OID) })
 	for _, p := range now {
-		a.Parts = append(a.Parts, p.OID)
+		a.Parts, a.Marks = append(a.Parts, p.OID), append(a.Marks, p.Mark)
 	}
-	slices.Sort(a.Parts)
-	if h.Copy != 0 || slices.Equal(a.Parts, h.Parts) {
+	if h.Copy != 0 || slices.Equal(a.Parts, h.Parts) && slices.Equal(a.Marks, h.Marks) {
 		return a, false
 	}
 	if h.Parts == nil {
 		return a, true
 	}
 	for _, p := range now {
-		if _, known := slices.BinarySearch(h.Parts, p.OID); !known && !p.Born {
+		at, known := slices.BinarySearch(h.Parts, p.OID)
+		switch {
+		case !known && !p.Born:
 			a.Attached++
+		case known && h.marked(at, p):
+			a.Refilled++
 		}
 	}
 	for _, old := range h.Parts {
@@ -168,7 +197,7 @@ func (h *Here) parts(now []Part) (a Action, changed bool) {
 			a.Detached++
 		}
 	}
-	if a.Attached+a.Detached > 0 {
+	if a.Attached+a.Detached+a.Refilled > 0 {
 		a.Kind = Repartitioned
 	}
 	return a, true
