@@ -2,9 +2,11 @@ package ingest_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
 )
 
@@ -34,5 +36,35 @@ func TestSyncWithSilentSource(t *testing.T) {
 	}
 	if ctx.Err() != nil {
 		t.Fatal("sync waited until its caller gave up")
+	}
+}
+
+// promoted asks for a new session, as a standby that has become a primary, until there is one.
+type promoted struct {
+	ingest.Source
+	sessions *atomic.Int32
+}
+
+func (p *promoted) Setup(ctx context.Context, prior []byte, tables []ingest.SourceTable) (ingest.SetupResult, error) {
+	p.sessions.Add(1)
+	return p.Source.Setup(ctx, prior, tables)
+}
+
+func (p *promoted) Status(ctx context.Context) (ingest.SourceStatus, error) {
+	s, err := p.Source.Status(ctx)
+	s.Renew = p.sessions.Load() == 1
+	return s, err
+}
+
+// TestSourceAsksForSession: the session begins anew for a source that asks for it, without
+// an error, and loses nothing.
+func TestSourceAsksForSession(t *testing.T) {
+	var sessions atomic.Int32
+	w := newWorld(t, shopFactory(small, func(s ingest.Source) ingest.Source { return &promoted{s, &sessions} }))
+	w.start()
+	w.await("another session", func(*catalog.Snapshot) bool { return sessions.Load() > 1 })
+	w.awaitReady("2500")
+	if st, _ := w.supervisor.Status("shop"); st.Metrics.SourceErrors != 0 || st.Reason != "" {
+		t.Errorf("%d errors, reason %q", st.Metrics.SourceErrors, st.Reason)
 	}
 }
