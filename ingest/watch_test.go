@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -240,6 +241,94 @@ func TestPartitions(t *testing.T) {
 		t.Errorf("orders was copied anew: generation %d", o.Generation)
 	}
 	if events := w.events("partitions changed"); len(events) != 1 {
+		t.Errorf("events %q", events)
+	}
+	w.expect(small, 2500)
+}
+
+// TestReworded copies a table anew when the source writes what it has sent in another way,
+// also when that is noticed while it is copied, or stops it.
+func TestReworded(t *testing.T) {
+	w, seen := watching(t)
+	oid := w.table("orders").SourceOID
+	column := w.table("orders").Current.Fields[1].AttNum
+	forms := func(labels ...string) func(map[uint32]watch.There) {
+		return func(known map[uint32]watch.There) {
+			t := known[oid]
+			t.Forms = []watch.Form{{Column: column, ID: "t", Text: "900"}}
+			for i, l := range labels {
+				t.Forms = append(t.Forms, watch.Form{Column: column, ID: fmt.Sprintf("e%d", i), Text: l})
+			}
+			known[oid] = t
+		}
+	}
+	generation := func(n uint32) func(*catalog.Snapshot) bool {
+		return func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").Generation == n }
+	}
+	seen.change("1", nil, forms("new"))
+	w.await("noted", func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").FormsKnown })
+	seen.change("2", nil, forms("new", "paid"))
+	w.await("noted", func(s *catalog.Snapshot) bool { return len(w.tableIn(s, "orders").Forms) == 3 })
+	if w.table("orders").Generation != 0 {
+		t.Error("a label that was added had orders copied anew")
+	}
+	seen.change("3", nil, forms("new", "settled"))
+	w.await("copied anew", generation(1))
+	w.expect(small, 2500)
+	// The source of this test does not say how it wrote the rows of a copy.
+	w.await("noted", func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").FormsKnown })
+	if events := w.events("table copied anew"); len(events) != 1 || !strings.Contains(events[0], "in another way now") {
+		t.Errorf("events %q", events)
+	}
+	w.option("on_type_change", "stop")
+	seen.change("4", nil, forms("fresh", "settled"))
+	w.await("stopped", func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").State == catalog.TableStopped })
+	if o := w.table("orders"); o.Hint != "Copy it anew: ALTER PIPELINE shop RESYNC TABLE shop.orders;" || !o.Answers() {
+		t.Errorf("orders is %+v", o)
+	}
+	w.await("others go on", func(s *catalog.Snapshot) bool { return w.tableIn(s, "customers").State == catalog.TableReady })
+	seen.change("5", nil, forms("fresher", "settled"))
+	seen.awaitLook(w)
+	if events := w.events("table stopped"); len(events) != 1 {
+		t.Errorf("events %q", events)
+	}
+	w.resync("orders")
+	w.await("copied anew", generation(2))
+	w.expect(small, 2500)
+}
+
+// TestRenamedAtSource: a table goes on under its name here, and is selected under the one
+// that it has at the source, also when the stream says nothing.
+func TestRenamedAtSource(t *testing.T) {
+	w, seen := watching(t)
+	oid := w.table("orders").SourceOID
+	err := w.catalog.Update(context.Background(), func(txn *catalog.Txn) error {
+		p, err := txn.Pipeline("shop")
+		if err != nil {
+			return err
+		}
+		p.Selection = catalog.TableSelection{Tables: []catalog.SelectedTable{{Schema: "public", Name: "orders", AsText: []string{"x"}}}}
+		return txn.PutPipeline(p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen.change("1", nil, func(known map[uint32]watch.There) {
+		there := known[oid]
+		there.Schema, there.Name = "sales", "old_orders"
+		known[oid] = there
+	})
+	w.await("renamed", func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").SourceSchema == "sales" })
+	snap := w.catalog.Snapshot()
+	defer snap.Close()
+	p, err := snap.Pipeline("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Selection.Tables[0]; got.Schema != "sales" || got.Name != "old_orders" || len(got.AsText) != 1 {
+		t.Errorf("selected is %+v", got)
+	}
+	if events := w.events("table renamed"); len(events) != 1 || !strings.HasSuffix(events[0], "public.orders is now called sales.old_orders at the source") {
 		t.Errorf("events %q", events)
 	}
 	w.expect(small, 2500)

@@ -149,6 +149,7 @@ func TestDescribedAtMoment(t *testing.T) {
 	if _, err := b.Plan(t.Context(), was); err != nil { // the moment is still there
 		t.Fatal(err)
 	}
+	r.tables = []ingest.SourceTable{found[was.OID]}
 	r.stream("", nil).expect(
 		"t insert 2|b|8", "t is now 1 id integer, 2 v text, 4 n integer = 5", "t insert 3|c|6",
 	)
