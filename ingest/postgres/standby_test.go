@@ -390,3 +390,39 @@ func TestSlotIdleTooLong(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// The primary of a source that is a standby fails, and another standby is promoted, which
+// the source then follows: the stream goes on, and so does the next session, on the new
+// timeline, with all that came of it before.
+func TestStandbyFollowsAnother(t *testing.T) {
+	p := newPair(t, 18, []string{"hot_standby_feedback = on"}, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE PUBLICATION skippr_slots FOR ALL TABLES")
+	next := p.primary.Standby(t)
+	p.begin()
+	k := p.stream(p.setup.Start, nil)
+	p.exec("INSERT INTO a VALUES (1)")
+	k.expect("a insert 1")
+	p.await()
+	target, on := p.inserted(), *p.rig
+	on.dsn = next.WithDatabase(databaseOf(t, p.dsn))
+	awaitThat(t, "the other standby", func() bool { return on.text("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
+	p.primary.Control(t, "stop", "-m", "fast")
+	next.Control(t, "promote")
+	p.standby.Exec(t, p.standby.DSN, "ALTER SYSTEM SET primary_conninfo = '"+next.DSN+"'", "SELECT pg_reload_conf()")
+	p.dsn, p.server = on.dsn, next.Server
+	p.exec("INSERT INTO a VALUES (2)")
+	k.expect("a insert 1", "a insert 2")
+	if s, err := p.src.Status(t.Context()); err != nil || s.Renew {
+		t.Fatalf("it is a standby still: %+v, %v", s, err)
+	}
+	if err := k.stop(); err != nil {
+		t.Fatal(err)
+	}
+	p.again()
+	st, err := decodeState(p.setup.State)
+	if err != nil || st.Timeline != 2 || !st.Standby {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	k = p.stream(max(k.mu.idle, k.mu.last), nil)
+	p.exec("INSERT INTO a VALUES (3)")
+	k.expect("a insert 3")
+}

@@ -103,7 +103,7 @@ func standbySource(t *testing.T, version int) {
 		}
 	})
 	t.Run("made later", func(t *testing.T) { p.madeLater(t) })
-	harness.Exec(t, p.server.DSN, "ALTER PIPELINE st RESYNC TABLE items")
+	harness.Exec(t, p.server.DSN, "ALTER PIPELINE st RESYNC TABLE items", "ALTER PIPELINE st RESYNC TABLE ledger")
 	p.equal(p.atStandby(), l, "st")
 
 	stop()
