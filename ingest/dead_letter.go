@@ -265,6 +265,8 @@ type Redecoder interface {
 // for all. The pipeline stands still meanwhile, so that nothing overtakes them.
 func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map[uint64]bool, tell func(string),
 ) (res deadletter.Result, err error) {
+	before := s.deps.Catalog.Snapshot() // see deadletter.Retry.Before
+	defer before.Close()
 	err = s.still(ctx, name, func(p *catalog.Pipeline, h *hosted) error {
 		if err := h.openLog(ctx); err != nil {
 			return err
@@ -286,6 +288,7 @@ func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map
 		}
 		r := &deadletter.Retry{
 			Catalog: s.deps.Catalog, Pipeline: p.ID, Decode: decoder.Redecode, Only: only, Tell: tell, Append: h.appendLetters,
+			Before: before,
 		}
 		res, err = r.Run(ctx)
 		return err

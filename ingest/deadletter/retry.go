@@ -14,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // RefusedError says that a row still cannot be taken in. Reason is a clause.
@@ -32,6 +33,8 @@ type Retry struct {
 	Decode func(s *schema.Table, row map[string]*string, columns []array.Builder) error
 	// Append makes a group durable, with what it says of letters.
 	Append func(ctx context.Context, batches []*change.Batch, letters *Records) error
+	// Before is of before the stream ended, for a deliberate bug; nil: none.
+	Before *catalog.Snapshot
 	// Only are the letters to try, by their ids; nil: all.
 	Only map[uint64]bool
 	// Tell is told of each table that is done, and of letters that stay.
@@ -59,8 +62,11 @@ const (
 // superseded is left alone. Each group holds rows and the end of their letters: after a
 // crash both are there, or none.
 func (r *Retry) Run(ctx context.Context) (res Result, err error) {
-	snap := r.Catalog.Snapshot()
-	defer snap.Close()
+	snap := r.Before
+	if snap == nil || !mutant.On(mutant.LetterRetriedLate) {
+		snap = r.Catalog.Snapshot()
+		defer snap.Close()
+	}
 	for _, t := range snap.Tables(r.Pipeline) {
 		letters, err := snap.DeadLetters(t.ID)
 		if err != nil {
@@ -206,6 +212,12 @@ func (r *Retry) append(ctx context.Context, g *retryGroup, res *Result) error {
 	closed := &Records{}
 	for _, l := range g.letters {
 		closed.Closed = append(closed.Closed, Closed{Table: g.table.ID, Ref: l.DeadLetterRef, State: catalog.DeadLetterRetried})
+	}
+	if mutant.On(mutant.LetterClosedFirst) {
+		if err := r.Append(ctx, nil, closed); err != nil {
+			return err
+		}
+		closed = &Records{}
 	}
 	if err := r.Append(ctx, batches, closed); err != nil {
 		return err

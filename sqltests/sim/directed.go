@@ -293,6 +293,8 @@ func (w *World) doProcess(p *process, a script.Action, r script.Record) {
 		})
 	case script.ResumeTable:
 		w.execute(p, "resume table "+table.Name, func(ctx context.Context) error { return s.ResumeTable(ctx, pipelineName, table) })
+	case script.RetryLetters:
+		w.retryMeanwhile(p)
 	case script.PausePipeline:
 		w.execute(p, "pause", p.pausePipeline)
 	case script.ResumePipeline:

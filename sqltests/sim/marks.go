@@ -25,6 +25,7 @@ var marksAlways = []string{
 	"statement resume table", "statement done resume table",
 	"pin of a table that is copied anew", "pin of a copy in its place",
 	"refused row", "refused whole row", "dead letters", "dead letters retried", "dead letters superseded", "death while dead letters are retried",
+	"statement retry", "statement done retry", "dead letters retried meanwhile",
 	"value left out", "unchanged values looked up", "unchanged values fetched",
 }
 

@@ -107,6 +107,10 @@ const (
 	// OwedForgotten keeps the dead letter of a copied row that the stream has deleted before,
 	// of a table without a key.
 	OwedForgotten
+	// LetterClosedFirst makes the end of retried dead letters durable before their rows.
+	LetterClosedFirst
+	// LetterRetriedLate retries the dead letters that were open before the pipeline stood still.
+	LetterRetriedLate
 
 	end
 )
@@ -150,4 +154,5 @@ var names = [end]string{
 	ResyncInPlace: "resync in place",
 	PlaceTooEarly: "place too early", LetterOutlived: "dead letter outlived", LetterLate: "dead letter late",
 	CopyLetterKept: "dead letter of a changed copy", OwedForgotten: "dead letter of a row deleted before",
+	LetterClosedFirst: "dead letter closed before its row", LetterRetriedLate: "dead letter of before retried",
 }

@@ -70,6 +70,7 @@ const (
 	DropSlot
 	TakeOver
 	LoseCatalog
+	RetryLetters
 
 	actionEnd
 )
@@ -98,6 +99,7 @@ var actions = [actionEnd]struct {
 	GoOnHost: {"go_on_host", takesHost}, ClockAhead: {"clock_ahead", takesNumber}, ClockBack: {"clock_back", takesNumber},
 	FillDisk: {"fill_disk", takesNumber}, FreeDisk: {"free_disk", takesNothing}, IdleSource: {"idle", takesNothing},
 	DropSlot: {"drop_slot", takesNothing}, TakeOver: {"take_over", takesHost}, LoseCatalog: {"lose_catalog", takesHost},
+	RetryLetters: {"retry", takesNothing},
 }
 
 // Activity is the word of a Stop's or a Go's activity.
