@@ -14,6 +14,9 @@ type Config struct {
 	Parallel int
 	// Interval is how often the tables are looked at; default 1 s.
 	Interval time.Duration
+	// Patience is how long the work on one table may keep others waiting; default 2 min.
+	// What takes longer goes on beside theirs, of as many tables as Parallel.
+	Patience time.Duration
 	// CommitInterval is how long a change stays out of the lake at most, unless the
 	// pipeline says otherwise; default 60 s.
 	CommitInterval time.Duration
@@ -66,6 +69,7 @@ func (c Config) withDefaults() Config {
 	set(&c.MostBackfillBytes, 1<<30)
 	set(&c.MostSlices, 16_384)
 	setDuration(&c.Interval, time.Second)
+	setDuration(&c.Patience, 2*time.Minute)
 	setDuration(&c.CommitInterval, time.Minute)
 	setDuration(&c.FileGrace, 10*time.Minute)
 	setDuration(&c.ReclaimDelay, 10*time.Second)
@@ -91,6 +95,7 @@ func (c Config) Validate() error {
 		{"compaction most backfill bytes", c.MostBackfillBytes},
 		{"compaction most slices", c.MostSlices},
 		{"compaction interval", int64(c.Interval)},
+		{"compaction patience", int64(c.Patience)},
 		{"commit interval", int64(c.CommitInterval)},
 		{"lake file grace", int64(c.FileGrace)},
 		{"reclaim delay", int64(c.ReclaimDelay)},

@@ -75,6 +75,8 @@ type Service struct {
 		swept time.Time
 		// stuck is when a pipeline's log went no further than a segment it needs.
 		stuck map[change.PipelineID]time.Time
+		// late is the work on tables that steps do not wait for any more.
+		late map[change.TableID]*tableWork
 		// resting is how many ask that nothing of a pipeline goes into the lake.
 		resting map[change.PipelineID]int
 		// holds by number, which counts up.
@@ -116,6 +118,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		s.deps.Tasks = env.Goroutines(deps.Clock)
 	}
 	s.mu.tables = map[change.TableID]*tableTurn{}
+	s.mu.late = map[change.TableID]*tableWork{}
 	s.mu.idle = map[segmentKey]time.Time{}
 	s.mu.stuck = map[change.PipelineID]time.Time{}
 	s.mu.holds = map[uint64]held{}
