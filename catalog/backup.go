@@ -31,6 +31,26 @@ type backups struct {
 	sync.Mutex
 	written uint64 // the number of the newest image written
 	bytes   atomic.Int64
+	// spare is the memory of an image that has been written, nil: none.
+	spare atomic.Pointer[[]byte]
+}
+
+// spareMost is the size of an image whose memory is kept for the next.
+const spareMost = 256 << 10
+
+// image encodes an image; recycle gives its memory back.
+func (b *backups) image(r kv.Reader) ([]byte, error) {
+	var into []byte
+	if spare := b.spare.Swap(nil); spare != nil {
+		into = *spare
+	}
+	return encodeImage(into, r, b.bytes.Load())
+}
+
+func (b *backups) recycle(image []byte) {
+	if cap(image) <= spareMost {
+		b.spare.Store(&image)
+	}
 }
 
 // save writes an image, unless a newer one has been written.
@@ -67,10 +87,11 @@ func (c *Catalog) Backup(ctx context.Context) error {
 	c.mu.images++
 	number, snap := c.mu.images, c.store.Snapshot()
 	c.mu.Unlock()
-	image, err := encodeImage(snap, c.backups.bytes.Load())
+	image, err := c.backups.image(snap)
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return fmt.Errorf("back up catalog: %w", err)
 	}
+	defer c.backups.recycle(image)
 	return c.backups.save(c.deps.Backup, number, image)
 }
 
@@ -82,10 +103,11 @@ func (c *Catalog) backUpLocked(txn *Txn) error {
 	if c.deps.Backup == nil || !txn.defines {
 		return nil
 	}
-	image, err := encodeImage(txn.kv, c.backups.bytes.Load())
+	image, err := c.backups.image(txn.kv)
 	if err != nil {
 		return fmt.Errorf("back up catalog: %w", err)
 	}
+	defer c.backups.recycle(image)
 	c.mu.images++
 	return c.backups.save(c.deps.Backup, c.mu.images, image)
 }

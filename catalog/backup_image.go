@@ -39,9 +39,13 @@ var (
 
 var errImageTooLarge = errors.New("catalog image is too large")
 
-// encodeImage renders the rows of r that go into an image, which are about so many bytes.
-func encodeImage(r kv.Reader, about int64) ([]byte, error) {
-	b := make([]byte, imageAtRows, about+about/8+4<<10)
+// encodeImage renders the rows of r that go into an image, which are about so many bytes, into
+// the memory of into if there is enough of it.
+func encodeImage(into []byte, r kv.Reader, about int64) ([]byte, error) {
+	if size := about + about/8 + 4<<10; int64(cap(into)) < size {
+		into = make([]byte, 0, size)
+	}
+	b := append(into[:0], make([]byte, imageAtRows)...)
 	copy(b, imageMagic[:])
 	b[imageAtVersion] = imageVersion
 	err := scanImage(r, func(k, v []byte) error {

@@ -28,7 +28,7 @@ func goldenImageOf(t testing.TB, format byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := encodeImage(store, 0)
+	image, err := encodeImage(nil, store, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func FuzzParseImage(f *testing.F) {
 		if err := errors.Join(err, batch.Commit(true)); err != nil {
 			t.Fatal(err)
 		}
-		again, err := encodeImage(store, 0)
+		again, err := encodeImage(nil, store, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

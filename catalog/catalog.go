@@ -54,6 +54,8 @@ type Catalog struct {
 		sync.Mutex
 		err error // why nothing can be committed any more
 		hot map[change.PipelineID]*hotRows
+		// rows is the transactions'.
+		rows rowEncoder
 		// images is the number of the newest image made.
 		images uint64
 		// replaying are the pipelines under Replay.

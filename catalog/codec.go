@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,31 @@ func encodeJSON(v any) ([]byte, error) {
 		return nil, fmt.Errorf("encode row: %w", err)
 	}
 	return append([]byte{rowVersion}, b...), nil
+}
+
+// rowEncoder encodes rows as encodeJSON does, one after the other in the same memory. Not
+// safe for concurrent use.
+type rowEncoder struct {
+	buffer bytes.Buffer
+	json   *json.Encoder
+}
+
+// rowBufferMost is the size of a row whose memory is kept for the next.
+const rowBufferMost = 1 << 20
+
+// encode returns a row, which is valid until the next call.
+func (e *rowEncoder) encode(v any) ([]byte, error) {
+	if e.json == nil {
+		e.json = json.NewEncoder(&e.buffer)
+	}
+	if e.buffer.Reset(); e.buffer.Cap() > rowBufferMost {
+		e.buffer = bytes.Buffer{}
+	}
+	e.buffer.WriteByte(rowVersion)
+	if err := e.json.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode row: %w", err)
+	}
+	return bytes.TrimSuffix(e.buffer.Bytes(), []byte{'\n'}), nil // which the encoder adds
 }
 
 func decodeJSON(row []byte, v any) error {
@@ -78,6 +104,15 @@ func decodeTime(b []byte) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, n).UTC()
+}
+
+// decodePlace is decodeOffsetRow for who wants to know nothing but where the log ends.
+func decodePlace(row []byte) (segment.SliceRef, error) {
+	le := binary.LittleEndian
+	if len(row) < offsetRowBytes || row[0] != rowVersion || row[1]|row[2]|row[3] != 0 {
+		return segment.SliceRef{}, fmt.Errorf("offset row: %w", ErrCorrupt)
+	}
+	return segment.SliceRef{Seq: segment.Seq(le.Uint64(row[8:])), Start: le.Uint32(row[16:])}, nil
 }
 
 // appendSliceRow encodes a slice but for its ref, which is in the key.

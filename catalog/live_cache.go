@@ -86,12 +86,11 @@ func (s *Snapshot) LiveSlices(table change.TableID) ([]Slice, error) {
 	if !ok {
 		return nil, nil
 	}
-	o, err := s.Offset(tbl.Pipeline)
+	at, err := s.place(tbl.Pipeline)
 	if err != nil {
 		return nil, err
 	}
 	row := s.facts.lakes[table]
-	at := segment.SliceRef{Seq: o.Seq, Start: o.End}
 	l, ok := s.cache.list(table)
 	switch {
 	case ok && l.epoch > row.epoch:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // reader is what a Snapshot and a Txn read from.
@@ -206,6 +207,22 @@ func (r *reader) Offset(pipeline change.PipelineID) (Offset, error) {
 		return Offset{}, fmt.Errorf("read offset of pipeline %d: %w", pipeline, err)
 	}
 	return o, nil
+}
+
+// place is where a pipeline's log ends; zero if it has no offset.
+func (r *reader) place(pipeline change.PipelineID) (segment.SliceRef, error) {
+	row, err := r.kv.Get(pipelineKey(prefixOffset, pipeline))
+	if errors.Is(err, kv.ErrNotFound) {
+		return segment.SliceRef{}, nil
+	}
+	var at segment.SliceRef
+	if err == nil {
+		at, err = decodePlace(row)
+	}
+	if err != nil {
+		return at, fmt.Errorf("read offset of pipeline %d: %w", pipeline, err)
+	}
+	return at, nil
 }
 
 // Events are the newest events, newest first, at most limit.

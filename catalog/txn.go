@@ -33,6 +33,7 @@ const (
 type Txn struct {
 	reader
 	batch kv.IndexedBatch
+	rows  *rowEncoder
 	now   time.Time
 	dirty bool // something was written
 	// dropped: a table was deleted.
@@ -65,7 +66,7 @@ func (c *Catalog) newTxnLocked() *Txn {
 	c.view.Unlock()
 	b := c.store.NewIndexedBatch()
 	return &Txn{
-		reader: reader{facts: base.share(), kv: b}, batch: b, now: c.deps.Clock.Now().UTC(),
+		reader: reader{facts: base.share(), kv: b}, batch: b, rows: &c.mu.rows, now: c.deps.Clock.Now().UTC(),
 		segments: map[segmentID]*Segment{}, cooled: map[change.PipelineID]struct{}{},
 		written: map[string]struct{}{},
 	}
@@ -112,7 +113,7 @@ func (t *Txn) nextID(counter string, first uint64) uint64 {
 func (t *Txn) NextOID() uint32 { return uint32(t.nextID(counterOID, firstOID)) }
 
 func (t *Txn) setJSON(key []byte, v any) error {
-	row, err := encodeJSON(v)
+	row, err := t.rows.encode(v)
 	if err != nil {
 		return err
 	}
