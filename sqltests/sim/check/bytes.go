@@ -286,7 +286,10 @@ func parseSegment(seq segment.Seq, bodies []body, marker []byte, old *segmentByt
 		bytes.Equal(old.data, data) {
 		return old
 	}
-	s.data = bytes.Clone(data)
+	if old != nil { // of which nothing is needed any more
+		s.data = old.data[:0]
+	}
+	s.data = append(s.data, data...)
 	s.parse(s.data)
 	return s
 }
