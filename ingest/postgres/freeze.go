@@ -16,8 +16,8 @@ const momentSuffix = "_v"
 
 // Freeze opens a session that reads one moment of the source whose position is exact, for
 // a comparison; prior is the state that Setup returned. It waits for the transactions that
-// are open at the source.
-func (s *Source) Freeze(ctx context.Context, prior []byte, rowsPerSecond int64) (verify.Source, error) {
+// are open at the source, and tells, about once a second, for whose, "" when it does not.
+func (s *Source) Freeze(ctx context.Context, prior []byte, rowsPerSecond int64, waits func(reason string)) (verify.Source, error) {
 	if len(prior) == 0 {
 		return nil, ErrNotSetUp
 	}
@@ -34,7 +34,7 @@ func (s *Source) Freeze(ctx context.Context, prior []byte, rowsPerSecond int64) 
 	if err != nil {
 		return nil, err
 	}
-	conn, err := s.dialReplication(ctx)
+	conn, err := s.dialReplicationAs(ctx, cancels)
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +48,8 @@ func (s *Source) Freeze(ctx context.Context, prior []byte, rowsPerSecond int64) 
 		return nil, fmt.Errorf("%w: system %s, database %s instead of system %s, database %s",
 			ErrOtherServer, id.SystemID, v.database, st.SystemID, st.Database)
 	}
+	stop := s.watchSlot(ctx, conn.PID(), s.withControl, waits)
+	defer stop()
 	m, err := moment.Open(ctx, conn, moment.Config{
 		Slot: slot, Publications: st.Publications, RowsPerSecond: rowsPerSecond, Version: v.version,
 	}, s.clock)

@@ -81,15 +81,15 @@ const (
 )
 
 // watchSlot tells, while a slot is made by a process of the server, what that waits
-// for. The result ends it.
-func (s *Source) watchSlot(ctx context.Context, pid uint32, ask asker) (stop func()) {
-	if s.waiting == nil {
+// for; told is nil for nobody. The result ends it.
+func (s *Source) watchSlot(ctx context.Context, pid uint32, ask asker, told func(reason string)) (stop func()) {
+	if told == nil {
 		return func() {}
 	}
 	end, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		defer s.waiting("")
+		defer told("")
 		for {
 			fired, cancel := s.clock.Timer(slotWatchInterval)
 			select {
@@ -103,7 +103,7 @@ func (s *Source) watchSlot(ctx context.Context, pid uint32, ask asker) (stop fun
 			_ = ask(ctx, func(conn *pgx.Conn) error { // what cannot be told is left out
 				text, err := blocker(ctx, conn, pid)
 				if err == nil {
-					s.waiting(text)
+					told(text)
 				}
 				return err
 			})

@@ -375,15 +375,11 @@ func (s *Source) temporarySlot(ctx context.Context, name string) (*exporter, err
 // server is told to give up: it would not notice that we are gone, and make a slot that
 // nobody knows of.
 func (s *Source) makeSlot(ctx context.Context, command, name string, ask asker) (*exporter, error) {
-	conn, err := s.dialReplicationAs(ctx, func(cfg *pgconn.Config) {
-		cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelMost}
-		}
-	})
+	conn, err := s.dialReplicationAs(ctx, cancels)
 	if err != nil {
 		return nil, err
 	}
-	stop := s.watchSlot(ctx, conn.PID(), ask)
+	stop := s.watchSlot(ctx, conn.PID(), ask, s.waiting)
 	made, err := pglogrepl.ParseCreateReplicationSlot(conn.Exec(ctx, command))
 	stop()
 	if err != nil {
@@ -396,6 +392,14 @@ func (s *Source) makeSlot(ctx context.Context, command, name string, ask asker) 
 		return nil, fmt.Errorf("make slot %s: the server exported no snapshot", name)
 	}
 	return &exporter{conn: conn, snapshot: made.SnapshotName, point: point}, nil
+}
+
+// cancels has the server told when a statement's context ends, instead of the connection
+// being left.
+func cancels(cfg *pgconn.Config) {
+	cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelMost}
+	}
 }
 
 // cancelMost is how long a server may take to give up making a slot.

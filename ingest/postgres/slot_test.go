@@ -138,6 +138,43 @@ func TestSlotWaits(t *testing.T) {
 	}
 }
 
+// A comparison that waits for open transactions says so, and when nobody wants it any more
+// the server gives up at once.
+func TestMomentWaits(t *testing.T) {
+	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")
+	r.begin()
+	conn, err := pgx.Connect(t.Context(), r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(t.Context(), "BEGIN; INSERT INTO a VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	told := make(chan string, 1000)
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.src.Freeze(ctx, r.setup.State, 0, func(reason string) { told <- reason })
+		done <- err
+	}()
+	for reason := ""; !strings.Contains(reason, "for a transaction of process"); {
+		select {
+		case reason = <-told:
+		case err := <-done:
+			t.Fatalf("it did not wait: %v", err)
+		}
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Fatal("it read a moment")
+	}
+	awaitThat(t, "the slot to go", func() bool {
+		return r.text("SELECT count(*)::text FROM pg_replication_slots WHERE temporary AND database = current_database()") == "0"
+	})
+}
+
 // A table that somebody alters is not waited for without an end: what is in the way is
 // said, and the attempt is repeated.
 func TestPublicationWaitsBriefly(t *testing.T) {

@@ -76,9 +76,10 @@ type Moment struct {
 }
 
 // Freezer is a source that can be read at one moment whose position is exact; see
-// ingest.Source for who may call it.
+// ingest.Source for who may call it. waits is told, from another goroutine and not after the
+// return, what the source waits for, a clause; "" when for nothing.
 type Freezer interface {
-	Freeze(ctx context.Context, state []byte, rowsPerSecond int64) (Source, error)
+	Freeze(ctx context.Context, state []byte, rowsPerSecond int64, waits func(reason string)) (Source, error)
 }
 
 // Request is what to compare.
@@ -198,7 +199,14 @@ func (c *Comparer) freeze(ctx context.Context, p *catalog.Pipeline, r Request, p
 	if !ok {
 		return nil, &Refusal{Kind: NotSupported, Message: fmt.Sprintf("the source of pipeline %s cannot be compared", quote.Name(p.Name))}
 	}
-	if s.frozen, err = f.Freeze(ctx, p.SourceState, r.RowsPerSecond); err != nil {
+	told := ""
+	waits := func(reason string) {
+		if reason != "" && reason != told {
+			told = reason
+			progress(reason)
+		}
+	}
+	if s.frozen, err = f.Freeze(ctx, p.SourceState, r.RowsPerSecond, waits); err != nil {
 		return nil, err
 	}
 	progress(fmt.Sprintf("comparing at position %s", s.frozen.Position()))

@@ -36,6 +36,7 @@ type compareWorld struct {
 	unavailable       bool
 	rests, holds      int
 	sources, moments  int
+	frozen            int // how often a source was asked for a moment
 	mirrors           int
 	held              segment.Seq
 	moved             int
@@ -136,7 +137,15 @@ func (w *compareWorld) publish(id change.TableID) {
 func (w *compareWorld) compare(tables ...catalog.SelectedTable) string {
 	w.t.Helper()
 	c := &Comparer{Catalog: w.catalog, Pipelines: (*fakePipelines)(w), Lake: (*fakeLake)(w), Mirror: (*fakeMirror)(w), Clock: w.clock}
-	lines, err := c.Compare(w.t.Context(), Request{Pipeline: "shop", Tables: tables, Wait: time.Minute}, func(string) {})
+	waited := 0
+	lines, err := c.Compare(w.t.Context(), Request{Pipeline: "shop", Tables: tables, Wait: time.Minute}, func(line string) {
+		if line == "the source waits" {
+			waited++
+		}
+	})
+	if waited != w.frozen {
+		w.t.Errorf("told %d times that the source waits, which it did %d times", waited, w.frozen)
+	}
 	var out []string
 	for _, l := range lines {
 		out = append(out, l.Table+" "+lineText(l))
@@ -238,7 +247,11 @@ type frozenSource struct{ closedSource }
 
 var errFreeze = fmt.Errorf("connect: %w", ingest.ErrSourceUnavailable)
 
-func (f *frozenSource) Freeze(context.Context, []byte, int64) (Source, error) {
+func (f *frozenSource) Freeze(_ context.Context, _ []byte, _ int64, waits func(string)) (Source, error) {
+	for _, reason := range []string{"", "the source waits", "the source waits", ""} {
+		waits(reason)
+	}
+	f.w.frozen++
 	if f.w.unavailable {
 		return nil, errFreeze
 	}
