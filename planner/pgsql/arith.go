@@ -1,6 +1,8 @@
 package pgsql
 
 import (
+	"fmt"
+
 	"github.com/jeroenrinzema/psql-wire/codes"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
@@ -76,12 +78,17 @@ func (a *analyzer) numbers(op string, l, r expr, loc int32) (expr, error) {
 		divisor = "skippr_nonzero(" + rc.sql + ")"
 	}
 	switch {
+	case op == "%" && isInt(to.OID) && (r.num == nil || *r.num <= 0):
+		out.sql = "CAST(skippr_mod(" + lc.sql + ", " + rc.sql + ") AS " + to.engineType() + ")"
 	case op == "/" && isInt(to.OID):
 		out.sql = "(" + lc.sql + " // " + divisor + ")"
 	case op == "^":
-		out.sql = "power(" + lc.sql + ", " + rc.sql + ")"
+		return a.callNamed("power", []expr{lc, rc}, loc)
 	case op == "%" && isFloat(to.OID):
 		return out, a.noOperator(op, &l, r, loc)
+	case isFloat(to.OID):
+		fn := map[string]string{"+": "add", "-": "sub", "*": "mul", "/": "div"}[op]
+		out.sql = map[uint32]string{OIDFloat4: "skippr_f4_", OIDFloat8: "skippr_f8_"}[to.OID] + fn + "(" + lc.sql + ", " + rc.sql + ")"
 	default:
 		out.sql = "(" + lc.sql + " " + op + " " + divisor + ")"
 	}
@@ -99,48 +106,77 @@ func widen(e expr, to Type) string {
 func (a *analyzer) times(op string, l, r expr) (expr, bool, error) {
 	lt, rt := l.typ.OID, r.typ.OID
 	ls, rs := native(l), native(r)
-	sql := "(" + ls + " " + op + " " + rs + ")"
-	result := func(oid uint32) (expr, bool, error) { return expr{sql: sql, typ: plain(oid)}, true, nil }
+	result := func(oid uint32, sql string) (expr, bool, error) { return expr{sql: sql, typ: plain(oid)}, true, nil }
+	call := func(fn, x, y string) string { return fn + "(" + x + ", " + y + ")" }
 	switch {
-	case op == "+" && lt == OIDDate && isInt(rt), op == "+" && isInt(lt) && rt == OIDDate, op == "-" && lt == OIDDate &&
-		isInt(rt):
-		return result(OIDDate)
+	case op == "+" && lt == OIDDate && isInt(rt):
+		return result(OIDDate, call("skippr_d_add", ls, rs))
+	case op == "+" && isInt(lt) && rt == OIDDate:
+		return result(OIDDate, call("skippr_d_add", rs, ls))
+	case op == "-" && lt == OIDDate && isInt(rt):
+		return result(OIDDate, call("skippr_d_add", ls, "-CAST("+rs+" AS BIGINT)"))
 	case op == "-" && lt == OIDDate && rt == OIDDate:
-		sql = "CAST(" + sql + " AS INTEGER)"
-		return result(OIDInt4)
+		return result(OIDInt4, call("skippr_d_sub", ls, rs))
 	case op == "-" && isDateLike(lt) && isDateLike(rt):
 		c1, c2, _, err := a.comparableDates(l, r)
 		if err != nil {
 			return expr{}, false, err
 		}
-		sql = "(" + c1 + " - " + c2 + ")"
-		return result(OIDInterval)
+		if lt == OIDTimestamptz || rt == OIDTimestamptz { // a time between two moments is no matter of zones
+			c1, c2 = "timezone('UTC', "+c1+")", "timezone('UTC', "+c2+")"
+		}
+		return result(OIDInterval, call("skippr_ts_sub", c1, c2))
 	case (op == "+" || op == "-") && rt == OIDInterval && (isDateLike(lt) || lt == OIDTime || lt == OIDTimetz):
-		return result(max(lt, dateToTimestamp(lt)))
+		return result(max(lt, dateToTimestamp(lt)), moved(op, lt, ls, rs))
 	case op == "+" && lt == OIDInterval && (isDateLike(rt) || rt == OIDTime):
-		sql = "(" + rs + " + " + ls + ")"
-		return result(max(rt, dateToTimestamp(rt)))
+		return result(max(rt, dateToTimestamp(rt)), moved(op, rt, rs, ls))
 	case op == "+" && lt == OIDDate && rt == OIDTime:
-		return result(OIDTimestamp)
+		return result(OIDTimestamp, moved(op, OIDDate, ls, "skippr_time_iv("+rs+")"))
 	case op == "+" && lt == OIDTime && rt == OIDDate:
-		sql = "(" + rs + " + " + ls + ")"
-		return result(OIDTimestamp)
+		return result(OIDTimestamp, moved(op, OIDDate, rs, "skippr_time_iv("+ls+")"))
 	case op == "-" && lt == OIDTime && rt == OIDTime:
-		sql = "((DATE '2000-01-01' + " + ls + ") - (DATE '2000-01-01' + " + rs + "))"
-		return result(OIDInterval)
-	case (op == "+" || op == "-") && lt == OIDInterval && rt == OIDInterval:
-		return result(OIDInterval)
-	case op == "*" && numericRank(lt) > 0 && rt == OIDInterval:
-		sql = "(" + rs + " * CAST(" + doubleText(l) + " AS DOUBLE))"
-		return result(OIDInterval)
-	case op == "*" && lt == OIDInterval && numericRank(rt) > 0:
-		sql = "(" + ls + " * CAST(" + doubleText(r) + " AS DOUBLE))"
-		return result(OIDInterval)
-	case op == "/" && lt == OIDInterval && numericRank(rt) > 0:
-		sql = "(" + ls + " * (1::DOUBLE / skippr_nonzero(CAST(" + doubleText(r) + " AS DOUBLE))))"
-		return result(OIDInterval)
+		return result(OIDInterval, call("skippr_time_sub", ls, rs))
 	}
-	return expr{}, false, nil
+	return a.intervals(op, l, r)
+}
+
+// moved renders a date or time that an interval is added to, or taken from.
+func moved(op string, oid uint32, moment, by string) string {
+	switch oid {
+	case OIDTimestamptz, OIDTimetz: // their days are those of the session's zone
+		return "(" + moment + " " + op + " " + by + ")"
+	case OIDDate:
+		moment = "skippr_d_ts(" + moment + ")"
+	}
+	if op == "-" {
+		by = "skippr_iv_neg(" + by + ")"
+	}
+	if oid == OIDTime {
+		return "skippr_time_add(" + moment + ", " + by + ")"
+	}
+	return "skippr_ts_add(" + moment + ", " + by + ")"
+}
+
+// intervals analyses arithmetic on intervals.
+func (a *analyzer) intervals(op string, l, r expr) (expr, bool, error) {
+	lt, rt := l.typ.OID, r.typ.OID
+	out := expr{typ: plain(OIDInterval)}
+	double := func(e expr) string { return "CAST(" + doubleText(e) + " AS DOUBLE)" }
+	switch {
+	case op == "+" && lt == OIDInterval && rt == OIDInterval:
+		out.sql = "skippr_iv_add(" + native(l) + ", " + native(r) + ")"
+	case op == "-" && lt == OIDInterval && rt == OIDInterval:
+		out.sql = "skippr_iv_sub(" + native(l) + ", " + native(r) + ")"
+	case op == "*" && numericRank(lt) > 0 && rt == OIDInterval:
+		out.sql = "skippr_iv_mul(" + native(r) + ", " + double(l) + ")"
+	case op == "*" && lt == OIDInterval && numericRank(rt) > 0:
+		out.sql = "skippr_iv_mul(" + native(l) + ", " + double(r) + ")"
+	case op == "/" && lt == OIDInterval && numericRank(rt) > 0:
+		out.sql = "skippr_iv_div(" + native(l) + ", " + double(r) + ")"
+	default:
+		return out, false, nil
+	}
+	return out, true, nil
 }
 
 func dateToTimestamp(oid uint32) uint32 {
@@ -169,6 +205,10 @@ func (a *analyzer) bitwise(op string, l, r expr, loc int32) (expr, error) {
 	switch op {
 	case "#":
 		out.sql = "xor(" + ls + ", " + rs + ")"
+	case "<<", ">>":
+		fn := map[string]string{"<<": "skippr_shl", ">>": "skippr_shr"}[op]
+		bits := map[uint32]int{OIDInt2: 16, OIDInt4: 32, OIDInt8: 64}[to.OID]
+		out.sql = fmt.Sprintf("CAST(%s(%s, CAST(%s AS BIGINT), %d) AS %s)", fn, ls, r.sql, bits, to.engineType())
 	default:
 		out.sql = "(" + ls + " " + op + " " + rs + ")"
 	}
@@ -179,11 +219,6 @@ func (a *analyzer) bitwise(op string, l, r expr, loc int32) (expr, error) {
 func (a *analyzer) concat(l, r expr, loc int32) (expr, error) {
 	if l.typ.isArray() || r.typ.isArray() {
 		return a.concatArrays(l, r, loc)
-	}
-	for _, e := range []expr{l, r} {
-		if e.typ.OID == OIDJSONB {
-			return l, unsupported("jsonb concatenation is not supported")
-		}
 	}
 	if !l.undecided() && !r.undecided() && !isString(l.typ.OID) && !isString(r.typ.OID) {
 		if l.typ.OID == OIDBytea && r.typ.OID == OIDBytea {

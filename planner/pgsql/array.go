@@ -150,9 +150,9 @@ func (a *analyzer) arrayOperator(op string, l, r expr, loc int32) (expr, error) 
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1}
 	switch op {
 	case "@>":
-		out.sql = "list_has_all(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"
+		out.sql = "skippr_contains(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"
 	case "<@":
-		out.sql = "list_has_all(" + a.arrayKey(r) + ", " + a.arrayKey(l) + ")"
+		out.sql = "skippr_contains(" + a.arrayKey(r) + ", " + a.arrayKey(l) + ")"
 	default:
 		out.sql = "list_has_any(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"
 	}

@@ -152,7 +152,7 @@ func canConvert(from, to uint32) bool {
 	case (from == OIDJSON || from == OIDJSONB) && (to == OIDJSON || to == OIDJSONB):
 		return true
 	case from == OIDJSONB && (numericRank(to) > 0 || to == OIDBool):
-		return false
+		return true
 	}
 	return false
 }
@@ -331,34 +331,29 @@ func (a *analyzer) applyMod(e expr, to Type) expr {
 		out.sql = fmt.Sprintf("left(%s, %d)", e.sql, n)
 	case OIDBpchar:
 		out.sql = fmt.Sprintf("rpad(left(%s, %d), %d, ' ')", e.sql, n, n)
-	case OIDTimestamp, OIDTimestamptz:
-		if to.Mod < 6 && to.Mod >= 0 {
-			out.sql = roundTimestamp(e.sql, to)
-		}
+	case OIDTimestamp:
+		out.sql = fmt.Sprintf("skippr_ts_round(%s, %d)", e.sql, to.Mod)
+	case OIDTimestamptz:
+		out.sql = fmt.Sprintf("timezone('UTC', skippr_ts_round(timezone('UTC', %s), %d))", e.sql, to.Mod)
 	}
 	return out
-}
-
-// roundTimestamp rounds to the given number of fraction digits.
-func roundTimestamp(sql string, to Type) string {
-	unit := int64(1)
-	for i := to.Mod; i < 6; i++ {
-		unit *= 10
-	}
-	back := "make_timestamp"
-	if to.OID == OIDTimestamptz {
-		back = "make_timestamptz"
-	}
-	return fmt.Sprintf("%s(CAST(((epoch_us(%s) + %d) // %d) * %d AS BIGINT))", back, sql, unit/2, unit, unit)
 }
 
 // convert renders the cast of a decided expression to another type.
 func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	out := expr{typ: to, scale: -1}
+	if isString(to.OID) {
+		out.typ = plain(to.OID) // until the length is applied
+	}
 	from := e.typ.OID
 	switch {
 	case e.typ.isArray() && to.isArray():
 		return a.convertArray(e, to)
+	case from == OIDJSONB && (numericRank(to.OID) > 0 || to.OID == OIDBool):
+		return a.fromJSONB(e, to)
+	case from == OIDJSON && to.OID == OIDJSONB:
+		out.sql = jsonFromText(e.sql, OIDJSONB)
+		return out, nil
 	case to.OID == OIDNumeric:
 		return a.toNumeric(e, to), nil
 	case isString(to.OID) || to.OID == OIDChar:
@@ -375,13 +370,22 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 		return a.fromText(e, to)
 	case from == OIDNumeric:
 		out.sql = fromNumeric(e, to)
+	case from == OIDInterval && to.OID == OIDTime:
+		out.sql = "skippr_iv_time(" + native(e) + ")"
 	case e.text:
 		out.sql = "CAST(" + exactValue(e) + " AS " + to.engineType() + ")"
 	case from == OIDTime && to.OID == OIDInterval:
-		out.sql = "(" + e.sql + " - TIME '00:00:00')"
-		return out, unsupported("cast of time to interval is not supported")
-	case from == OIDInterval && to.OID == OIDTime:
-		out.sql = "(TIME '00:00:00' + " + e.sql + ")"
+		out.sql = "skippr_time_iv(" + e.sql + ")"
+	case from == OIDTimestamp && to.OID == OIDTime:
+		out.sql = "skippr_ts_time(" + e.sql + ")"
+	case from == OIDTimestamptz && to.OID == OIDTime:
+		out.sql = "skippr_ts_time(CAST(" + e.sql + " AS TIMESTAMP))"
+	case from == OIDDate && to.OID == OIDTimestamp:
+		out.sql = "skippr_d_ts(" + e.sql + ")"
+	case from == OIDDate && to.OID == OIDTimestamptz:
+		out.sql = "CAST(skippr_d_ts(" + e.sql + ") AS TIMESTAMPTZ)"
+	case from == OIDFloat8 && to.OID == OIDFloat4:
+		out.sql = "CAST(skippr_f4_range(" + e.sql + ") AS FLOAT)"
 	case to.engineType() == "VARCHAR" && lookupType(from).engine == "VARCHAR":
 		out.sql = e.sql
 	case isOID(from) && isOID(to.OID):
@@ -390,6 +394,11 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 		out.sql = "CAST(" + e.sql + " AS " + to.engineType() + ")"
 	}
 	return out, nil
+}
+
+// checkedText reports whether a type that the engine has as text has a form of its own.
+func checkedText(oid uint32) bool {
+	return oid == OIDInet || oid == 650 || oid == 1560 || oid == 1562
 }
 
 // convertArray casts the elements of an array.
@@ -423,20 +432,20 @@ func (a *analyzer) fromText(e expr, to Type) (expr, error) {
 		src = "rtrim(" + src + ", ' ')"
 	}
 	switch to.OID {
-	case OIDInt2, OIDInt4, OIDInt8:
-		out.sql = fmt.Sprintf("skippr_text_int(%s, CAST(NULL AS %s))", src, to.engineType())
-		out.sql = fmt.Sprintf("CAST(skippr_int_text(%s, '%s') AS %s)", src, to.Name(), to.engineType())
-	case OIDBool:
-		out.sql = "skippr_text_bool(" + src + ")"
-	case OIDJSON, OIDJSONB, OIDXML:
+	case OIDJSON, OIDJSONB:
+		out.sql = jsonFromText(src, to.OID)
+	case OIDXML:
 		out.sql = src
 	case OIDRegclass:
 		return a.regclassOfText(src, out)
-	case OIDFloat4, OIDFloat8, OIDDate, OIDTime, OIDTimestamp, OIDTimestamptz, OIDInterval, OIDUUID, OIDOid:
-		out.sql = "CAST(trim(" + src + ") AS " + to.engineType() + ")"
 	default:
-		if lookupType(to.OID).engine != "VARCHAR" {
-			return out, unsupported("cast of a non-constant %s to %s is not supported", e.typ.Name(), to.Name())
+		if lookupType(to.OID).engine == "VARCHAR" && !checkedText(to.OID) {
+			return out, nil
+		}
+		out.sql = fmt.Sprintf("CAST(skippr_text_in(%s, %d) AS %s)", src, to.OID, to.engineType())
+		if to.Mod >= 0 {
+			out.typ = plain(to.OID)
+			return a.applyMod(out, to), nil
 		}
 	}
 	return out, nil
@@ -459,7 +468,7 @@ func textOf(e expr) (string, error) {
 	case OIDBytea:
 		return `('\x' || lower(hex(` + e.sql + `)))`, nil
 	case OIDInterval:
-		return "skippr_interval_text(" + e.sql + ")", nil
+		return "skippr_iv_text(" + e.sql + ")", nil
 	case OIDNumeric:
 		return numericText(e), nil
 	case OIDRegclass, OIDRegtype, OIDRegproc, OIDRegnsp, OIDRegrole, 2202, 2203:
@@ -468,24 +477,26 @@ func textOf(e expr) (string, error) {
 		return "", unsupported("text form of row values is not supported")
 	}
 	t := lookupType(e.typ.OID)
-	if t.elem != 0 {
-		switch lookupType(t.elem).engine {
-		case "BOOLEAN":
-			return "skippr_text_array(list_transform(" + e.sql + ", lambda b: CASE b WHEN true THEN 't' WHEN false THEN 'f' END))", nil
-		case "DATE":
-			return "skippr_text_array(list_transform(CAST(" + e.sql + " AS VARCHAR[]), lambda d: skippr_era_text(d)))", nil
-		case "VARCHAR":
-			return "skippr_text_array(" + e.sql + ")", nil
-		case "SMALLINT", "INTEGER", "BIGINT", "UUID":
-			if e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector {
-				return "array_to_string(" + e.sql + ", ' ')", nil
-			}
-			return "skippr_text_array(CAST(" + e.sql + " AS VARCHAR[]))", nil
+	switch {
+	case e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector:
+		return "array_to_string(" + e.sql + ", ' ')", nil
+	case t.elem != 0:
+		item, err := arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
+		if item == "w" || err != nil {
+			return "skippr_text_array(" + e.sql + ")", err
 		}
-		return "", unsupported("text form of %s is not supported", e.typ.Name())
+		return "skippr_text_array(list_transform(" + e.sql + ", lambda w: " + item + "))", nil
 	}
 	if t.engine == "VARCHAR" {
 		return e.sql, nil
 	}
 	return "CAST(" + e.sql + " AS VARCHAR)", nil
+}
+
+// arrayItemText renders an element as the text of its array shows it.
+func arrayItemText(e expr) (string, error) {
+	if e.typ.OID == OIDBool {
+		return "CASE w WHEN true THEN 't' WHEN false THEN 'f' END", nil
+	}
+	return textOf(e)
 }

@@ -318,7 +318,7 @@ func runPostgres(t testing.TB, conn *pgx.Conn, sql string) answer {
 func TestAgainstPostgres(t *testing.T) {
 	server := pgtest.Start(t)
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, server.CreateDatabase(t))
+	conn, err := pgx.Connect(ctx, server.CreateDatabase(t, "TEMPLATE template0", "LC_CTYPE 'C.UTF-8'"))
 	if err != nil {
 		t.Fatal(err)
 	}

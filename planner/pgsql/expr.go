@@ -313,9 +313,12 @@ func (a *analyzer) choice(fn, word string, args []*pg.Node, loc int32, s *scope)
 	if err != nil {
 		return expr{}, err
 	}
-	if out.text && fn != "coalesce" && out.typ.OID == OIDNumeric {
-		out.sql, out.alt = numericChoice(fn, list), nil
-	} else {
+	switch {
+	case out.text && fn != "coalesce" && out.typ.OID == OIDNumeric:
+		out.sql, out.alt = keyedChoice(fn, list, textKey), nil
+	case fn != "coalesce" && (out.typ.OID == OIDInterval || out.typ.OID == OIDJSONB):
+		out.sql = keyedChoice(fn, list, sortKey)
+	default:
 		out = choiceOf(out, list, func(parts []string) string { return fn + "(" + strings.Join(parts, ", ") + ")" })
 	}
 	out.loc, out.name = loc, fn
@@ -389,6 +392,9 @@ func (a *analyzer) rowExpr(n *pg.RowExpr, s *scope) (expr, error) {
 	list, err := a.exprList(n.Args, s)
 	if err != nil {
 		return expr{}, err
+	}
+	for i := range list {
+		list[i].name = fmt.Sprintf("f%d", i+1)
 	}
 	return expr{
 		sql: "row(" + strings.Join(sqlOf(list), ", ") + ")", typ: plain(OIDRecord), loc: n.Location, row: list,

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,7 +53,11 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		s.aggDepth++
 		defer func() { s.aggDepth-- }()
 	}
-	args, err := a.exprList(n.Args, s)
+	nodes := n.Args
+	if name == "make_interval" {
+		nodes = intervalArgs(nodes)
+	}
+	args, err := a.exprList(nodes, s)
 	if err != nil {
 		return expr{}, err
 	}
@@ -75,6 +80,31 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	e, err := a.call(c, args, n, s)
 	e.loc, e.name = n.Location, name
 	return e, err
+}
+
+// intervalArgs gives make_interval all its arguments, in order; those left out are 0.
+func intervalArgs(args []*pg.Node) []*pg.Node {
+	names := []string{"years", "months", "weeks", "days", "hours", "mins", "secs"}
+	if len(args) > len(names) {
+		return args
+	}
+	out := make([]*pg.Node, len(names))
+	for i := range out {
+		out[i] = pg.MakeAConstIntNode(0, -1)
+	}
+	for i, n := range args {
+		named := n.GetNamedArgExpr()
+		if named == nil {
+			out[i] = n
+			continue
+		}
+		at := slices.Index(names, named.Name)
+		if at < 0 {
+			return args
+		}
+		out[at] = named.Arg
+	}
+	return out
 }
 
 func (a *analyzer) checkCall(c *signature, n *pg.FuncCall) error {

@@ -39,6 +39,10 @@ func (a *analyzer) buildJSON(name string, args []expr) (expr, error) {
 			}
 		}
 		out.sql = "concat('[', " + strings.Join(append(intersperse(parts, "', '"), "']'"), ", ") + ")"
+	case len(args) == 1 && name == "array_to_json" && !args[0].typ.isArray():
+		return out, noFunction(name, args, false)
+	case len(args) == 1 && args[0].undecided() && args[0].lit != nil:
+		return out, polymorphicUnknown()
 	case len(args) == 1 && (name != "row_to_json" || args[0].row != nil):
 		out.sql, err = a.jsonValue(args[0], binary)
 		if args[0].row == nil { // a NULL stays one
@@ -46,6 +50,9 @@ func (a *analyzer) buildJSON(name string, args []expr) (expr, error) {
 		}
 	default:
 		return out, noFunction(name, args, false)
+	}
+	if binary && out.sql != "" {
+		out.sql = "skippr_j_norm(" + out.sql + ")"
 	}
 	return out, err
 }
@@ -72,7 +79,7 @@ func (a *analyzer) jsonObject(args []expr, binary bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		p := jsonPair{key: "CAST(to_json(" + key.sql + ") AS VARCHAR)"}
+		p := jsonPair{key: "skippr_j_string(" + key.sql + ")"}
 		if args[i].lit != nil {
 			p.name, p.fixed = *args[i].lit, true
 		}
@@ -139,8 +146,10 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sql := "CAST(to_json(" + text.sql + ") AS VARCHAR)"
+	sql := "skippr_j_string(" + text.sql + ")"
 	switch oid := e.typ.OID; {
+	case isFloat(oid), oid == OIDNumeric && e.text:
+		sql = "CASE WHEN " + text.sql + " IN ('NaN', 'Infinity', '-Infinity') THEN '\"' || " + text.sql + " || '\"' ELSE " + text.sql + " END"
 	case numericRank(oid) > 0, oid == OIDJSON, oid == OIDJSONB:
 		sql = text.sql
 	case oid == OIDBool:
@@ -150,15 +159,20 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 	case oid == OIDTimestamptz:
 		sql = `'"' || regexp_replace(replace(` + text.sql + `, ' ', 'T'), '([+-]\d\d)$', '\1:00') || '"'`
 	case ElemOf(oid) != 0 && e.typ.isArray():
-		sql = "CAST(to_json(" + native(e) + ") AS VARCHAR)"
+		v := a.alias("v")
+		item, err := a.jsonValue(elementOf(e, expr{scale: -1, loc: e.loc}, v), binary)
+		if err != nil {
+			return "", err
+		}
+		sql = "'[' || array_to_string(list_transform(" + e.sql + ", lambda " + v + ": " + item + "), ',') || ']'"
 	}
 	return "coalesce(" + sql + ", 'null')", nil
 }
 
-// aggregateJSON analyses json_agg and jsonb_agg.
+// aggregateJSON analyses json_agg, json_object_agg and their jsonb twins.
 func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, error) {
 	out := expr{typ: plain(OIDJSON), scale: -1}
-	if name == "jsonb_agg" {
+	if strings.HasPrefix(name, "jsonb") {
 		out.typ = plain(OIDJSONB)
 	}
 	switch {
@@ -176,14 +190,21 @@ func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, e
 	if err != nil {
 		return out, err
 	}
-	if len(args) != 1 {
-		return out, noFunction(name, args, false)
-	}
-	value, err := a.jsonValue(args[0], name == "jsonb_agg")
+	d, err := a.decorate(n, s, &signature{kind: 'a', name: name})
 	if err != nil {
 		return out, err
 	}
-	d, err := a.decorate(n, s, &signature{kind: 'a', name: name})
+	if strings.HasSuffix(name, "_object_agg") {
+		out.sql, err = a.aggregateObject(name, args, d)
+		return out, err
+	}
+	if len(args) != 1 {
+		return out, noFunction(name, args, false)
+	}
+	if args[0].undecided() {
+		return out, polymorphicUnknown()
+	}
+	value, err := a.jsonValue(args[0], name == "jsonb_agg")
 	if err != nil {
 		return out, err
 	}
@@ -192,5 +213,8 @@ func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, e
 		comma = "', ' || chr(10) || ' '"
 	}
 	out.sql, err = a.expand("('[' || @string_agg($1, "+comma+") || ']')", []string{value}, d)
+	if name == "jsonb_agg" {
+		out.sql = "skippr_j_norm(" + out.sql + ")"
+	}
 	return out, err
 }

@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgfunc"
 )
 
 // EngineText turns the PostgreSQL text form of a value of t into the text that the
@@ -27,6 +28,9 @@ func EngineText(t Type, s string) (string, error) {
 		case "today", "now", "tomorrow", "yesterday":
 			return "", unsupported("date/time input \"%s\" is not supported", s).WithHint("Use current_date or now().")
 		}
+	}
+	if t.OID == OIDJSONB {
+		return pgfunc.JSONB(s)
 	}
 	out, err := encode.DecodeParam(t.OID, 0, []byte(s))
 	if err != nil {

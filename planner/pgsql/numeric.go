@@ -109,6 +109,9 @@ func doubleOf(e expr) string {
 	return "CAST(" + numericText(e) + " AS DOUBLE)"
 }
 
+// fastDigits is the greatest precision that the engine computes with in 64 bits.
+const fastDigits = 18
+
 // textFunctions are the operators on text.
 var textFunctions = map[string]string{
 	"+": "skippr_n_add", "-": "skippr_n_sub", "*": "skippr_n_mul", "/": "skippr_n_div", "%": "skippr_n_mod", "^": "skippr_n_pow",
@@ -126,7 +129,15 @@ func (a *analyzer) numericOperator(op string, l, r, out expr) (expr, error) {
 	if !l.text && !r.text {
 		scale := max(l.scale, r.scale)
 		prec := max(l.prec-l.scale, r.prec-r.scale) + scale
-		sql := "(" + l.sql + " " + op + " " + r.sql + ")"
+		if op == "*" {
+			prec = l.prec + r.prec
+		}
+		left := l.sql
+		if narrow := max(l.prec, r.prec); narrow <= fastDigits && prec >= fastDigits {
+			// The engine would stay with its narrow decimals, and overflow.
+			left = fmt.Sprintf("CAST(%s AS DECIMAL(%d,%d))", l.sql, fastDigits+1, l.scale)
+		}
+		sql := "(" + left + " " + op + " " + r.sql + ")"
 		switch {
 		case (op == "+" || op == "-") && prec+1 <= maxDigits:
 			out.setDecimal(sql, prec+1, scale)
@@ -209,6 +220,11 @@ func unifyNumeric(list []*expr, out expr) expr {
 		whole, scale = max(whole, d.whole()), max(scale, d.scale)
 	}
 	if same && whole+scale <= maxDigits {
+		for _, e := range list {
+			if e.null || e.prec != whole+scale {
+				e.setDecimal(fmt.Sprintf("CAST(%s AS DECIMAL(%d,%d))", e.sql, whole+scale, scale), whole+scale, scale)
+			}
+		}
 		out.setDecimal("", whole+scale, scale)
 		return out
 	}
@@ -260,6 +276,11 @@ func (a *analyzer) numericCall(c *signature, args []expr, d decoration) (expr, b
 	switch {
 	case c.kind == 'a' && (c.args[0] == OIDNumeric || isInt(c.args[0])) && numericAggregates[c.name]:
 		out, err = a.numericAggregate(c, e, d)
+		return out, true, err
+	case (c.name == "min" || c.name == "max") && c.kind == 'a' && (e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric):
+		d.before = ""
+		out.typ = plain(e.typ.OID)
+		out.sql, err = a.expand("@arg_"+c.name+"($1, $2)", []string{native(e), sortKey(e)}, d)
 		return out, true, err
 	case (c.name == "min" || c.name == "max") && c.kind == 'a' && e.typ.OID == OIDNumeric:
 		out, err = a.numericExtreme(c.name, e, d)
@@ -348,6 +369,9 @@ func (a *analyzer) numericAggregate(c *signature, e expr, d decoration) (expr, e
 	square := expr{typ: plain(OIDNumeric)}
 	if isInt(e.typ.OID) {
 		square.setDecimal("(CAST("+e.sql+" AS DECIMAL(19,0)) * CAST("+e.sql+" AS DECIMAL(19,0)))", maxDigits, 0)
+		if e.typ.OID == OIDInt8 { // their sum may have more digits than the engine's integers
+			square.setText("CAST(" + square.sql + " AS VARCHAR)")
+		}
 	} else if square, err = a.numericOperator("*", e, e, square); err != nil {
 		return out, err
 	}
@@ -406,11 +430,11 @@ func (a *analyzer) numericExtreme(name string, e expr, d decoration) (expr, erro
 	return out, err
 }
 
-// numericChoice analyses GREATEST and LEAST of numerics that are text.
-func numericChoice(fn string, list []expr) string {
+// keyedChoice renders GREATEST and LEAST of values that keys order.
+func keyedChoice(fn string, list []expr, key func(expr) string) string {
 	keys := make([]string, len(list))
 	for i, e := range list {
-		keys[i] = textKey(e)
+		keys[i] = key(e)
 	}
 	// The text of the first that has the key of the greatest.
 	best := fn + "(" + strings.Join(keys, ", ") + ")"

@@ -90,6 +90,11 @@ func (a *analyzer) binary(op string, l, r expr, loc int32) (expr, error) {
 	if cmp, ok := comparisons[op]; ok {
 		return a.compare(cmp, l, r, loc)
 	}
+	if l.typ.OID == OIDJSONB || r.typ.OID == OIDJSONB {
+		if e, ok, err := a.jsonbOperator(op, l, r, loc); ok || err != nil {
+			return e, err
+		}
+	}
 	switch op {
 	case "+", "-", "*", "/", "%", "^":
 		return a.arithmetic(op, l, r, loc)
@@ -140,12 +145,12 @@ func (a *analyzer) prefix(op string, r expr, loc int32) (expr, error) {
 		out.sql = "(-" + r.sql + ")"
 		return out, nil
 	case op == "-" && r.typ.OID == OIDInterval:
-		out.sql, out.text = "(-"+native(r)+")", false
+		out.sql, out.text = "skippr_iv_neg("+native(r)+")", false
 		return out, nil
 	case op == "@" && numericRank(r.typ.OID) > 0:
 		return a.callNamed("abs", []expr{r}, loc)
 	case op == "~" && isInt(r.typ.OID):
-		out.sql = "(~" + r.sql + ")"
+		out.sql = "(~(" + r.sql + "))"
 		return out, nil
 	case op == "|/" && numericRank(r.typ.OID) > 0:
 		return a.callNamed("sqrt", []expr{a.mustFloat(r)}, loc)
@@ -281,9 +286,8 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 	switch p := lookupType(lt); {
 	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
 		return "", "", false, nil
-	case lt == OIDJSONB && (!l.col.isStored() || !r.col.isStored()):
-		return "", "", false, unsupported("comparison of jsonb values is not supported").
-			WithHint("Compare ->> or #>> results.")
+	case lt == OIDJSONB, lt == OIDInterval:
+		return sortKey(l), sortKey(r), true, nil
 	case p.engine == "VARCHAR" && lt != OIDText && op != "=" && op != "<>" && !p.textOrdered():
 		return "", "", false, unsupported("ordering of %s values is not supported", l.typ.Name())
 	}
@@ -301,6 +305,8 @@ func listKeys(list []expr) []string {
 	}
 	for i, e := range list {
 		switch {
+		case e.typ.OID == OIDJSONB, e.typ.OID == OIDInterval:
+			keys[i] = sortKey(e)
 		case e.typ.OID != OIDNumeric:
 			keys[i] = native(e)
 		case exact:
@@ -320,8 +326,6 @@ func (a *analyzer) arrayKey(e expr) string {
 	v := a.alias("v")
 	return "list_transform(CAST(" + e.sql + " AS VARCHAR[]), lambda " + v + ": skippr_n_key(" + v + "))"
 }
-
-func (c *column) isStored() bool { return c != nil && c.stored }
 
 // textOrdered reports whether the text form orders as the type does.
 func (p *pgType) textOrdered() bool {
@@ -415,6 +419,9 @@ func (a *analyzer) nullIf(l, r expr, loc int32) (expr, error) {
 		}
 	}
 	out := l
+	if out.typ.OID == OIDVarchar { // which = compares as text
+		out.typ = plain(OIDText)
+	}
 	out.col, out.num, out.name = nil, nil, "nullif"
 	out.sql = "CASE WHEN " + eq.sql + " THEN NULL ELSE " + l.sql + " END"
 	return out, nil

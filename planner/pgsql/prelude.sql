@@ -1,12 +1,5 @@
 -- The macros that rewritten statements use. A statement ends with a semicolon at a line's end.
-CREATE OR REPLACE MACRO skippr_int_text(x, t) AS 
-  CASE WHEN x IS NULL OR regexp_full_match(trim(x), '[+-]?[0-9]+') THEN trim(x) 
-  ELSE error('22P02: invalid input syntax for type ' || t || ': "' || x || '"') END;
 CREATE OR REPLACE MACRO skippr_exact_moment(x) AS regexp_replace(x, '^([0-9-]+)(.*) BC$', '\1 (BC)\2');
-CREATE OR REPLACE MACRO skippr_text_bool(x) AS CASE WHEN x IS NULL THEN NULL 
-  WHEN lower(trim(x)) IN ('t','tr','tru','true','y','ye','yes','on','1') THEN true 
-  WHEN lower(trim(x)) IN ('f','fa','fal','fals','false','n','no','of','off','0') THEN false 
-  ELSE CAST(error('22P02: invalid input syntax for type boolean: "' || x || '"') AS BOOLEAN) END;
 -- The engine writes 1.0, 1000000000000000.0 and 1e+20; PostgreSQL 1, 1e+15 and 1e+20, and of a real 1e+06.
 CREATE OR REPLACE MACRO skippr_float_exponent(t) AS regexp_extract(t, '^-?[0-9]') 
   || rtrim(regexp_replace('.' || regexp_replace(t, '^-?[0-9]|\.', '', 'g'), '0+$', ''), '.') 
@@ -21,7 +14,6 @@ CREATE OR REPLACE MACRO skippr_decimal_text(x) AS regexp_replace(CAST(x AS VARCH
 CREATE OR REPLACE MACRO skippr_era_text(t) AS regexp_replace(t, '^([0-9-]+) \(BC\)(.*)$', '\1\2 BC');
 CREATE OR REPLACE MACRO skippr_inet_text(x) AS 
   CASE WHEN contains(x, '/') THEN x WHEN contains(x, ':') THEN x || '/128' ELSE x || '/32' END;
-CREATE OR REPLACE MACRO skippr_interval_text(x) AS replace(replace(CAST(x AS VARCHAR), ' months', ' mons'), ' month', ' mon');
 CREATE OR REPLACE MACRO skippr_array_item(x) AS CASE WHEN x IS NULL THEN 'NULL' 
   WHEN x = '' OR upper(x) = 'NULL' OR regexp_matches(x, '[{}",\\\s]') 
   THEN '"' || replace(replace(x, '\', '\\'), '"', '\"') || '"' ELSE x END;
@@ -30,14 +22,6 @@ CREATE OR REPLACE MACRO skippr_text_array(x) AS CASE WHEN x IS NULL THEN NULL EL
 CREATE OR REPLACE MACRO skippr_nonzero(x) AS CASE WHEN x = 0 THEN error('division by zero') ELSE x END;
 CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: step size cannot equal zero') ELSE x END;
 CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[]);
-CREATE OR REPLACE MACRO skippr_json_typeof(x) AS CASE json_type(x) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' 
-  WHEN 'VARCHAR' THEN 'string' WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE 'number' END;
--- The engine writes JSON without spaces; jsonb's text has one after each comma and
--- colon that is not inside a string.
-CREATE OR REPLACE MACRO skippr_jsonb_text(x) AS 
-  rtrim(regexp_replace(x, '((?:"(?:[^"\\]|\\.)*"|[^",:])+)([,:]|$)', '\1\2 ', 'g'), ' ');
-CREATE OR REPLACE MACRO skippr_jsonb_value(x, p) AS CASE WHEN json_type(x, p) IN ('OBJECT', 'ARRAY') 
-  THEN skippr_jsonb_text(json_extract_string(x, p)) ELSE json_extract_string(x, p) END;
 -- PostgreSQL stays with a unit up to 10240 of it, and rounds to the next.
 CREATE OR REPLACE MACRO skippr_size(x) AS CASE WHEN abs(x) < 10240 THEN x || ' bytes' 
   WHEN abs(x) < 10485248 THEN CAST(round(x / 1024.0) AS BIGINT) || ' kB' 
@@ -50,4 +34,18 @@ CREATE OR REPLACE MACRO skippr_substr(s, p, n) AS CASE WHEN n < 0 THEN
   error('22011: negative substring length not allowed') WHEN p < 1 THEN left(s, greatest(p + n - 1, 0)) 
   ELSE substring(s, p, n) END;
 CREATE OR REPLACE MACRO skippr_months(x) AS date_part('year', x) * 12 + date_part('month', x);
-CREATE OR REPLACE MACRO skippr_micros(x) AS (date_part('hour', x) * 60 + date_part('minute', x)) * 60000000 + date_part('microseconds', x);
+-- There is no year 0 in PostgreSQL. What is infinite has no year that the engine can hold.
+CREATE OR REPLACE MACRO skippr_year(x) AS CASE WHEN isinf(x) THEN error('0A000: the year of an infinite value is not supported') 
+  WHEN date_part('year', x) <= 0 THEN date_part('year', x) - 1 ELSE date_part('year', x) END;
+-- What overflows or vanishes is an error.
+CREATE OR REPLACE MACRO skippr_exp(x) AS CASE WHEN x > 709.782712893384 AND NOT isinf(x) AND NOT isnan(x) 
+  THEN error('22003: value out of range: overflow') WHEN x < -745.1332191019411 AND NOT isinf(x) 
+  THEN error('22003: value out of range: underflow') ELSE exp(x) END;
+CREATE OR REPLACE MACRO skippr_power(a, b) AS CASE WHEN a = 0 AND b < 0 
+  THEN error('2201F: zero raised to a negative power is undefined') WHEN a < 0 AND b <> floor(b) AND NOT isnan(b) 
+  THEN error('2201F: a negative number raised to a non-integer power yields a complex result') 
+  WHEN isinf(power(a, b)) AND NOT isinf(a) AND NOT isinf(b) THEN error('22003: value out of range: overflow') 
+  WHEN power(a, b) = 0 AND a <> 0 AND NOT isinf(a) AND NOT isinf(b) THEN error('22003: value out of range: underflow') ELSE power(a, b) END;
+CREATE OR REPLACE MACRO skippr_mod(a, b) AS CASE WHEN b = 0 THEN error('division by zero') WHEN b = -1 THEN a - a ELSE a % b END;
+-- No array contains a null.
+CREATE OR REPLACE MACRO skippr_contains(a, b) AS (list_has_all(a, b) AND list_count(b) = len(b));

@@ -208,6 +208,12 @@ func (a *analyzer) bindArgs(c *signature, args []expr) ([]expr, Type, error) {
 				poly = append(poly, &args[i])
 			}
 		}
+		if len(poly) > 0 && !slices.ContainsFunc(poly, func(e *expr) bool { return !e.undecided() }) {
+			if c.name == "array_agg" { // of elements, or of arrays
+				return nil, Type{}, noFunction(c.name, args, true)
+			}
+			return nil, Type{}, polymorphicUnknown()
+		}
 		if len(poly) > 0 {
 			u, err := a.unify(poly, c.name)
 			if err != nil {

@@ -137,7 +137,7 @@ func distinctKeys(targets []target) []string {
 		if !t.expr.undecided() {
 			key = sortKey(t.expr)
 		}
-		differ = differ || t.expr.text && key != t.expr.sql
+		differ = differ || keyed(t.expr) && key != t.expr.sql
 		keys = append(keys, key)
 	}
 	if !differ {
@@ -389,12 +389,23 @@ func sortKey(e expr) string {
 	switch {
 	case e.typ.OID == OIDNumeric:
 		return numericKey(e)
-	case e.text && e.typ.OID == OIDInterval, e.text && e.typ.OID == OIDTimetz, e.text && isDateLike(e.typ.OID):
+	case e.typ.OID == OIDInterval:
+		return "skippr_iv_key(" + native(e) + ")"
+	case e.text && e.typ.OID == OIDTimetz, e.text && isDateLike(e.typ.OID):
 		return exactValue(e)
 	case e.typ.OID == OIDBpchar:
 		return "rtrim(" + e.sql + ", ' ')"
+	case e.typ.OID == OIDJSONB:
+		return "skippr_j_key(" + e.sql + ")"
+	case ElemOf(e.typ.OID) == OIDNumeric && !e.text:
+		return "list_transform(CAST(" + e.sql + " AS VARCHAR[]), lambda v: skippr_n_key(v))"
 	}
 	return e.sql
+}
+
+// keyed reports whether equal values may differ in the engine.
+func keyed(e expr) bool {
+	return e.text || e.typ.OID == OIDJSONB || e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric
 }
 
 // groupBy analyses GROUP BY and prints it.
@@ -478,7 +489,7 @@ func (a *analyzer) groupExpr(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, 
 		return strings.Join(parts, ", "), nil
 	}
 	s.groupSQL[e.sql] = true
-	if key := sortKey(e); e.text && key != e.sql && !e.con {
+	if key := sortKey(e); keyed(e) && key != e.sql && !e.con {
 		s.groupKeys[e.sql] = key
 		return key, nil
 	}

@@ -30,9 +30,11 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = a.toChar
 	case "current_schema", "current_schemas", "current_setting", "set_config", "current_catalog", "pg_typeof":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.sessionCall(name, args) }
-	case "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "to_json", "to_jsonb", "row_to_json":
+	case "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "to_json", "to_jsonb", "row_to_json", "array_to_json":
 		fn = func(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) { return a.buildJSON(name, args) }
-	case "json_agg", "jsonb_agg":
+	case "jsonb_extract_path", "jsonb_extract_path_text":
+		fn = func(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) { return a.extractPath(name, args) }
+	case "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg":
 		e, err := a.aggregateJSON(name, n, s)
 		return e, true, err
 	case "percentile_cont", "percentile_disc", "mode":
@@ -55,15 +57,11 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	return e, true, err
 }
 
-// fields are what EXTRACT takes: the engine's word and, for a fraction, its divisor.
-var fields = map[string]string{
-	"century": "century", "day": "day", "days": "day", "decade": "decade", "dow": "dow", "doy": "doy", "epoch": "epoch",
-	"hour": "hour", "hours": "hour", "isodow": "isodow", "isoyear": "isoyear", "microseconds": "microseconds",
-	"millennium": "millennium", "milliseconds": "microseconds", "minute": "minute", "minutes": "minute",
-	"month":  "month",
-	"months": "month", "quarter": "quarter", "second": "microseconds", "seconds": "microseconds", "timezone": "timezone",
-	"timezone_hour": "timezone_hour", "timezone_minute": "timezone_minute", "week": "week", "year": "year",
-	"years": "year",
+// fastParts are the fields of dates and timestamps that the engine takes out as PostgreSQL
+// does.
+var fastParts = map[string]string{
+	"year": "year", "years": "year", "month": "month", "months": "month", "day": "day", "days": "day", "hour": "hour", "hours": "hour",
+	"minute": "minute", "minutes": "minute", "quarter": "quarter", "dow": "dow", "isodow": "isodow", "doy": "doy", "week": "week",
 }
 
 // extract analyses EXTRACT (numeric) and date_part (float8).
@@ -72,7 +70,6 @@ func (a *analyzer) extract(name string, args []expr) (expr, error) {
 		return expr{}, unsupported("%s needs a constant field name", name)
 	}
 	field := strings.ToLower(*args[0].lit)
-	word, ok := fields[field]
 	e := args[1]
 	var err error
 	if e.undecided() {
@@ -80,37 +77,78 @@ func (a *analyzer) extract(name string, args []expr) (expr, error) {
 			return e, err
 		}
 	}
-	if !isDateLike(e.typ.OID) && e.typ.OID != OIDTime && e.typ.OID != OIDInterval && e.typ.OID != OIDTimetz {
+	if !isDateLike(e.typ.OID) && e.typ.OID != OIDTime && e.typ.OID != OIDInterval {
 		return e, noFunction("pg_catalog."+name, []expr{{typ: plain(OIDUnknown)}, e}, false)
 	}
-	if !ok || e.typ.OID == OIDDate && (strings.HasPrefix(word, "micro") || word == "hour" || word == "minute" ||
-		strings.HasPrefix(word, "timezone")) {
-		return e, pgerr.New(codes.FeatureNotSupported, "unit \"%s\" not supported for type %s", field, e.typ.Name())
-	}
-	out := expr{typ: plain(OIDNumeric), scale: 0, prec: 18}
-	part := "date_part('" + word + "', " + native(e) + ")"
-	switch {
-	case field == "epoch":
-		out.scale, out.prec = 6, 20
-		if e.typ.OID == OIDDate {
-			out.scale = 0
+	if name == "date_part" && e.typ.OID == OIDDate { // that one is of its timestamp
+		if e, err = a.coerce(e, plain(OIDTimestamp), implicit); err != nil {
+			return e, err
 		}
-		out.sql = fmt.Sprintf("CAST(%s AS DECIMAL(20,%d))", part, out.scale)
-	case strings.HasPrefix(field, "second"):
-		out.scale, out.sql = 6, "(CAST("+part+" AS DECIMAL(18,0)) * CAST('0.000001' AS DECIMAL(6,6)))"
-	case field == "milliseconds":
-		out.scale, out.sql = 3, "(CAST("+part+" AS DECIMAL(18,0)) * CAST('0.001' AS DECIMAL(3,3)))"
-	default:
-		out.sql = "CAST(" + part + " AS DECIMAL(18,0))"
 	}
-	if name == "date_part" {
-		out.sql, out.typ, out.scale = "CAST("+out.sql+" AS DOUBLE)", plain(OIDFloat8), -1
+	out, err := extractPart(field, e)
+	if err != nil || name != "date_part" {
+		return out, err
 	}
+	return expr{typ: plain(OIDFloat8), scale: -1, sql: doubleOf(out)}, nil
+}
+
+func extractPart(field string, e expr) (expr, error) {
+	out := expr{typ: plain(OIDNumeric)}
+	oid, value := e.typ.OID, native(e)
+	switch {
+	case oid == OIDInterval:
+		out.setText("skippr_iv_part(" + quote.Text(field) + ", " + value + ")")
+		return out, nil
+	case oid == OIDTime:
+		return timePart(field, value)
+	case oid == OIDDate && dateLacks(field), oid == OIDTimestamp && strings.HasPrefix(field, "timezone"):
+		return out, pgerr.New(codes.FeatureNotSupported, "unit \"%s\" not supported for type %s", field, e.typ.Name())
+	case oid == OIDTimestamptz && strings.HasPrefix(field, "timezone"):
+		return out, unsupported("%s of a timestamp with time zone is not supported", field)
+	case oid == OIDTimestamptz && field == "epoch":
+		value = "timezone('UTC', " + value + ")"
+	case oid == OIDTimestamptz:
+		value = "CAST(" + value + " AS TIMESTAMP)"
+	}
+	fast, ok := fastParts[field]
+	switch {
+	case ok && fast != "year":
+		out.setDecimal("CAST(date_part('"+fast+"', "+value+") AS DECIMAL(18,0))", 18, 0)
+		return out, nil
+	case ok:
+		out.setDecimal("CAST(skippr_year("+value+") AS DECIMAL(18,0))", 18, 0)
+		return out, nil
+	}
+	typ := e.typ.Name()
+	if oid == OIDDate {
+		out.setText("skippr_d_part(" + quote.Text(field) + ", " + value + ")")
+		return out, nil
+	}
+	out.setText("skippr_ts_part(" + quote.Text(field) + ", " + value + ", " + quote.Text(typ) + ")")
 	return out, nil
 }
 
-// quoters are the functions behind the conversions of format.
-var quoters = map[byte]string{'I': "quote_ident", 'L': "quote_nullable"}
+// dateLacks reports whether a field is one of times.
+func dateLacks(field string) bool {
+	switch strings.TrimSuffix(field, "s") {
+	case "hour", "minute", "second", "millisecond", "microsecond":
+		return true
+	}
+	return strings.HasPrefix(field, "timezone")
+}
+
+func timePart(field, value string) (expr, error) {
+	out := expr{typ: plain(OIDNumeric)}
+	switch strings.TrimSuffix(field, "s") {
+	case "hour", "minute", "second", "millisecond", "microsecond", "epoch":
+		out.setText("skippr_iv_part(" + quote.Text(field) + ", skippr_time_iv(" + value + "))")
+		return out, nil
+	case "day", "month", "year", "dow", "doy", "isodow", "isoyear", "week", "quarter", "decade", "centurie", "century", "millennium", "julian",
+		"timezone", "timezone_hour", "timezone_minute":
+		return out, pgerr.New(codes.FeatureNotSupported, "unit \"%s\" not supported for type time without time zone", field)
+	}
+	return out, pgerr.New(codes.InvalidParameterValue, "unit \"%s\" not recognized for type time without time zone", field)
+}
 
 // concatCall analyses concat, concat_ws and format.
 func (a *analyzer) concatCall(name string, args []expr) (expr, error) {
@@ -133,49 +171,7 @@ func (a *analyzer) concatCall(name string, args []expr) (expr, error) {
 		out.sql = name + "(" + strings.Join(parts, ", ") + ")"
 		return out, nil
 	}
-	if args[0].lit == nil {
-		return out, unsupported("format needs a constant format string")
-	}
-	var b strings.Builder
-	next := 1
-	f := *args[0].lit
-	for i := 0; i < len(f); i++ {
-		if f[i] != '%' {
-			b.WriteByte(f[i])
-			continue
-		}
-		i++
-		switch {
-		case i < len(f) && f[i] == '%':
-			b.WriteByte('%')
-		case i < len(f) && (f[i] == 's' || f[i] == 'I' || f[i] == 'L'):
-			if next >= len(parts) {
-				return out, pgerr.New(codes.InvalidParameterValue, "too few arguments for format()")
-			}
-			if f[i] != 's' {
-				q, err := a.callNamed(quoters[f[i]], []expr{{sql: parts[next], typ: plain(OIDText), scale: -1}}, -1)
-				if err != nil {
-					return out, err
-				}
-				parts[next] = q.sql
-			}
-			b.WriteString("\x02" + fmt.Sprint(next) + "\x02")
-			next++
-		default:
-			return out, unsupported("format() conversions other than %%s, %%I and %%L are not supported")
-		}
-	}
-	pieces := strings.Split(b.String(), "\x02")
-	for i := range pieces {
-		if i%2 == 0 {
-			pieces[i] = quote.Text(pieces[i])
-			continue
-		}
-		var at int
-		_, _ = fmt.Sscan(pieces[i], &at) // written above
-		pieces[i] = parts[at]
-	}
-	out.sql = "concat(" + strings.Join(pieces, ", ") + ")"
+	out.sql = "skippr_format(" + parts[0] + ", CAST(to_json(CAST([" + strings.Join(parts[1:], ", ") + "] AS VARCHAR[])) AS VARCHAR))"
 	return out, nil
 }
 
@@ -184,9 +180,14 @@ func (a *analyzer) overlay(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) 
 	if len(args) < 3 || len(args) > 4 {
 		return out, noFunction("overlay", args, false)
 	}
+	kind, fn, size := uint32(OIDText), "skippr_overlay", "CAST(length(%s) AS INTEGER)"
+	if args[0].typ.OID == OIDBytea || args[0].undecided() && args[1].typ.OID == OIDBytea {
+		kind, fn, size = OIDBytea, "skippr_b_overlay", "CAST(octet_length(%s) AS INTEGER)"
+	}
+	out.typ = plain(kind)
 	parts := make([]string, len(args))
 	for i, e := range args {
-		to := plain(OIDText)
+		to := plain(kind)
 		if i >= 2 {
 			to = plain(OIDInt4)
 		}
@@ -196,12 +197,10 @@ func (a *analyzer) overlay(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) 
 		}
 		parts[i] = c.sql
 	}
-	n := "length(" + parts[1] + ")"
-	if len(parts) == 4 {
-		n = parts[3]
+	if len(parts) == 3 {
+		parts = append(parts, fmt.Sprintf(size, parts[1]))
 	}
-	out.sql = fmt.Sprintf("(left(%s, %s - 1) || %s || substring(%s, %s + %s))", parts[0], parts[2], parts[1], parts[0],
-		parts[2], n)
+	out.sql = fn + "(" + strings.Join(parts, ", ") + ")"
 	return out, nil
 }
 
@@ -335,12 +334,14 @@ func (a *analyzer) orderedSet(name string, n *pg.FuncCall, s *scope) (expr, bool
 	if err != nil {
 		return e, true, err
 	}
-	out := expr{typ: e.typ, scale: e.scale}
-	out.typ.Mod = -1
+	var out expr
 	frac := ""
 	if name != "mode" {
 		if len(args) != 1 {
 			return e, true, noFunction(name, args, false)
+		}
+		if args[0].typ.isArray() {
+			return e, true, unsupported("%s of several fractions is not supported", name)
 		}
 		f, err := a.coerce(args[0], plain(OIDFloat8), implicit)
 		if err != nil {
@@ -348,13 +349,21 @@ func (a *analyzer) orderedSet(name string, n *pg.FuncCall, s *scope) (expr, bool
 		}
 		frac = f.sql
 	}
-	key := sortKey(e)
+	if e, err = a.settled(e); err != nil {
+		return e, true, err
+	}
+	key := e.sql
+	if name != "percentile_cont" && sortKey(e) != key {
+		return e, true, unsupported("%s of %s is not supported", name, e.typ.Name())
+	}
+	out = expr{typ: e.typ, scale: e.scale, prec: e.prec}
+	out.typ.Mod = -1
 	if name == "percentile_cont" {
 		if numericRank(e.typ.OID) == 0 {
 			return e, true, unsupported("percentile_cont of %s is not supported", e.typ.Name())
 		}
 		out.typ, out.scale = plain(OIDFloat8), -1
-		key = "CAST(" + key + " AS DOUBLE)"
+		key = "CAST(" + doubleText(e) + " AS DOUBLE)"
 	}
 	// The engine knows no NULLS FIRST here; nulls do not count.
 	direction := strings.TrimSuffix(strings.TrimSuffix(sortDirection(sb), " NULLS LAST"), " NULLS FIRST")
@@ -408,7 +417,7 @@ func (a *analyzer) toChar(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) {
 	if len(args) != 2 {
 		return out, noFunction("to_char", args, false)
 	}
-	if !isDateLike(args[0].typ.OID) || args[1].lit == nil {
+	if !isDateLike(args[0].typ.OID) || args[1].lit == nil || *args[1].lit == "" {
 		return out, unsupported("to_char is supported for dates and timestamps with a constant format")
 	}
 	f := *args[1].lit

@@ -266,7 +266,7 @@ func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) 
 		if hi == "" {
 			hi = "len(" + e.sql + ")"
 		}
-		out.sql = fmt.Sprintf("CASE WHEN %s < %s THEN [] ELSE list_slice(%s, greatest(%s, 1), %s) END", hi, lo, e.sql, lo,
+		out.sql = fmt.Sprintf("CASE WHEN %s IS NULL THEN NULL WHEN %s < %s THEN [] ELSE list_slice(%s, greatest(%s, 1), %s) END", e.sql, hi, lo, e.sql, lo,
 			hi)
 		return out, nil
 	}

@@ -6,12 +6,16 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/pgfunc"
 )
 
 // like analyses LIKE and ILIKE with their negations. The pattern's escape is the
 // backslash; LIKE … ESCAPE comes as a call of like_escape.
 func (a *analyzer) like(op string, l, r expr, loc int32) (expr, error) {
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
+	if l.typ.OID == OIDBytea && !strings.HasSuffix(op, "*") {
+		return a.likeBytes(op, l, r, out)
+	}
 	for i, e := range []*expr{&l, &r} {
 		if i == 0 && !e.undecided() && e.typ.OID == OIDBpchar {
 			continue // char(n) keeps its blanks in LIKE
@@ -36,11 +40,36 @@ func (a *analyzer) like(op string, l, r expr, loc int32) (expr, error) {
 	return out, nil
 }
 
-// regex analyses ~ and its kin. PostgreSQL's dot matches a newline.
+// likeBytes analyses LIKE of bytea.
+func (a *analyzer) likeBytes(op string, l, r, out expr) (expr, error) {
+	if r.undecided() {
+		d, err := a.coerce(r, plain(OIDBytea), implicit)
+		if err != nil {
+			return d, err
+		}
+		r = d
+	}
+	if r.typ.OID != OIDBytea {
+		return out, a.noOperator(op, &l, r, out.loc)
+	}
+	out.sql = "skippr_b_like(" + l.sql + ", " + r.sql + ")"
+	if strings.HasPrefix(op, "!") {
+		out.sql = "(NOT " + out.sql + ")"
+	}
+	return out, nil
+}
+
+// regex analyses ~ and its kin. A constant pattern becomes one of the engine's.
 func (a *analyzer) regex(op string, l, r expr, loc int32) (expr, error) {
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
+	flags := ""
+	if strings.HasSuffix(op, "*") {
+		flags = "i"
+	}
+	source := ""
 	if r.lit != nil {
-		if err := checkRegex(*r.lit); err != nil {
+		var err error
+		if source, err = pgfunc.RegexSource(*r.lit, flags); err != nil {
 			return out, a.errAt(r.loc, err)
 		}
 	}
@@ -54,29 +83,14 @@ func (a *analyzer) regex(op string, l, r expr, loc int32) (expr, error) {
 		}
 		*e = c
 	}
-	flags := "'s'"
-	if strings.HasSuffix(op, "*") {
-		flags = "'si'"
+	out.sql = "skippr_re_like(" + l.sql + ", " + r.sql + ", " + quote.Text(flags) + ")"
+	if source != "" {
+		out.sql = "regexp_matches(" + l.sql + ", " + quote.Text(source) + ")"
 	}
-	out.sql = "regexp_matches(" + l.sql + ", " + r.sql + ", " + flags + ")"
 	if strings.HasPrefix(op, "!") {
 		out.sql = "(NOT " + out.sql + ")"
 	}
 	return out, nil
-}
-
-// checkRegex refuses what PostgreSQL's regular expressions mean otherwise than the
-// engine's, or what only they can do.
-func checkRegex(s string) error {
-	for _, bad := range []string{
-		`(?=`, `(?!`, `(?<=`, `(?<!`, `\m`, `\M`, `\y`, `\Y`, `\1`, `\2`, `\3`, `[[:<:]]`,
-		`[[:>:]]`, `***`,
-	} {
-		if strings.Contains(s, bad) {
-			return unsupported("regular expression feature \"%s\" is not supported", bad)
-		}
-	}
-	return nil
 }
 
 // jsonPath analyses -> ->> #> #>>.
@@ -97,13 +111,6 @@ func (a *analyzer) jsonPath(op string, l, r expr, loc int32) (expr, error) {
 	if fn == "json_extract_string" {
 		// A JSON null is SQL's NULL; the engine's function agrees.
 		out.sql = fn + "(" + l.sql + ", " + path + ")"
-	}
-	if l.typ.OID == OIDJSONB { // its text has a space after each comma and colon
-		macro := "skippr_jsonb_text(" + out.sql + ")"
-		if fn == "json_extract_string" {
-			macro = "skippr_jsonb_value(" + l.sql + ", " + path + ")"
-		}
-		out.sql = macro
 	}
 	return out, nil
 }

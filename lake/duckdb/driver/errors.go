@@ -106,7 +106,7 @@ func classify(message string) *Error {
 // outOfRange tells the two meanings of a conversion error apart. A text that is a
 // number and still does not convert is one too large.
 func outOfRange(message string) bool {
-	for _, word := range []string{"out of range", "overflow", "could not cast value"} {
+	for _, word := range []string{"out of range", "overflow", "could not cast value", "failed to cast decimal value"} {
 		if strings.Contains(strings.ToLower(message), word) {
 			return true
 		}

@@ -372,5 +372,6 @@ int sk_register(duckdb_connection connection) {
 	duckdb_table_function_supports_projection_pushdown(f, true);
 	int state = duckdb_register_table_function(connection, f);
 	duckdb_destroy_table_function(&f);
-	return state != 0 ? state : sk_register_keys(connection);
+	if (state == 0) state = sk_register_keys(connection);
+	return state != 0 ? state : sk_register_floats(connection);
 }

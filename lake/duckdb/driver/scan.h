@@ -89,6 +89,7 @@ enum sk_object { SK_SOURCE = 1, SK_KEYS = 2 };
 // sk_register registers the functions in the connection's database; 0 is success.
 int sk_register(duckdb_connection connection);
 int sk_register_keys(duckdb_connection connection);
+int sk_register_floats(duckdb_connection connection);
 // sk_publish gives an object an id that the functions take; 0 when memory is out. The
 // object must live until sk_withdraw(id) and the end of all queries that bound it.
 uint64_t sk_publish(enum sk_object kind, void *object);

@@ -334,7 +334,6 @@ SELECT concat_ws('-', d, id, b) FROM t ORDER BY id
 SELECT overlay('Txxxxas' placing 'hom' from 2 for 4), trim(leading 'z' from 'zzabc'), trim(trailing from 'abc  ')
 SELECT quote_literal(s), quote_nullable(NULL) FROM t WHERE id = 5
 SELECT substring('foobar' from 'o(.)b'), substring('foobar' from 'o+'), substring('abc' from 'x')
---known: no such function here
 SELECT width_bucket(5, 0, 10, 5)
 --known: no such function here
 SELECT to_number('12', '99')
@@ -386,3 +385,5 @@ SELECT sum(coalesce(n, 0)), avg(CASE WHEN b THEN n END), sum(CASE WHEN id > 3 TH
 SELECT ARRAY[1.5, 2]::numeric[] || 3.25, (ARRAY[1.5, 2.50])[2], unnest(ARRAY[1.0, 2.25]), '{1.50,NULL,3}'::numeric[], '{1.5,2}'::numeric(10,3)[]
 SELECT ARRAY[1,2]::numeric[], ARRAY[1.5,2.5]::int[], ARRAY['1.50','2']::numeric[], ARRAY[1.5,2]::text[], ARRAY[0.1]::float8[]
 SELECT 1e-20::float8::numeric, 0.1::float4::numeric, 123456789.123456789::float8::numeric, 'NaN'::float8::numeric, 'Infinity'::float8::numeric(10,2)
+--known: days of the year and Julian days are not read as dates
+SELECT '2024.015'::date, 'J2451187'::date

@@ -1,0 +1,115 @@
+package pgfunc
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/skipprd/skipprd/lake/scalar"
+	"github.com/skipprd/skipprd/planner/pgfunc/numeric"
+)
+
+// cache keeps what was made of the constants of statements. It forgets all when it is full.
+type cache[T any] struct {
+	mu   sync.RWMutex
+	made map[string]T
+}
+
+const cacheMax = 1000
+
+// get returns what was made of a key, or makes it; what cannot be made is not kept.
+func (c *cache[T]) get(key string, create func() (T, bool)) (T, bool) {
+	c.mu.RLock()
+	v, ok := c.made[key]
+	c.mu.RUnlock()
+	if ok {
+		return v, true
+	}
+	if v, ok = create(); !ok {
+		return v, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil || len(c.made) >= cacheMax {
+		c.made = map[string]T{}
+	}
+	c.made[strings.Clone(key)] = v
+	return v, true
+}
+
+var zoneCache cache[*time.Location]
+
+// abbreviations are the zone abbreviations that PostgreSQL knows by default and that mean
+// one offset, in minutes.
+var abbreviations = map[string]int{
+	"utc": 0, "gmt": 0, "z": 0, "zulu": 0, "ut": 0, "wet": 0, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420, "mdt": -360,
+	"pst": -480, "pdt": -420, "cet": 60, "cest": 120, "eet": 120, "eest": 180, "bst": 60, "west": 60, "jst": 540, "hst": -600,
+	"akst": -540, "akdt": -480, "ast": -240, "adt": -180, "nst": -210, "ist": 120, "msk": 180, "aest": 600, "aedt": 660, "acst": 570,
+	"awst": 480, "nzst": 720, "nzdt": 780, "kst": 540, "met": 60, "mest": 120,
+}
+
+// findZone finds a zone by its name, an abbreviation, or an offset in POSIX's sign: "+03"
+// lies west.
+func findZone(name string) (*time.Location, bool) {
+	low := strings.ToLower(name)
+	if m, ok := abbreviations[low]; ok {
+		return time.FixedZone(strings.ToUpper(name), m*60), true
+	}
+	if low == "" || low == "local" {
+		return nil, false
+	}
+	if seconds, ok := zoneOffset(name); ok {
+		return time.FixedZone(name, -seconds), true
+	}
+	if loc, err := time.LoadLocation(name); err == nil {
+		return loc, true
+	}
+	return nil, false
+}
+
+// zoneOffset reads ±hh[:mm[:ss]].
+func zoneOffset(s string) (seconds int, ok bool) {
+	sign := 1
+	switch {
+	case strings.HasPrefix(s, "-"):
+		sign = -1
+	case !strings.HasPrefix(s, "+"):
+		return 0, false
+	}
+	unit := 3600
+	for _, part := range strings.Split(s[1:], ":") {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil || unit == 0 {
+			return 0, false
+		}
+		seconds += int(n) * unit
+		unit /= 60
+	}
+	return sign * seconds, true
+}
+
+// julianText is a Julian day with its fraction, as PostgreSQL's numeric division shows it.
+func julianText(day, micros int64) string {
+	if micros == 0 {
+		return strconv.FormatInt(day, 10)
+	}
+	q, err := numeric.Div(numeric.FromInt(micros), numeric.FromInt(dayTime))
+	if err != nil {
+		return strconv.FormatInt(day, 10)
+	}
+	sum, err := numeric.Add(numeric.FromInt(day), q)
+	if err != nil {
+		return strconv.FormatInt(day, 10)
+	}
+	return sum.Text()
+}
+
+// intervalEpoch is the seconds of an interval: a year has 365.25 days.
+func intervalEpoch(v value) (value, error) {
+	days := int64(v.Months/12)*36525 + int64(v.Months%12)*3000 + int64(v.Days)*100 // in hundredths
+	sum := new(big.Int).Mul(big.NewInt(days), big.NewInt(dayTime/100))
+	n, err := numeric.FromBig(sum.Add(sum, big.NewInt(v.Int)), 6)
+	return scalar.OfText(n.Text()), err
+}
