@@ -47,6 +47,9 @@ type Config struct {
 	// RestInterval is how often the source of a pipeline that rests is asked what it keeps
 	// for it. Default 0: never.
 	RestInterval time.Duration
+	// StopWait is how long the end of Run waits for a group that is being appended before
+	// it closes the log over it: an object store may be away for long. Default 10 s.
+	StopWait time.Duration
 	// SegmentBytes and QuotaBytes go to the log of each pipeline. Zero: its defaults.
 	SegmentBytes, QuotaBytes int64
 }
@@ -71,6 +74,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.LookInterval == 0 {
 		c.LookInterval = 2 * time.Second
+	}
+	if c.StopWait == 0 {
+		c.StopWait = 10 * time.Second
 	}
 	if c.BackoffMin == 0 {
 		c.BackoffMin = 200 * time.Millisecond

@@ -148,9 +148,25 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, h := range hosts {
-		_ = s.deps.Tasks.Wait(context.WithoutCancel(ctx), 0, h.done) // never ends otherwise
+		s.awaitEnd(h)
 	}
 	return context.Cause(ctx)
+}
+
+// awaitEnd waits until a host whose context has ended has. A group that is being appended
+// is not cut short; when it takes too long, because an object store does not answer, the
+// log is closed over it: opening it finds out whether the group is durable.
+func (s *Supervisor) awaitEnd(h *hosted) {
+	ctx := context.Background() // never ends
+	_ = s.deps.Tasks.Wait(ctx, s.cfg.StopWait, h.done)
+	select {
+	case <-h.done:
+		return
+	default:
+	}
+	s.deps.Log.Warn("log closed while a group was appended", env.KeyPipeline, uint32(h.id))
+	h.closeLog()
+	_ = s.deps.Tasks.Wait(ctx, 0, h.done)
 }
 
 // host returns the pipeline's host, started if there was none.

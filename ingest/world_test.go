@@ -234,6 +234,7 @@ type world struct {
 	supervisor *ingest.Supervisor
 	stop       func()
 	lake       *lakeDrops
+	stopWait   time.Duration // zero: the default
 }
 
 type lakeDrops struct {
@@ -328,7 +329,7 @@ func (w *world) boot() {
 	w.supervisor = ingest.NewSupervisor(ingest.Config{
 		DataDir: w.t.TempDir(), BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
 		IdleInterval: time.Millisecond, LookInterval: 10 * time.Millisecond, GroupBytes: w.group, GroupInterval: w.interval,
-		PartBytes: w.part,
+		PartBytes: w.part, StopWait: w.stopWait,
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},
 		Clock: clock, IDs: ids, Log: log, Lake: w.lake,
