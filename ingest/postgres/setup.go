@@ -98,10 +98,12 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 				"if its snapshots did not come with it, changes of about that time can be missing, and VERIFY PIPELINE tells", sl.name))
 		}
 	}
-	st.Standby = v.recovery
-	if err := s.carryOver(ctx, v, sl); err != nil {
+	st.Standby = st.Standby && v.recovery // a slot that was copied to a standby is not its own
+	left, err := s.carryOver(ctx, v, sl)
+	if err != nil {
 		return ingest.SetupResult{}, err
 	}
+	warned = append(warned, left...)
 	var refused map[uint32]*ingest.TableError
 	err = lockBriefly(ctx, conn, func() error {
 		if prior, err = refilterTables(ctx, conn, st, tables, v); err != nil {
@@ -157,21 +159,25 @@ var errStandby = errors.New("the server is a standby, and the pipeline reads its
 
 // carryOver has the server carry the slot over to its standbys, or not, as the option
 // says; the slot may be of before it could, or the option. A slot that is in use keeps what
-// it has until the next session.
-func (s *Source) carryOver(ctx context.Context, v settings, sl slot) error {
+// it has until the next session. That the server refuses it is a warning: the slot can be
+// read all the same.
+func (s *Source) carryOver(ctx context.Context, v settings, sl slot) (warned []string, err error) {
 	if v.version < versionFailover || v.recovery || sl.failover == s.cfg.failover {
-		return nil
+		return nil, nil
 	}
 	conn, err := s.dialReplication(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeNow(conn)
 	err = run(ctx, conn, fmt.Sprintf("ALTER_REPLICATION_SLOT %s (FAILOVER %t)", quoteIdent(sl.name), s.cfg.failover))
-	if err != nil && code(err) != codeObjectInUse {
-		return slotError("alter slot "+sl.name, err)
+	switch {
+	case err == nil || code(err) == codeObjectInUse:
+		return nil, nil
+	case code(err) == "":
+		return nil, unavailable("alter slot "+sl.name, err)
 	}
-	return nil
+	return []string{fmt.Sprintf("slot %s keeps failover = %t: %s", sl.name, sl.failover, serverMessage(err))}, nil
 }
 
 // followTimeline goes over to the timeline of a server that was promoted. All that is

@@ -167,6 +167,7 @@ func testStandby(t *testing.T, version int) {
 		t.Fatalf("a standby that dies: %v", err)
 	}
 	p.again()
+	p.copiedSlot()
 	at := max(k.mu.idle, k.mu.last)
 	k = p.stream(at, nil)
 	p.exec("INSERT INTO n VALUES (3)")
@@ -204,6 +205,28 @@ func testStandby(t *testing.T, version int) {
 	}
 	if left, err := p.src.Teardown(t.Context(), p.setup.State); err != nil || len(left) > 0 {
 		t.Fatalf("left %q, %v", left, err)
+	}
+}
+
+// copiedSlot: a slot that was made at the primary, and copied to the standby by other means
+// than the server's, does not become the standby's own by being read there.
+func (p *pair) copiedSlot() {
+	p.Helper()
+	st, err := decodeState(p.setup.State)
+	if err != nil || !st.Standby {
+		p.Fatalf("%+v, %v", st, err)
+	}
+	st.Standby = false
+	prior, err := st.encode()
+	if err != nil {
+		p.Fatal(err)
+	}
+	out, err := p.src.Setup(p.Context(), prior, p.tables)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if st, err = decodeState(out.State); err != nil || st.Standby {
+		p.Fatalf("%+v, %v", st, err)
 	}
 }
 

@@ -88,10 +88,8 @@ func (v *settings) askPrimary(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	err := run(ctx, conn.PgConn(), "SELECT pg_catalog.pg_logical_slot_peek_binary_changes(NULL, NULL, NULL)")
-	switch code(err) {
-	case codeNotInPrerequisite:
-		v.primaryLogical = false
-	case "":
+	v.primaryLogical = code(err) != codeNotInPrerequisite
+	if err != nil && code(err) == "" {
 		return unavailable("look at the primary's wal_level", err)
 	}
 	return nil

@@ -112,7 +112,7 @@ var basicChanges = []string{
 // On each version rows of all kinds of types, and all kinds of changes, are the same here as
 // at the source: copied, streamed, over a restart, in log and lake.
 func TestBasics(t *testing.T) {
-	for _, version := range pgtest.Versions([]int{16, 17, 18}, 14) {
+	for _, version := range pgtest.Versions([]int{16, 18}, 14, 17) {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			p := pgtest.StartVersion(t, version)
 			source := p.CreateDatabase(t)
