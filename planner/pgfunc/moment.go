@@ -330,7 +330,7 @@ func localOffset(local int64, loc *time.Location) int64 {
 }
 
 func zoneNamed(name string) (*time.Location, error) {
-	loc, ok := zoneCache.get(name, func() (*time.Location, bool) { return findZone(name) })
+	loc, ok := zoneCache.get(name, func() (*time.Location, bool) { return findZone(strings.Clone(name)) })
 	if !ok {
 		return nil, pgerr.New(codes.InvalidParameterValue, "time zone \"%s\" not recognized", strings.Clone(name))
 	}

@@ -46,6 +46,17 @@ func dateFunctions() []scalar.Function {
 			}
 			return scalar.OfInt(d), nil
 		}},
+		{Name: "skippr_d_when", Params: kinds(date), Result: ts, Call: func(a []value) (value, error) {
+			switch d := a[0].Int; {
+			case d >= futureDay:
+				return scalar.OfInt(futureMoment), nil
+			case d <= pastDay:
+				return scalar.OfInt(pastMoment), nil
+			case d >= endMoment/dayTime:
+				return scalar.OfInt(futureMoment - 1), nil
+			}
+			return scalar.OfInt(a[0].Int * dayTime), nil
+		}},
 		{Name: "skippr_d_ts", Params: kinds(date), Result: ts, Call: func(a []value) (value, error) {
 			switch d := a[0].Int; {
 			case d >= futureDay:

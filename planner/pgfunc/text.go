@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -43,6 +44,12 @@ func textFunctions() []scalar.Function {
 		{Name: "skippr_bucket_f", Params: kinds(float, float, float, i32), Result: i32, Call: bucketFloat},
 		{Name: "skippr_overlay", Params: kinds(text, text, i32, i32), Result: text, Call: func(a []value) (value, error) {
 			return overlayText(a[0].Text, a[1].Text, a[2].Int, a[3].Int)
+		}},
+		{Name: "skippr_upper", Params: kinds(text), Result: text, Call: func(a []value) (value, error) {
+			return scalar.OfText(strings.ToUpper(a[0].Text)), nil
+		}},
+		{Name: "skippr_initcap", Params: kinds(text), Result: text, Call: func(a []value) (value, error) {
+			return scalar.OfText(initcap(a[0].Text)), nil
 		}},
 		{Name: "skippr_unistr", Params: kinds(text), Result: text, Call: func(a []value) (value, error) { return unistr(a[0].Text) }},
 	}
@@ -269,6 +276,22 @@ func overlayText(s, with string, start, n int64) (value, error) {
 	head, _ := runeOffset(s, min(start-1, size))
 	tail, _ := runeOffset(s, min(max(start+n-1, 0), size))
 	return scalar.OfText(s[:head] + with + s[tail:]), nil
+}
+
+// initcap writes each word with a capital.
+func initcap(s string) string {
+	inside := false
+	return strings.Map(func(r rune) rune {
+		word := unicode.IsLetter(r) || unicode.IsDigit(r)
+		switch {
+		case word && !inside:
+			r = unicode.ToUpper(r)
+		case word:
+			r = unicode.ToLower(r)
+		}
+		inside = word
+		return r
+	}, s)
 }
 
 // unistr reads \XXXX, \+XXXXXX, \uXXXX and \UXXXXXXXX.

@@ -113,3 +113,8 @@ func intervalEpoch(v value) (value, error) {
 	n, err := numeric.FromBig(sum.Add(sum, big.NewInt(v.Int)), 6)
 	return scalar.OfText(n.Text()), err
 }
+
+// zoneAt is the abbreviation and the offset of a zone at a moment.
+func zoneAt(t int64, loc *time.Location) (string, int) {
+	return time.UnixMicro(t).In(loc).Zone()
+}

@@ -51,7 +51,8 @@ var hole = regexp.MustCompile(`\{([a-z0-9]+(?:\[\])?)(=?)\}`)
 // draw makes queries from one seed.
 type draw struct {
 	*grammar
-	r *rand.Rand
+	r    *rand.Rand
+	only []string // when not empty, the templates that queries are made of
 }
 
 func (d *draw) one(list []string) string { return list[d.r.IntN(len(list))] }
@@ -156,6 +157,9 @@ var shapes = []string{
 // query draws a query.
 func (d *draw) query() string {
 	const depth = 3
+	if len(d.only) > 0 {
+		return fmt.Sprintf("SELECT %s FROM t ORDER BY id", d.fill(d.one(d.only), 2))
+	}
 	switch d.r.IntN(10) {
 	case 0:
 		return d.fill(d.one(shapes), depth-1)
@@ -176,4 +180,17 @@ func (d *draw) query() string {
 }
 
 // newDraw makes the draws of a seed.
-func newDraw(g *grammar, seed uint64) *draw { return &draw{g, rand.New(rand.NewPCG(seed, 1))} }
+func newDraw(g *grammar, seed uint64) *draw {
+	return &draw{grammar: g, r: rand.New(rand.NewPCG(seed, 1))}
+}
+
+// restrict lets the queries be made of the templates that contain a text.
+func (d *draw) restrict(text string) {
+	for _, typ := range valueTypes {
+		for _, t := range d.templates[typ] {
+			if strings.Contains(t, text) {
+				d.only = append(d.only, t)
+			}
+		}
+	}
+}

@@ -155,9 +155,9 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 	case oid == OIDBool:
 		sql = "CASE WHEN " + e.sql + " THEN 'true' WHEN NOT " + e.sql + " THEN 'false' END"
 	case oid == OIDTimestamp:
-		sql = `'"' || replace(` + text.sql + `, ' ', 'T') || '"'`
+		sql = `'"' || regexp_replace(` + text.sql + `, ' ', 'T') || '"'`
 	case oid == OIDTimestamptz:
-		sql = `'"' || regexp_replace(replace(` + text.sql + `, ' ', 'T'), '([+-]\d\d)$', '\1:00') || '"'`
+		sql = `'"' || regexp_replace(regexp_replace(` + text.sql + `, ' ', 'T'), '([+-]\d\d)$', '\1:00') || '"'`
 	case ElemOf(oid) != 0 && e.typ.isArray():
 		v := a.alias("v")
 		item, err := a.jsonValue(elementOf(e, expr{scale: -1, loc: e.loc}, v), binary)

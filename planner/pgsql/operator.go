@@ -343,12 +343,19 @@ func (a *analyzer) comparableDates(l, r expr) (string, string, bool, error) {
 			to = plain(t.OID)
 		}
 	}
-	lc, err := a.coerce(l, plain(to.OID), implicit)
+	side := func(e expr) (string, error) {
+		if e.typ.OID == OIDDate && to.OID == OIDTimestamp { // one later than all timestamps compares too
+			return "skippr_d_when(" + native(e) + ")", nil
+		}
+		c, err := a.coerce(e, plain(to.OID), implicit)
+		return native(c), err
+	}
+	ls, err := side(l)
 	if err != nil {
 		return "", "", false, err
 	}
-	rc, err := a.coerce(r, plain(to.OID), implicit)
-	return native(lc), native(rc), true, err
+	rs, err := side(r)
+	return ls, rs, true, err
 }
 
 // compareRows compares row constructors field by field, as SQL defines it.

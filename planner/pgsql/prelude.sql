@@ -28,8 +28,6 @@ CREATE OR REPLACE MACRO skippr_size(x) AS CASE WHEN abs(x) < 10240 THEN x || ' b
   WHEN abs(x) < 10736893952 THEN CAST(round(x / 1048576.0) AS BIGINT) || ' MB' 
   WHEN abs(x) < 10994579406848 THEN CAST(round(x / 1073741824.0) AS BIGINT) || ' GB' 
   ELSE CAST(round(x / 1099511627776.0) AS BIGINT) || ' TB' END;
-CREATE OR REPLACE MACRO skippr_initcap(x) AS array_to_string(list_transform(
-  regexp_extract_all(x, '[\p{L}\p{N}]+|[^\p{L}\p{N}]+'), lambda w: upper(left(w, 1)) || lower(substring(w, 2))), '');
 CREATE OR REPLACE MACRO skippr_substr(s, p, n) AS CASE WHEN n < 0 THEN 
   error('22011: negative substring length not allowed') WHEN p < 1 THEN left(s, greatest(p + n - 1, 0)) 
   ELSE substring(s, p, n) END;

@@ -2,7 +2,6 @@ package pgsql
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -378,76 +377,49 @@ func (a *analyzer) orderedSet(name string, n *pg.FuncCall, s *scope) (expr, bool
 	return out, true, nil
 }
 
-// charPattern is a template pattern of to_char and what the engine's strftime writes
-// for it.
-type charPattern struct{ postgres, engine string }
-
-// charPatterns are the patterns that the engine can make, longest first: the first that
-// fits is meant.
-var charPatterns = []charPattern{
-	{"FMMonth", "%B"},
-	{"FMHH24", "%-H"},
-	{"FMDay", "%A"},
-	{"HH24", "%H"},
-	{"HH12", "%I"},
-	{"YYYY", "%Y"},
-	{"IYYY", "%G"},
-	{"FMMM", "%-m"},
-	{"FMDD", "%-d"},
-	{"DDD", "%j"},
-	{"Mon", "%b"},
-	{"Dy", "%a"},
-	{"HH", "%I"},
-	{"MI", "%M"},
-	{"SS", "%S"},
-	{"MS", "%g"},
-	{"US", "%f"},
-	{"MM", "%m"},
-	{"DD", "%d"},
-	{"YY", "%y"},
-	{"IW", "%V"},
-	{"AM", "%p"},
-	{"PM", "%p"},
-	{"ID", "%u"},
-}
-
-// toChar analyses to_char of dates and times with a constant format.
+// toChar analyses to_char.
 func (a *analyzer) toChar(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) {
 	out := expr{typ: plain(OIDText), scale: -1}
 	if len(args) != 2 {
 		return out, noFunction("to_char", args, false)
 	}
-	if !isDateLike(args[0].typ.OID) || args[1].lit == nil || *args[1].lit == "" {
-		return out, unsupported("to_char is supported for dates and timestamps with a constant format")
-	}
-	f := *args[1].lit
-	var b strings.Builder
-	for len(f) > 0 {
-		if f[0] == '"' {
-			end := strings.IndexByte(f[1:], '"')
-			if end < 0 {
-				end = len(f) - 1
-			}
-			b.WriteString(strings.ReplaceAll(f[1:1+end], "%", "%%"))
-			f = f[min(len(f), end+2):]
-			continue
-		}
-		if c := f[0]; (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			b.WriteString(strings.ReplaceAll(string(c), "%", "%%"))
-			f = f[1:]
-			continue
-		}
-		i := slices.IndexFunc(charPatterns, func(p charPattern) bool { return strings.HasPrefix(f, p.postgres) })
-		if i < 0 {
-			return out, unsupported("to_char format \"%s\" is not supported", *args[1].lit)
-		}
-		b.WriteString(charPatterns[i].engine)
-		f = f[len(charPatterns[i].postgres):]
-	}
 	e := args[0]
-	if e.typ.OID == OIDTimestamptz {
-		e.sql = "CAST(" + e.sql + " AS TIMESTAMP)"
+	if e.undecided() {
+		return out, noFunction("to_char", args, true)
 	}
-	out.sql = "strftime(" + e.sql + ", " + quote.Text(b.String()) + ")"
+	format, err := a.coerce(args[1], plain(OIDText), implicit)
+	if err != nil {
+		return out, err
+	}
+	kind := "n"
+	switch oid := e.typ.OID; {
+	case oid == OIDTimestamp:
+		out.sql = "skippr_ts_char(" + native(e) + ", " + format.sql + ")"
+		return out, nil
+	case oid == OIDDate || oid == OIDTimestamptz:
+		if e, err = a.coerce(e, plain(OIDTimestamptz), implicit); err != nil {
+			return out, err
+		}
+		zone, _ := a.env.Setting("TimeZone")
+		out.sql = "skippr_tz_char(" + native(e) + ", " + quote.Text(zone) + ", " + format.sql + ")"
+		return out, nil
+	case oid == OIDInterval || oid == OIDTime:
+		if e, err = a.coerce(e, plain(OIDInterval), implicit); err != nil {
+			return out, err
+		}
+		out.sql = "skippr_iv_char(" + native(e) + ", " + format.sql + ")"
+		return out, nil
+	case isInt(oid):
+		kind = "i"
+	case isFloat(oid):
+		kind = "f"
+	case oid != OIDNumeric:
+		return out, noFunction("to_char", args, false)
+	}
+	number := numericText(e)
+	if kind == "f" {
+		number = "skippr_float_text(" + e.sql + ")"
+	}
+	out.sql = "skippr_n_char(" + number + ", '" + kind + "', " + format.sql + ")"
 	return out, nil
 }

@@ -335,7 +335,6 @@ SELECT overlay('Txxxxas' placing 'hom' from 2 for 4), trim(leading 'z' from 'zza
 SELECT quote_literal(s), quote_nullable(NULL) FROM t WHERE id = 5
 SELECT substring('foobar' from 'o(.)b'), substring('foobar' from 'o+'), substring('abc' from 'x')
 SELECT width_bucket(5, 0, 10, 5)
---known: no such function here
 SELECT to_number('12', '99')
 SELECT array_to_string(array_agg(s ORDER BY id), '|') FROM t
 SELECT max(a) FROM t
