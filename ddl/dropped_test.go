@@ -79,8 +79,12 @@ func TestAsTextNotice(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for name, oid := range map[string]uint32{"Days": schema.OIDDate, "words": schema.OIDText, "sums": schema.OIDNumeric} {
-			s, err := schema.New([]schema.NewField{{Name: "c", Type: schema.Type{Kind: schema.String}, OID: oid, TypMod: -1, AttNum: 1}}, nil)
+		for name, c := range map[string]schema.NewField{
+			"Days": {OID: schema.OIDDate, TypMod: -1}, "words": {OID: schema.OIDText, TypMod: -1}, "any": {OID: schema.OIDNumeric, TypMod: -1},
+			"sums": {OID: schema.OIDNumeric, TypMod: (10<<16 | 2) + 4},
+		} {
+			c.Name, c.Type, c.AttNum = "c", schema.Type{Kind: schema.String}, 1
+			s, err := schema.New([]schema.NewField{c}, nil)
 			if err != nil {
 				return err
 			}
@@ -93,8 +97,8 @@ func TestAsTextNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const told = `NOTICE which columns of pipeline "p" are exact text counts for a table from its next copy on ` +
-		`(ALTER PIPELINE p RESYNC TABLE p."Days", p.sums; copies anew what has columns of date, timestamp or numeric.) | ALTER PIPELINE`
+	const told = `NOTICE columns of pipeline "p" become exact text, or cease to be, with the next copy of their table ` +
+		`(ALTER PIPELINE p RESYNC TABLE p."Days", p.sums; copies anew what has such columns.) | ALTER PIPELINE`
 	for _, c := range []struct{ sql, want string }{
 		{"ALTER PIPELINE p SET (out_of_range = 'text')", told},
 		{"ALTER PIPELINE p SET (out_of_range = 'text', on_error = stop)", "ALTER PIPELINE"},

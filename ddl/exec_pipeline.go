@@ -467,7 +467,8 @@ func (x *Executor) tellAsText(p *catalog.Pipeline, session Session) error {
 	var tables []string
 	for _, t := range snap.Tables(p.ID) {
 		if slices.ContainsFunc(t.Current.Fields, func(f schema.Field) bool {
-			return slices.Contains([]uint32{schema.OIDDate, schema.OIDTimestamp, schema.OIDTimestampTZ, schema.OIDNumeric}, f.OID)
+			return slices.Contains([]uint32{schema.OIDDate, schema.OIDTimestamp, schema.OIDTimestampTZ}, f.OID) ||
+				f.OID == schema.OIDNumeric && f.TypMod >= 0 // others are exact text in any case
 		}) {
 			tables = append(tables, quotedTable(t))
 		}
@@ -475,8 +476,8 @@ func (x *Executor) tellAsText(p *catalog.Pipeline, session Session) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	n := pgerr.Notice("which columns of pipeline %s are exact text counts for a table from its next copy on", quote.Name(p.Name))
-	n.Hint = p.Exact("ALTER PIPELINE … RESYNC TABLE " + strings.Join(tables, ", ") + "; copies anew what has columns of date, timestamp or numeric.")
+	n := pgerr.Notice("columns of pipeline %s become exact text, or cease to be, with the next copy of their table", quote.Name(p.Name))
+	n.Hint = p.Exact("ALTER PIPELINE … RESYNC TABLE " + strings.Join(tables, ", ") + "; copies anew what has such columns.")
 	return session.Notice(n)
 }
 

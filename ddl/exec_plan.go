@@ -160,7 +160,7 @@ func (c *copyPlan) line(p *catalog.Pipeline) planLine {
 	if l.rows, l.bytes = c.rows, c.bytes; c.unknown > 0 {
 		l.rows, about = nil, "at least"
 	}
-	l.detail = "as fast as the source and the disk allow; SHOW STATS says how long it takes"
+	l.detail = "as fast as the source and the disk allow; pg_stat_pipeline says how long it takes"
 	if limit, err := strconv.ParseInt(p.Options["backfill_rows_per_second"], 10, 64); err == nil && limit > 0 {
 		l.detail = fmt.Sprintf("%s %s at %d rows/s", about, time.Duration(float64(c.rows)/float64(limit)*float64(time.Second)).Round(time.Second), limit)
 	}

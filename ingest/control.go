@@ -224,7 +224,7 @@ func (s *Supervisor) tornDown(ctx context.Context, p *catalog.Pipeline) (left []
 		return nil, cause
 	}
 	if err != nil && len(left) == 0 {
-		left = []string{fmt.Sprintf("What pipeline %s has at its source stays there: %v.", quote.Name(p.Name), err)}
+		left = []string{fmt.Sprintf("What pipeline %s has at its source stays there: %s.", quote.Name(p.Name), reasonOf(err))}
 	}
 	return left, nil
 }

@@ -114,7 +114,9 @@ func (s *session) refuse(n *pg.Node) error {
 		return e.WithHint("Tables are filled by pipelines: see CREATE PIPELINE.")
 	}
 	if d := n.GetDropStmt(); d != nil {
-		return e.WithHint("%s", s.dropHint(d))
+		object := strings.ReplaceAll(strings.TrimPrefix(d.RemoveType.String(), "OBJECT_"), "_", " ")
+		return pgerr.New(codes.FeatureNotSupported, "DROP %s is not supported", strings.Replace(object, "MATVIEW", "MATERIALIZED VIEW", 1)).
+			WithHint("%s", s.dropHint(d))
 	}
 	return e
 }

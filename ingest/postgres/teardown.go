@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -133,5 +134,5 @@ func (s *Source) leftover(st *state, err error) string {
 		statements = append(statements, fmt.Sprintf("DROP PUBLICATION IF EXISTS %s;", quoteIdent(name)))
 	}
 	return fmt.Sprintf("Replication slot %s was left at %s:%d, database %s, where it keeps log: %s. There run: %s",
-		st.Slot, s.cfg.conn.Host, s.cfg.conn.Port, s.cfg.conn.Database, firstLine(err), strings.Join(statements, " "))
+		st.Slot, s.cfg.conn.Host, s.cfg.conn.Port, s.cfg.conn.Database, outage.Say(err), strings.Join(statements, " "))
 }

@@ -70,6 +70,12 @@ func TestWrap(t *testing.T) {
 		if !errors.As(err, &said) || said.Message != c.want {
 			t.Errorf("%v: %+v, want %q", c.err, said, c.want)
 		}
+		if got := Say(err); got != c.want {
+			t.Errorf("%v is said as %q", c.err, got)
+		}
+		if got := Say(fmt.Errorf("%w\nmore", c.err)); got != c.err.Error() {
+			t.Errorf("%v is said as %q", c.err, got)
+		}
 		if !errors.Is(err, ingest.ErrSourceUnavailable) || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.err.Error()) {
 			t.Errorf("%v is not in %v", c.err, err)
 		}

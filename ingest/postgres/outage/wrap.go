@@ -23,6 +23,17 @@ func Wrap(verb string, err error) error {
 	return &ingest.SourceError{Message: message(verb, err), Cause: fmt.Errorf("%s: %w", verb, err)}
 }
 
+// Say is what err says to the source's user: the message of an *ingest.SourceError in it,
+// else its first line.
+func Say(err error) string {
+	var said *ingest.SourceError
+	if errors.As(err, &said) {
+		return said.Message
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
 // message is a clause without what only the log needs: addresses tried, Go's words for a
 // broken connection.
 func message(verb string, err error) string {
