@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -181,6 +183,7 @@ func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
 	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		return pgproto3.NewFrontend(bufio.NewReaderSize(r, receiveBuffer), w)
 	}
+	cfg.AfterConnect = takeBytes
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = connectMost
 	}
@@ -205,6 +208,22 @@ var sessionSettings = map[string]string{
 	"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0",
 	"row_security": "off", // rather an error than rows that are missing
 }
+
+// takeBytes has the server send texts as they are when it does not know their encoding. One
+// that is not UTF-8 is then a row that cannot be taken in; asked for UTF-8 the server would
+// end the stream there, again and again.
+func takeBytes(ctx context.Context, conn *pgconn.PgConn) error {
+	if conn.ParameterStatus("server_encoding") != sqlASCII {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, "SET client_encoding = '"+sqlASCII+"'").ReadAll(); err != nil {
+		return fmt.Errorf("set client_encoding: %w", err)
+	}
+	return nil
+}
+
+// sqlASCII is the encoding of a database that does not check its texts.
+const sqlASCII = "SQL_ASCII"
 
 // conninfo adds settings to an address, over which they win.
 func conninfo(address string, settings map[string]string) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
@@ -36,6 +37,7 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 		t.Key = keys.identity
 	}
 	t.Unsupported, t.Hint = unsupported(r, t, keys, generated)
+	t.Schema, t.Name = strings.ToValidUTF8(t.Schema, "�"), strings.ToValidUTF8(t.Name, "�")
 	if t.Unsupported == "" && r.parent {
 		t.Notes = append(t.Notes, fmt.Sprintf(
 			"tables inherit from %s.%s: they are tables of their own, and it has its own rows only", r.schema, r.name))
@@ -57,10 +59,19 @@ func leavesToo(r relation) string {
 	return " the same for each of its partitions"
 }
 
+// named says whether the names of a table can be used here: a database in SQL_ASCII can have
+// any bytes in them.
+func named(r relation, t ingest.SourceTable) bool {
+	return utf8.ValidString(r.schema) && utf8.ValidString(r.name) &&
+		!slices.ContainsFunc(t.Columns, func(c ingest.SourceColumn) bool { return !utf8.ValidString(c.Name) })
+}
+
 // unsupported says why a relation cannot be taken in and what helps, or nothing.
 func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []string) (reason, hint string) {
 	full := quoteIdent(r.schema, r.name)
 	switch {
+	case !named(r, t):
+		return "its name, or that of a column, is not UTF-8", "Rename it: ALTER TABLE … RENAME …;"
 	case r.persistence == "t":
 		return "the table is temporary", "Only permanent tables are in the source's log."
 	case strings.HasPrefix(r.schema, "pg_") || r.schema == "information_schema":

@@ -302,7 +302,7 @@ func (v settings) findings(exists bool) []ingest.Finding {
 		warn("standby", !v.recovery || v.feedback && v.ownSlot, v.standbyWarning()),
 		warn(idleName, v.idle == "0", idleWarning(v.idle)),
 		warn("max_slot_wal_keep_size", v.keepSize == "-1", keepSizeWarning(v.keepSize)),
-		warn("encoding", v.encoding != "SQL_ASCII", asciiWarning),
+		warn("encoding", v.encoding != sqlASCII, asciiWarning),
 	}
 }
 
@@ -350,7 +350,7 @@ func (v settings) where(check, fix string) string {
 // atPrimary precedes SQL that a standby refuses.
 const atPrimary = "/* at the primary */ "
 
-const asciiWarning = "the database's encoding is SQL_ASCII: a table with text that is not UTF-8 will stop"
+const asciiWarning = "the database's encoding is SQL_ASCII: rows with text that is not UTF-8 cannot be taken in (option on_error)"
 
 func keepSizeWarning(size string) string {
 	return fmt.Sprintf("max_slot_wal_keep_size is %s: a pipeline that falls further behind loses its place", size)
@@ -368,7 +368,7 @@ func (v settings) warnings() []string {
 	if v.recovery && !(v.feedback && v.ownSlot) {
 		out = append(out, v.standbyWarning())
 	}
-	if v.encoding == "SQL_ASCII" {
+	if v.encoding == sqlASCII {
 		out = append(out, asciiWarning)
 	}
 	if v.version < versionTIDRange {
