@@ -21,7 +21,8 @@
 // Publications. There are two, with their reasons in publication.go.
 //
 // What PostgreSQL does not send: TRUNCATE of a single partition, and rows that come or
-// go by ATTACH, DETACH or DROP of a partition, when it is published as one table; generated
+// go by ATTACH, DETACH or DROP of a partition, when it is published as one table, which Look
+// notices; generated
 // columns, which are left out with a note.
 //
 // Reading order: New, Setup, Backfill (plan, read, rowWriter), Stream (applier,
