@@ -1,7 +1,6 @@
 package values
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -23,6 +22,7 @@ type done struct {
 // writer runs what a generator draws against one database.
 type writer struct {
 	*generator
+	seed uint64
 	dsn  string
 	conn *pgx.Conn
 	log  []done
@@ -33,7 +33,7 @@ type writer struct {
 }
 
 func newWriter(t testing.TB, dsn string, seed uint64, tables int, beyond bool) *writer {
-	w := &writer{generator: newGenerator(seed), dsn: dsn}
+	w := &writer{generator: newGenerator(seed), dsn: dsn, seed: seed}
 	w.beyond = beyond
 	w.conn = connect(t, dsn)
 	for len(w.tables) < tables {
@@ -68,7 +68,7 @@ func (w *writer) makeTable() error {
 // transactions runs n transactions: statements with savepoints, some rolled back.
 func (w *writer) transactions(n int) error {
 	for range n {
-		if err := w.transaction(); err != nil {
+		if err := w.transaction(w.one(8)); err != nil {
 			return err
 		}
 		if w.one(30) {
@@ -80,53 +80,169 @@ func (w *writer) transactions(n int) error {
 	return nil
 }
 
-// more makes something new: a table, which the pipeline takes in, or a label of the enum.
+// more makes something new: a table, which the pipeline takes in, or a label of the enum;
+// or takes a table away.
 func (w *writer) more() error {
-	if w.one(2) {
+	switch n := w.r.IntN(6); {
+	case n == 3:
+		return w.truncateLeaf(pick(w.generator, w.tables))
+	case n < 2:
 		sql := w.newLabel()
 		w.log = append(w.log, done{nil, sql})
+		return w.exec(sql)
+	case n == 2 && len(w.tables) > 3:
+		at := w.r.IntN(len(w.tables))
+		sql := "DROP TABLE " + w.tables[at].sql()
+		w.log = append(w.log, done{w.tables[at], sql})
+		w.tables = slices.Delete(w.tables, at, at+1)
 		return w.exec(sql)
 	}
 	return w.makeTable()
 }
 
-func (w *writer) transaction() error {
-	began := len(w.log)
+// truncateLeaf empties a partition by itself, of which the source does not tell.
+func (w *writer) truncateLeaf(t *table) error {
+	if len(t.leaves) == 0 {
+		return nil
+	}
+	sql := "TRUNCATE " + leafSQL(pick(w.generator, t.leaves))
+	w.log, t.restless = append(w.log, done{t, sql}), true
+	return w.exec(sql)
+}
+
+// transaction runs a transaction, ddl says whether it changes tables, too. It ends in one of
+// the ways that there are.
+func (w *writer) transaction(ddl bool) error {
+	began, was := len(w.log), w.remember()
 	if err := w.exec("BEGIN"); err != nil {
 		return err
 	}
 	w.log = append(w.log, done{nil, "BEGIN"})
-	ddl := w.one(12)
-	for range 1 + w.r.IntN(6) {
+	if err := w.statements(1+w.r.IntN(6), ddl, 0); err != nil {
+		return err
+	}
+	switch n := w.r.IntN(20); {
+	case n < 2:
+		w.log = w.log[:began]
+		was.restore(w.generator)
+		return w.exec("ROLLBACK")
+	case n == 2:
+		return w.prepare(was)
+	}
+	w.log = append(w.log, done{nil, "COMMIT"})
+	if err := w.exec("COMMIT"); err != nil {
+		return fmt.Errorf("COMMIT: %w", err)
+	}
+	return nil
+}
+
+// prepare has the transaction end in two steps, between which others come. Those give way
+// where they meet it.
+func (w *writer) prepare(was *memory) error {
+	name := quote.Literal(w.newName(fmt.Sprintf("x%d_", w.seed))) // prepared transactions are of all databases
+	step := func(sql string) error {
+		w.log = append(w.log, done{nil, sql})
+		if err := w.exec(sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+		return nil
+	}
+	if err := step("PREPARE TRANSACTION " + name); err != nil {
+		return err
+	}
+	if err := w.exec("SET lock_timeout = '50ms'"); err != nil {
+		return err
+	}
+	for range w.r.IntN(3) {
+		began := len(w.log)
+		if err := step("BEGIN"); err != nil {
+			return err
+		}
+		if err := w.statements(1+w.r.IntN(3), false, 2); err != nil {
+			return err
+		}
+		if err := step("COMMIT"); err != nil {
+			return fmt.Errorf("after %d statements: %w", len(w.log)-began, err)
+		}
+	}
+	if err := w.exec("RESET lock_timeout"); err != nil {
+		return err
+	}
+	if w.one(3) {
+		was.restore(w.generator)
+		return step("ROLLBACK PREPARED " + name)
+	}
+	return step("COMMIT PREPARED " + name)
+}
+
+// statements runs some statements of a transaction; some are in subtransactions, in each
+// other, that end either way.
+func (w *writer) statements(n int, ddl bool, depth int) error {
+	for range n {
 		t := pick(w.generator, w.tables)
-		keep := ddl || !w.one(5) // a change of columns is not taken back: what is known of the table is not either
 		var err error
-		if ddl && w.one(2) {
+		switch {
+		case depth < 2 && w.one(6):
+			err = w.subtransaction(depth)
+		case ddl && w.one(2):
 			err = w.alterTable(t)
-		} else {
-			err = w.statement(t, w.change(t), keep)
+		default:
+			err = w.statement(t, w.change(t))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	end := "COMMIT"
-	if !ddl && w.one(10) {
-		end = "ROLLBACK"
-	}
-	if err := w.exec(end); err != nil {
-		return fmt.Errorf("%s: %w", end, err)
-	}
-	if end == "ROLLBACK" {
-		w.log = w.log[:began]
-		return nil
-	}
-	w.log = append(w.log, done{nil, end})
 	return nil
 }
 
+func (w *writer) subtransaction(depth int) error {
+	name, was := fmt.Sprintf("d%d", depth), w.remember()
+	step := func(sql string) error {
+		w.log = append(w.log, done{nil, sql})
+		return w.exec(sql)
+	}
+	if err := step("SAVEPOINT " + name); err != nil {
+		return err
+	}
+	if err := w.statements(1+w.r.IntN(3), w.one(4), depth+1); err != nil {
+		return err
+	}
+	if w.one(2) {
+		return step("RELEASE SAVEPOINT " + name)
+	}
+	was.restore(w.generator)
+	return step("ROLLBACK TO SAVEPOINT " + name)
+}
+
+// memory is what was known of the tables.
+type memory struct {
+	tables []*table
+	states []table
+}
+
+func (w *writer) remember() *memory {
+	m := &memory{tables: slices.Clone(w.tables)}
+	for _, t := range w.tables {
+		state := *t
+		state.columns, state.leaves = slices.Clone(t.columns), slices.Clone(t.leaves)
+		m.states = append(m.states, state)
+	}
+	return m
+}
+
+// restore brings back what was known before a transaction that is given up.
+func (m *memory) restore(g *generator) {
+	g.tables = slices.Clone(m.tables)
+	for i, t := range m.tables {
+		restless := t.restless
+		*t = m.states[i]
+		t.restless = t.restless || restless
+	}
+}
+
 // statement runs one statement under a savepoint. One that fails is as if it had not been.
-func (w *writer) statement(t *table, sql string, keep bool) error {
+func (w *writer) statement(t *table, sql string) error {
 	w.ran++
 	if err := w.exec("SAVEPOINT s"); err != nil {
 		return err
@@ -139,8 +255,6 @@ func (w *writer) statement(t *table, sql string, keep bool) error {
 	}
 	if failed != nil {
 		w.failed, w.refused = w.failed+1, failed
-	}
-	if failed != nil || !keep {
 		return w.exec("ROLLBACK TO SAVEPOINT s")
 	}
 	w.log = append(w.log, done{t, sql})
@@ -149,28 +263,40 @@ func (w *writer) statement(t *table, sql string, keep bool) error {
 
 // alterTable changes a table, and lets a row follow: the source tells of the change with it.
 func (w *writer) alterTable(t *table) error {
-	sql, happened := w.alter(t)
+	m := w.restructure(t)
 	before := len(w.log)
-	if err := w.statement(t, sql, true); err != nil || len(w.log) == before {
+	if err := w.statement(t, m.sql); err != nil || len(w.log) == before {
 		return err
 	}
-	happened()
-	return w.touch(t)
-}
-
-// touch writes a row: one that exists when no other fits.
-func (w *writer) touch(t *table) error {
-	c := quote.Name(t.columns[0].name)
-	same := fmt.Sprintf("UPDATE %[1]s SET %[2]s = %[2]s WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM %[1]s x ORDER BY x::text COLLATE \"C\" LIMIT 1)", quote.Name(t.name), c)
-	for range 30 { // a large key may not fit its index
-		if err := w.statement(t, w.insert(t, 1), true); err != nil || w.wrote > 0 {
-			return err
-		}
-		if err := w.statement(t, same, true); err != nil || w.wrote > 0 {
+	m.done()
+	for _, of := range append(m.also, t) {
+		if err := w.touch(of); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("no row can be written to %s: %w\n%s", t.name, w.refused, w.reproduction(t))
+	return nil
+}
+
+// touch writes a row: one that exists when no other fits. Where none can be written the
+// source does not tell of what has changed.
+func (w *writer) touch(t *table) error {
+	c := quote.Name(t.columns[0].name)
+	same := fmt.Sprintf("UPDATE %[1]s SET %[2]s = %[2]s WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM %[1]s x ORDER BY x::text COLLATE \"C\" LIMIT 1)", t.sql(), c)
+	for range 30 { // a large key may not fit its index
+		if err := w.statement(t, w.insert(t, 1)); err != nil || w.wrote > 0 {
+			t.silent = false
+			return err
+		}
+		if t.inserts() {
+			continue
+		}
+		if err := w.statement(t, same); err != nil || w.wrote > 0 {
+			t.silent = false
+			return err
+		}
+	}
+	t.silent = true
+	return nil
 }
 
 // reproduction is what happened to a table, as statements.
@@ -178,7 +304,7 @@ func (w *writer) reproduction(t *table) string {
 	var out []string
 	for i, d := range w.log {
 		switch {
-		case d.table == t || d.table != nil && strings.HasPrefix(d.sql, "TRUNCATE") && strings.Contains(d.sql, quote.Name(t.name)):
+		case d.table == t || d.table != nil && strings.Contains(d.sql, quote.Name(t.name)):
 			out = append(out, d.sql+";")
 		case d.table == nil && d.sql != "BEGIN" && len(out) > 0 && out[len(out)-1] == "BEGIN;":
 			out = out[:len(out)-1]
@@ -187,62 +313,6 @@ func (w *writer) reproduction(t *table) string {
 		}
 	}
 	return strings.Join(append(slices.Clone(prelude), out...), "\n")
-}
-
-// differences compares all rows of a table with the source's; "" when they are equal.
-func differences(ctx context.Context, source, here *pgx.Conn, pipeline string, t *table) (string, error) {
-	want, err := ask(ctx, source, "SELECT * FROM "+quote.Name(t.name))
-	if err != nil {
-		return "", err
-	}
-	got, err := ask(ctx, here, "SELECT * FROM "+pipeline+"."+quote.Name(t.here))
-	if err != nil {
-		return err.Error(), nil
-	}
-	if !slices.Equal(want.names, got.names) {
-		return fmt.Sprintf("columns %q, want %q", got.names, want.names), nil
-	}
-	for i, c := range t.columns {
-		at := slices.Index(want.names, c.name)
-		if at < 0 {
-			return "", fmt.Errorf("column %q (%d) is not at the source", c.name, i)
-		}
-		told := want.types[at]
-		if told[0] >= 16384 || c.typ.own {
-			told = [2]int64{25, -1}
-		}
-		if got.types[at] != told {
-			return fmt.Sprintf("column %q is announced as %v, want %v", c.name, got.types[at], told), nil
-		}
-	}
-	a, b := lines(want), lines(got)
-	if slices.Equal(a, b) {
-		return "", nil
-	}
-	i := 0
-	for i < min(len(a), len(b)) && a[i] == b[i] {
-		i++
-	}
-	around := func(rows []string) string { return strings.Join(rows[max(0, i-2):min(len(rows), i+3)], "\n     ") }
-	return fmt.Sprintf("%d rows, want %d; row %d\n got %.1500s\nwant %.1500s", len(b), len(a), i, around(b), around(a)), nil
-}
-
-// lines are the rows as sorted texts.
-func lines(r *result) []string {
-	out := make([]string, len(r.rows))
-	for i, row := range r.rows {
-		var b bytes.Buffer
-		for _, v := range row {
-			if v == nil {
-				b.WriteString("NULL|")
-				continue
-			}
-			fmt.Fprintf(&b, "%q|", v)
-		}
-		out[i] = b.String()
-	}
-	slices.Sort(out)
-	return out
 }
 
 // chaos draws what happens to the product, from a seed of its own.

@@ -31,6 +31,7 @@ type typ struct {
 
 // prelude makes the types of the source's own.
 var prelude = []string{
+	"CREATE SCHEMA other",
 	"CREATE EXTENSION hstore", "CREATE EXTENSION citext", "CREATE EXTENSION ltree", "CREATE EXTENSION cube",
 	`CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy, "very"', 'größe')`,
 	"CREATE TYPE pair AS (x int, y text)",

@@ -12,6 +12,7 @@ import (
 func agrees(t *testing.T, s *harness.Server, pipeline string) (compared int) {
 	t.Helper()
 	conn := connect(t, s.DSN)
+	defer func() { _ = conn.Close(t.Context()) }()
 	results, err := conn.PgConn().Exec(t.Context(), "VERIFY PIPELINE "+pipeline+" WITH (ranges = 4, keys = 3)").ReadAll()
 	if err != nil {
 		t.Errorf("VERIFY PIPELINE %s: %v", pipeline, err)
