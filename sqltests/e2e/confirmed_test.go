@@ -15,6 +15,7 @@ import (
 // than the slot's beginning, before which the copy has everything. What is acknowledged
 // beyond is found. A catalog that is lost then comes back with the slot's beginning.
 func TestConfirmedAfterReset(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
 	s := harness.New(t, t.TempDir())

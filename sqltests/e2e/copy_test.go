@@ -17,6 +17,7 @@ const copyQuery = `SELECT i::int AS i, (i * 1.5)::numeric(10,2) AS n, CASE WHEN 
 
 // TestCopyOut compares every form of COPY TO STDOUT with PostgreSQL, byte for byte.
 func TestCopyOut(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	s := harness.New(t, t.TempDir())
 	s.Start()

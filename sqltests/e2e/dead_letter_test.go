@@ -76,6 +76,7 @@ const (
 // TestDeadLetterPolicies: what becomes of infinity, now and 44 BC in one transaction, in
 // the copy and in the stream alike, under each policy.
 func TestDeadLetterPolicies(t *testing.T) {
+	t.Parallel()
 	moments := "SELECT id, at FROM p_%s.t_%[1]s ORDER BY id"
 	cases := []struct{ name, columns, option, rows, letters string }{
 		{"dead_letter", "", "dead_letter", "2 NOW; 3 BC44; 12 NOW; 13 BC44", `["1"] 22008; ["4"] 22008; ["11"] 22008; ["14"] 22008`},
@@ -127,6 +128,7 @@ func TestDeadLetterPolicies(t *testing.T) {
 // TestDeadLetterLife: a letter is superseded by what comes after it, counted, retried once
 // its values can be taken in, and neither lost nor applied twice by a kill.
 func TestDeadLetterLife(t *testing.T) {
+	t.Parallel()
 	l := newLetters(t, "", "INSERT INTO t (id, n) VALUES (1, 1.5), (2, 'NaN'), (3, 3)")
 	l.want(rowsOfT, "1 - - 1.50; 3 - - 3.00")
 	l.want(open, `insert ["2"] n 22003`)
@@ -202,6 +204,7 @@ func TestDeadLetterLife(t *testing.T) {
 // and the server is killed in the copy, in the stream and in RETRY. Once the policy takes all
 // values in, every row is the source's, once, also in the lake.
 func TestDeadLetterKills(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(uint64(number("SKIPPRD_SEED", 1)), 19))
 	l := newLetters(t, "WITH (max_dead_letters = 100000, backfill_chunk_pages = 2, start = false)",
 		"INSERT INTO t SELECT i, NULL, NULL, CASE WHEN i % 3 = 0 THEN 'NaN'::numeric ELSE i % 1000 END, repeat('x', 100) FROM generate_series(1, 3000) i",

@@ -120,6 +120,7 @@ func (c *changing) insert(r *rand.Rand) string {
 // goes on is the source's, column by column and row by row. One whose changes cannot be
 // told apart stops, and is the source's again once it is copied anew.
 func TestEvolve(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	rounds, seed := number("SKIPPRD_EVOLVE_ROUNDS", 4), uint64(number("SKIPPRD_SEED", 1))
 	r := rand.New(rand.NewPCG(seed, 12))

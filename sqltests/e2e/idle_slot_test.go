@@ -22,6 +22,7 @@ const retainedMax = 32 << 20
 // SKIPPRD_IDLE_SLOT=10m writes half a MB a second for so long, and looks each time: the
 // server moves a slot on only when it notes which transactions run, every 15 to 25 s.
 func TestIdleSlot(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Start(t)
 	source, noisy := pg.CreateDatabase(t), pg.CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE quiet (id int PRIMARY KEY)", "INSERT INTO quiet VALUES (1)")

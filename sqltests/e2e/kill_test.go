@@ -45,6 +45,7 @@ const (
 // under load: while it copies, streams, compacts and reclaims. After each death the
 // restarted server must have every row of the source once, at a drained moment.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	rounds, seed := number("SKIPPRD_KILL_ROUNDS", 8), uint64(number("SKIPPRD_SEED", 1))
 	harness.Exec(t, source, harness.LoadSchema...)
@@ -125,6 +126,7 @@ func dieOnce(s *harness.Server, r *rand.Rand, point string) (how string, atPoint
 // TestFailpoints: the server knows the failpoints of these tests, and one that it does
 // not know is not taken for a death at it.
 func TestFailpoints(t *testing.T) {
+	t.Parallel()
 	points := slices.Concat(failpoints, storePoints)
 	for _, loss := range losses {
 		points = append(points, loss.point)

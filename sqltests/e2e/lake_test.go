@@ -19,6 +19,7 @@ import (
 // TestLakeAlone reads the lake's files with iceberg-go's own scanner, without us, after
 // updates, deletes, key updates and a truncate, and compares them with the source.
 func TestLakeAlone(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source,
 		"CREATE TABLE item (id bigint PRIMARY KEY, n int, note text, price numeric(12,2))",

@@ -28,6 +28,7 @@ func refused(t *testing.T, dsn, sql, code, hint string) {
 // TestResetAndDropUnreachable: with the source away a RESET changes nothing and a DROP
 // says what stays; with it back, and with the slot gone, a RESET mends.
 func TestResetAndDropUnreachable(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Start(t)
 	source := pg.CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE n (id bigint PRIMARY KEY)", "INSERT INTO n SELECT generate_series(1, 100)")
@@ -93,6 +94,7 @@ func TestResetAndDropUnreachable(t *testing.T) {
 
 // TestEngineKilled: a query whose engine dies says so, and the next one runs.
 func TestEngineKilled(t *testing.T) {
+	t.Parallel()
 	s := harness.New(t, t.TempDir())
 	s.Start()
 	defer s.Stop()

@@ -11,6 +11,7 @@ import (
 // TestPartitionsBesideTheStream has rows of partitions come and go in ways that the source
 // does not send: they arrive all the same, also when the server was down meanwhile.
 func TestPartitionsBesideTheStream(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

@@ -24,6 +24,7 @@ const serverBytesMax = 512 << 20
 // killed several times in its midst, the server has it whole in the end; and its memory
 // is bounded. SKIPPRD_HUGE_ROWS says how many rows it inserts.
 func TestHugeTransaction(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	rows, seed := number("SKIPPRD_HUGE_ROWS", 300_000), uint64(number("SKIPPRD_SEED", 1))
 	harness.Exec(t, source,
@@ -183,6 +184,7 @@ func (w *hugeWatch) end() (before, after int64, broken string) {
 // stops the pipeline with a reason, and what it has of it goes; with more room the
 // transaction comes whole.
 func TestTransactionLargerThanQuota(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE wide (id int PRIMARY KEY, v text)", "INSERT INTO wide VALUES (0, 'before')")
 	dir := dataDir(t)

@@ -97,6 +97,7 @@ func quoted(dsn string) string { return "'" + strings.ReplaceAll(dsn, "'", "''")
 // TestPgbench creates a pipeline on a pgbench database while pgbench runs, reads the
 // balance sum all the time, and compares every table at a drained moment.
 func TestPgbench(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	scale, seconds, reads := number("SKIPPRD_PGBENCH_SCALE", 1), number("SKIPPRD_PGBENCH_SECONDS", 10), number("SKIPPRD_READS", 300)
 	if out, err := pgbench(t.Context(), t, source, "-i", "-q", "-s", fmt.Sprint(scale)).CombinedOutput(); err != nil {

@@ -39,6 +39,7 @@ func scalar(t *testing.T, c *pgx.Conn, sql string) string {
 // TestReadYourOwnWrite: who writes at the source, asks it for its position and reads here
 // at that position sees the write, each time, while the lake takes what the log has.
 func TestReadYourOwnWrite(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE n (id bigint PRIMARY KEY, v int)", "CREATE TABLE other (id bigint)")
 	s := harness.New(t, t.TempDir(), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")
@@ -104,6 +105,7 @@ func TestReadYourOwnWrite(t *testing.T) {
 // TestLag: what waits is told in bytes and seconds, from the source to the log and from the
 // log to the lake, of the pipeline and of each table; when nothing waits all of it is 0.
 func TestLag(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE busy (id bigint PRIMARY KEY)", "CREATE TABLE quiet (id bigint PRIMARY KEY)")
 	s := harness.New(t, t.TempDir(), "--commit-interval", "1h")

@@ -68,6 +68,7 @@ var psqlRuns = map[string][]string{
 
 // TestPsql runs psql's commands on skipprd and on PostgreSQL with the same tables.
 func TestPsql(t *testing.T) {
+	t.Parallel()
 	psql := findPsql(t)
 	pg := pgtest.Start(t)
 	source, reference := pg.CreateDatabase(t), pg.CreateDatabase(t)

@@ -200,6 +200,7 @@ func (r *reader) read(ctx context.Context) error {
 // segments are compacted and reclaimed all the time: short reads, transactions that
 // read the same for seconds, and slow cursors.
 func TestReads(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, readsTables...)
 	s := harness.New(t, dataDir(t), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")

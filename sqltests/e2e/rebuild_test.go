@@ -32,6 +32,7 @@ var losses = []struct{ name, statement, point, logged string }{
 // must have the pipeline and every row of the source once, resume where the source was
 // acknowledged, and go on.
 func TestLostCatalog(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, harness.LoadSchema...)
 	r := rand.New(rand.NewPCG(uint64(number("SKIPPRD_SEED", 1)), 1))
@@ -108,6 +109,7 @@ func logged(s *harness.Server, text string) bool {
 // TestLostCatalogAndBackup: without anything that says what the data is, the server does
 // not begin beside it as if it were not there.
 func TestLostCatalogAndBackup(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)")
 	s := harness.New(t, t.TempDir())

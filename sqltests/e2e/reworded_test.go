@@ -12,6 +12,7 @@ import (
 // anew, readable meanwhile, with keys and whole rows that have such values; the names that
 // tables and their schema have there are followed too.
 func TestReworded(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

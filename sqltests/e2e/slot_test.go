@@ -49,6 +49,7 @@ func becomes(t *testing.T, dsn, sql, want string) {
 // what it waits for and returns; DROP ends that and leaves no slot, not even later. A
 // paused pipeline shows what the source keeps for it.
 func TestSlotWhileOthersWrite(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE n (id bigint PRIMARY KEY)", "CREATE TABLE noise (v text)")
 	s := harness.New(t, t.TempDir())
@@ -98,6 +99,7 @@ func TestSlotWhileOthersWrite(t *testing.T) {
 // secret names. The pipeline says meanwhile what is wrong, goes on by itself, and the
 // passwords are nowhere to be read.
 func TestPasswordRotates(t *testing.T) {
+	t.Parallel()
 	const first, second = "first-pass-1f3a", "second-pass-9c7e"
 	p := pgtest.StartPrivate(t)
 	source := p.CreateDatabase(t)

@@ -109,6 +109,7 @@ func (w *storeWorld) check(s *harness.Server, when string) {
 // mirror, then everything but the lake, and the store goes away for a while: every time it
 // has each row once, and goes on.
 func TestStoreLog(t *testing.T) {
+	t.Parallel()
 	w := newStoreWorld(t)
 	s := w.node("a")
 	s.Start()
@@ -200,6 +201,7 @@ var storePoints = []string{
 // TestStoreKills: of two nodes the one that leads dies at points of the seed's choice, and
 // the other one takes over. SKIPPRD_KILLS=11 is all points.
 func TestStoreKills(t *testing.T) {
+	t.Parallel()
 	w := newStoreWorld(t)
 	seed := number("SKIPPRD_SEED", 1)
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -248,6 +250,7 @@ func (w *storeWorld) stays(leader, other *harness.Server) {
 // other takes over; thawed it finds itself fenced, stands by, and takes over when the other
 // is killed.
 func TestStoreTakeover(t *testing.T) {
+	t.Parallel()
 	w := newStoreWorld(t)
 	a, b := w.node("a"), w.node("b")
 	a.Start()
@@ -290,6 +293,7 @@ func TestStoreTakeover(t *testing.T) {
 // TestStoreRefuses: what is wrong with the settings is said at once, and directories of
 // another log are left alone.
 func TestStoreRefuses(t *testing.T) {
+	t.Parallel()
 	s3 := s3test.Start(t)
 	bucket := s3.CreateBucket(t)
 	refused := func(s *harness.Server, want ...string) {

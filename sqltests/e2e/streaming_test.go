@@ -18,6 +18,7 @@ import (
 // none stays. SKIPPRD_STREAMED_ROWS says how many rows it inserts; 5000000 is the size
 // that docs/postgres-source.md speaks of.
 func TestStreamedTransaction(t *testing.T) {
+	t.Parallel()
 	rows := number("SKIPPRD_STREAMED_ROWS", 60_000)
 	for _, streaming := range []string{"true", "false"} {
 		t.Run("streaming="+streaming, func(t *testing.T) { streamedTransaction(t, rows, streaming) })

@@ -11,6 +11,7 @@ import (
 // TestSyncSeesEverything: after SYNC PIPELINE every change that the source committed
 // before it is visible, whatever compaction and reclaim do meanwhile.
 func TestSyncSeesEverything(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE n (id bigint PRIMARY KEY, v int)", "CREATE TABLE m (id bigint PRIMARY KEY, v int)")
 	s := harness.New(t, t.TempDir(), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")

@@ -59,6 +59,7 @@ func (l *tableLife) stateOf(table string) string {
 // TestTableLife follows tables that are made, dropped, made anew, renamed and repartitioned
 // while their pipeline runs, over restarts of the server.
 func TestTableLife(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
@@ -129,6 +130,7 @@ func TestTableLife(t *testing.T) {
 // TestResyncAnswers has queries of a table answered while it is copied anew, and the table
 // under them replaced between two of them.
 func TestResyncAnswers(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
@@ -184,6 +186,7 @@ func TestResyncAnswers(t *testing.T) {
 // of what was copied at most the chunks that were being read are copied again, and every row is
 // right. SKIPPRD_E2E_COPY_ROWS makes it larger: 5,000,000 for the long variant.
 func TestBackfillKilled(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

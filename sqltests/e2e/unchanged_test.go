@@ -45,6 +45,7 @@ func createLarge(t *testing.T, dsn string) {
 // does not send: they are those of before wherever the row is, and whatever happens in
 // between.
 func TestUnchanged(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	createLarge(t, source)
 	harness.Exec(t, source, "SELECT fill(1, 20)")
@@ -132,6 +133,7 @@ func moves(ctx context.Context, dsn string, rows int) error {
 // TestUnchangedWhileCopied updates rows, and has them change places, while the table is
 // copied, copied again, and while the server dies in the midst of it.
 func TestUnchangedWhileCopied(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	const rows = 3000
 	harness.Exec(t, source, "CREATE TABLE doc (id int PRIMARY KEY, n int, body text)", "ALTER TABLE doc ALTER body SET STORAGE EXTERNAL",
@@ -164,6 +166,7 @@ func TestUnchangedWhileCopied(t *testing.T) {
 // TestUnchangedMany measures updates of one column of rows with a large value that is in the
 // lake. SKIPPRD_UNCHANGED is how many; without it a few, for the test's sake.
 func TestUnchangedMany(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	updates := number("SKIPPRD_UNCHANGED", 3000)
 	rows := max(1000, updates/10)

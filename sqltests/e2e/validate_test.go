@@ -44,6 +44,7 @@ func missing(t *testing.T, dsn, sql string) (fixes, failed []string) {
 // A role with nothing but LOGIN: one report names everything, its SQL mends everything,
 // and then the pipeline runs, without a superuser, with a filter.
 func TestValidateThenRun(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	source := server.CreateDatabase(t)
 	role := "login_only_" + strings.ReplaceAll(dbName(t, source), "-", "_")
@@ -87,6 +88,7 @@ func dbName(t *testing.T, dsn string) string {
 // VERIFY compares the part of a table that is taken in: rows that satisfy the condition,
 // by the columns that there are.
 func TestVerifyPart(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE p (id int PRIMARY KEY, v text, ssn text) PARTITION BY RANGE (id)", "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (500)",
 		"CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (500) TO (2000)", "INSERT INTO p SELECT i, 'v' || i, 's' || i FROM generate_series(0, 999) i")

@@ -74,6 +74,7 @@ func spoil(t *testing.T, path string, flip, lost int64) {
 // TestVerifyLake: a row that was flipped, one that was removed and one that is there twice in
 // a file of the lake are named, and no others; RESYNC mends the table.
 func TestVerifyLake(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE n (id bigint PRIMARY KEY, v text)", "INSERT INTO n SELECT i, 'v' || i FROM generate_series(1, 20000) i")
 	s := harness.New(t, t.TempDir())

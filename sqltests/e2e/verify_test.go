@@ -62,6 +62,7 @@ var verifyTables = []string{
 // has, each VERIFY finds both sides equal, at one position. What is changed behind the
 // pipeline's back is named, key by key and column by column.
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, verifyTables...)
 	s := harness.New(t, t.TempDir(), "--commit-interval", "300ms", "--wal-segment-bytes", "1MiB")
@@ -155,6 +156,7 @@ func changedBehind(t *testing.T, source string, ours *pgx.Conn) {
 // TestVerifyPolicies: values that the lake does not hold are compared under what the
 // pipeline declares for them, and are no differences; a row set aside is listed as that.
 func TestVerifyPolicies(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source,
 		"CREATE TABLE r (id int PRIMARY KEY, d date, ts timestamp, tz timestamptz, n numeric(5,2))",
@@ -191,6 +193,7 @@ func TestVerifyPolicies(t *testing.T) {
 // a cancel, a DROP, a dead engine and a source that is gone end the statement with an error
 // that says so, and the session goes on.
 func TestVerifyTrouble(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartPrivate(t)
 	source := server.CreateDatabase(t)
 	harness.Exec(t, source,

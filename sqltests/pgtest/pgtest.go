@@ -1,7 +1,7 @@
 // Package pgtest runs a private PostgreSQL server for tests.
 //
-// One server serves a whole test binary; it is started by the first Start and ends,
-// with its files, when the test process ends in whatever way. SKIPPRD_PG=17 takes another
+// One server serves a whole test binary, or as many as it has tests at a time; it is started
+// by Start and ends, with its files, when the test process ends in whatever way. SKIPPRD_PG=17 takes another
 // major version than the system's; SKIPPRD_TEST_PG_DSN names a server to use instead,
 // SKIPPRD_TEST_PG_BIN a directory of server binaries. Where neither a server nor binaries
 // are found, Start skips the test and says so.
@@ -15,7 +15,6 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,25 +36,24 @@ type Server struct {
 	skip    bool
 }
 
-var (
-	once      sync.Once
-	shared    *Server
-	databases atomic.Uint32
-)
+var databases atomic.Uint32
 
-// Start returns the server of this test binary, starting it if need be. Safe for
-// concurrent use. Tests that need room to themselves use CreateDatabase; slots are
-// server-wide, so a test drops its own.
+// Start returns a server that no other test has meanwhile: one of this test binary that is
+// free, or a new one. A test and its subtests have the same. Safe for concurrent use. Tests
+// that need room to themselves use CreateDatabase; slots are server-wide, so a test drops its
+// own.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	once.Do(func() { shared = start() })
-	if shared.skip {
-		skip(t, shared.errNone)
+	test, _, _ := strings.Cut(t.Name(), "/")
+	s := servers.take(test)
+	t.Cleanup(func() { servers.giveBack(test) })
+	if s.skip {
+		skip(t, s.errNone)
 	}
-	if shared.errNone != nil {
-		t.Fatalf("start postgresql: %v", shared.errNone)
+	if s.errNone != nil {
+		t.Fatalf("start postgresql: %v", s.errNone)
 	}
-	return shared
+	return s
 }
 
 // CreateDatabase makes an empty database for one test and returns a DSN that reaches
