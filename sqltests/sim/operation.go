@@ -27,6 +27,7 @@ func (w *World) step(r script.Record) {
 	w.mark("op " + op.String())
 	w.deliver()
 	if !w.directed(r) {
+		w.drawRetry()
 		operation(op)(w, r.Arg)
 	}
 	w.armed = armed{}

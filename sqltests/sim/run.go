@@ -360,6 +360,17 @@ func (w *World) retryMeanwhile(p *process) {
 	})
 }
 
+// drawRetry has an operator retry dead letters before some steps of worlds that have them; no
+// draw of its own.
+func (w *World) drawRetry() {
+	if w.db.Letters == 0 || uint64(w.steps)*0x9E3779B97F4A7C15>>60 != 0 {
+		return
+	}
+	if p := w.leader(); p != nil && p.serving && !p.host.paused && w.statementRuns(p) == "" {
+		w.retryMeanwhile(p)
+	}
+}
+
 // readHealed has a client read all tables.
 func (w *World) readHealed() {
 	p := w.leader()

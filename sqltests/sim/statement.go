@@ -30,7 +30,7 @@ func (w *World) statement(arg uint8) {
 		return
 	}
 	table := catalog.SelectedTable{Schema: "s", Name: w.tables[w.rng.n(len(w.tables))].Name}
-	if w.cfg.refuses() && w.db.Letters > 0 && (arg&0x1f == 0x17 || w.db.Healed && arg&0x10 != 0) {
+	if w.db.Letters > 0 && arg&0x10 != 0 {
 		w.retryMeanwhile(p)
 		w.goOn(going{points: w.rng.n(40)})
 		return
