@@ -119,3 +119,25 @@ func (e *AmbiguousError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrAmbiguous) true.
 func (e *AmbiguousError) Unwrap() error { return ErrAmbiguous }
+
+// SecretError is ErrSecretUnavailable with the secret's name and the reason, a clause.
+type SecretError struct {
+	Name, Reason string
+	Cause        error // nil when the reason is all
+}
+
+// Error names the secret.
+func (e *SecretError) Error() string { return e.Message() + ": " + e.Reason }
+
+// Message is the error without its reason.
+func (e *SecretError) Message() string {
+	return fmt.Sprintf("secret %s cannot be read", quote.Name(e.Name))
+}
+
+// Unwrap returns the sentinel and the cause.
+func (e *SecretError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{ErrSecretUnavailable}
+	}
+	return []error{ErrSecretUnavailable, e.Cause}
+}

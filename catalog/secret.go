@@ -101,6 +101,10 @@ func (c *Catalog) ResolveSecret(_ context.Context, name string) (string, error) 
 		return "", err
 	}
 	v, err := c.secretValue(s)
+	if e := (*SecretError)(nil); errors.As(err, &e) {
+		e.Name = name
+		return "", e
+	}
 	if err != nil {
 		return "", fmt.Errorf("secret %s: %w", quote.Name(name), err)
 	}
@@ -114,24 +118,24 @@ func (c *Catalog) secretValue(s *Secret) (string, error) {
 	}
 	if name, ok := strings.CutPrefix(s.Source, sourceEnv); ok {
 		if c.deps.Getenv == nil {
-			return "", fmt.Errorf("environment variable %s: %w", name, ErrSecretUnavailable)
+			return "", &SecretError{Reason: "environment variables are not looked at"}
 		}
 		v := c.deps.Getenv(name)
 		if v == "" {
-			return "", fmt.Errorf("environment variable %s is not set: %w", name, ErrSecretUnavailable)
+			return "", &SecretError{Reason: "environment variable " + name + " is not set"}
 		}
 		return v, nil
 	}
 	path, ok := strings.CutPrefix(s.Source, sourceFile)
 	if !ok || c.deps.ReadFile == nil {
-		return "", fmt.Errorf("source %q: %w", s.Source, ErrSecretUnavailable)
+		return "", &SecretError{Reason: "its source is unknown: " + s.Source}
 	}
 	b, err := c.deps.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("file %s: %w: %w", path, ErrSecretUnavailable, err)
+		return "", &SecretError{Reason: err.Error(), Cause: err}
 	}
 	if len(b) > secretBytesMax {
-		return "", fmt.Errorf("file %s exceeds %d bytes: %w", path, secretBytesMax, ErrSecretUnavailable)
+		return "", &SecretError{Reason: fmt.Sprintf("file %s exceeds %d bytes", path, secretBytesMax)}
 	}
 	v := strings.TrimSuffix(string(b), "\n")
 	return strings.TrimSuffix(v, "\r"), nil

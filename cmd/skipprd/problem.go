@@ -61,10 +61,6 @@ var problems = []struct {
 		"skippr.events says why. Bring its log back and start the server again, or DROP PIPELINE and create it anew.",
 	},
 	{
-		catalog.ErrSecretUnavailable, ddl.NotPrepared, "secret cannot be read",
-		"It is looked up where the server runs. ALTER SECRET … AS '…'; changes it.",
-	},
-	{
 		ingest.ErrSourceUnavailable, ddl.Unreachable, "could not use the source",
 		"VALIDATE CONNECTION … says what is missing.",
 	},
@@ -87,9 +83,15 @@ func problemOf(err error) error {
 	var large *ingest.TransactionError
 	var setup *postgres.SetupError
 	var bad *ingest.BadSourceError
+	var secret *catalog.SecretError
 	var several *catalog.AmbiguousError
 	switch {
-	case errors.As(err, &bad) && !errors.Is(err, catalog.ErrSecretUnavailable):
+	case errors.As(err, &secret):
+		return &ddl.Problem{
+			Kind: ddl.NotPrepared, Message: secret.Message(), Detail: sentence(errors.New(secret.Reason)), Cause: err,
+			Hint: "It is looked up where the server runs. ALTER SECRET " + quote.NameIfNeeded(secret.Name) + " AS '…'; changes it.",
+		}
+	case errors.As(err, &bad):
 		return &ddl.Problem{Kind: ddl.NotPrepared, Message: bad.Message(), Detail: sentence(bad.Cause), Cause: err}
 	case errors.As(err, &table):
 		message := strings.Replace(err.Error(), table.Error(), table.Reason, 1)

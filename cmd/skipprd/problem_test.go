@@ -51,6 +51,10 @@ func TestProblemOf(t *testing.T) {
 			fmt.Errorf("drop: %w", &ingest.BadSourceError{Connection: `a "b`, Cause: errors.New("option PORT: a number is required")}), ddl.NotPrepared,
 			`connection "a ""b" cannot be used`, "Option PORT: a number is required.", "",
 		},
+		{
+			fmt.Errorf("connection c: option PASSWORD: %w", &catalog.SecretError{Name: "Pw", Reason: "environment variable X is not set"}), ddl.NotPrepared,
+			`secret "Pw" cannot be read`, "Environment variable X is not set.", `ALTER SECRET "Pw" AS '…';`,
+		},
 		{fmt.Errorf("start: %w", &ingest.TransactionError{Bytes: 400 << 20}), ddl.WrongState, "larger than the log", "400 MiB", "quota"},
 		{fmt.Errorf("log: %w", ingest.ErrNotRunning), ddl.WrongState, "log: pipeline is not running", "", "PIPELINE … ENABLE; starts it"},
 	} {
