@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -192,7 +191,7 @@ func TestSourceDown(t *testing.T) {
 		}
 		return s, err
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := w.supervisor.Start(ctx, "shop"); !errors.Is(err, ingest.ErrSourceUnavailable) {
 		t.Errorf("start: %v", err)

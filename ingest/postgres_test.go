@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -39,7 +38,7 @@ func TestPostgres(t *testing.T) {
 		return postgres.New(ctx, c, named, d)
 	})
 	w.disk.opaque = true
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
 	w.start()
 	var writers sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -111,7 +110,7 @@ func (c oneChunk) Read(_ context.Context, _ ingest.SourceTable, s *schema.Table,
 // not follow from before it, reads the columns that the source has then.
 func TestCopyHasColumnsOfItsMoment(t *testing.T) {
 	const before, after = "id int4 1, v text 2", "id int4 1, v text 2, n int4 3"
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	alter := func(at *alteredAt) {
 		at.Lock()

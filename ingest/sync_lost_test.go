@@ -27,7 +27,7 @@ func (s *lostSource) Setup(ctx context.Context, state []byte, tables []ingest.So
 // TestSyncOfLostPlace: SYNC does not wait for what never comes, but for a source that is
 // only away; after a RESET it waits again.
 func TestSyncOfLostPlace(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	gone := fmt.Errorf("slot is gone: %w", ingest.ErrLost)
 	at := &alteredAt{key: true, columns: "id int4 1"}

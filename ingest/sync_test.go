@@ -30,7 +30,7 @@ func TestSyncWithSilentSource(t *testing.T) {
 	w.awaitReady("2500")
 	ctx, cancel := context.WithCancel(context.Background()) // without a limit of its own
 	defer cancel()
-	defer time.AfterFunc(5*time.Second, cancel).Stop()
+	defer time.AfterFunc(patience, cancel).Stop()
 	if _, err := w.supervisor.Sync(ctx, "shop", time.Millisecond, func(ingest.PipelineStatus) {}); err != nil {
 		t.Fatalf("sync: %v", err)
 	}

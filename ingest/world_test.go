@@ -353,10 +353,14 @@ func (w *world) boot() {
 	}
 }
 
+// patience is how long tests wait for what must come: a machine that does much else takes
+// its time.
+const patience = 3 * time.Minute
+
 // start starts the pipeline.
 func (w *world) start() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := w.supervisor.Start(ctx, "shop"); err != nil {
 		w.t.Fatalf("start: %v", err)
@@ -366,7 +370,7 @@ func (w *world) start() {
 // await waits until cond holds of the catalog.
 func (w *world) await(what string, cond func(*catalog.Snapshot) bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
 		changed := w.catalog.Changed()
@@ -388,7 +392,7 @@ func (w *world) await(what string, cond func(*catalog.Snapshot) bool) {
 func (w *world) poll(what string, cond func() bool) {
 	w.t.Helper()
 	clock, _ := env.System()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for !cond() {
 		if err := clock.Sleep(ctx, time.Millisecond); err != nil {

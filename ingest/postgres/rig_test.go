@@ -428,10 +428,14 @@ func (k *fakeSink) poke() {
 	}
 }
 
+// patience is how long tests wait for what must come: a machine that does much else takes
+// its time.
+const patience = 3 * time.Minute
+
 // await waits until ok, called under the lock, is true.
 func (k *fakeSink) await(what string, ok func() bool) {
 	k.t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
 		k.mu.Lock()
@@ -496,7 +500,7 @@ func (k *fakeSink) stop() error {
 // end waits until the stream ends by itself and returns how.
 func (k *fakeSink) end() error {
 	k.t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	select {
 	case err := <-k.finished:
