@@ -78,7 +78,7 @@ func sourceTable(t *catalog.Table) SourceTable {
 		s.Forms = watch.Forms(t.Forms)
 	}
 	if t.PartsKnown {
-		s.Parts = append([]uint32{}, t.Parts...)
+		s.Parts, s.PartMarks = append([]uint32{}, t.Parts...), t.PartMarks
 	}
 	for _, f := range t.Current.Fields {
 		s.Columns = append(s.Columns, SourceColumn{

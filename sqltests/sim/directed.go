@@ -69,7 +69,7 @@ var places = map[string]trap{
 	"slot_created": {point: atSource, name: "slot created"}, "start_stream": {point: atSource, name: "start stream"},
 	"stream": {point: atSource, name: "stream"}, "stream_part": {point: atSource, name: "stream part"},
 	"backfill": {point: atSource, name: "backfill"}, "plan_copy": {point: atSource, name: "plan copy"},
-	"read_chunk": {point: atSource, name: "read chunk"}, "teardown": {point: atSource, name: "teardown"},
+	"describe": {point: atSource, name: "describe"}, "read_chunk": {point: atSource, name: "read chunk"}, "teardown": {point: atSource, name: "teardown"},
 	"torn_down": {point: atSource, name: "torn down"}, "object": {point: atObject},
 	"marker_put":     {point: atObject, begin: "put ", part: ".seg.commit "},
 	"marker_was_put": {point: atDone, begin: "put ", part: ".seg.commit "},

@@ -30,7 +30,7 @@ var marksAlways = []string{
 }
 
 // marksOfDisks are covered by logs on disks.
-var marksOfDisks = []string{"disk full", "group unpublished", "log full", "log poisoned", "catalog lost", "pins exhausted"}
+var marksOfDisks = []string{"disk full", "group unpublished", "log full", "log poisoned", "catalog lost", "pins exhausted", "columns changed after the moment of a copy"}
 
 // marksOfStores are covered by logs on object stores.
 var marksOfStores = []string{

@@ -275,6 +275,7 @@ func (p *process) hooks() source.Hooks {
 				w.mark("changes while tables are copied")
 			}
 		},
+		Late:    func() { p.world.mark("columns changed after the moment of a copy") },
 		Fetched: func() { p.world.mark("unchanged values fetched") },
 		Acked:   func(at change.Position) { p.acked(at) },
 	}

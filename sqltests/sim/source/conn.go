@@ -29,6 +29,8 @@ type Hooks struct {
 	// Created is told when a slot was made: what commits from now on is streamed, and is not
 	// in its snapshot.
 	Created func()
+	// Late is told when a table is described that has other columns since the copy's moment.
+	Late func()
 	// Fetched is told when rows are read by key.
 	Fetched func()
 	// Alive says whether the client still is.
@@ -254,8 +256,12 @@ func (b *backfill) Describe(_ context.Context, wanted map[uint32]catalog.Selecte
 	}
 	out := map[uint32]ingest.SourceTable{}
 	for _, t := range b.conn.db.Tables {
-		if _, ok := wanted[t.OID]; ok && b.ats[t.OID] != nil {
-			out[t.OID] = describe(t, b.ats[t.OID])
+		if _, ok := wanted[t.OID]; !ok || b.ats[t.OID] == nil {
+			continue
+		}
+		out[t.OID] = describe(t, b.ats[t.OID])
+		if told := b.conn.hooks.Late; told != nil && b.ats[t.OID] != t.Current() {
+			told()
 		}
 	}
 	return out, nil
