@@ -99,7 +99,7 @@ func write(ctx context.Context, dsn string, writer, transactions int, enough *at
 		case 3:
 			sql += fmt.Sprintf(`DELETE FROM acct WHERE id = %d;`, (id+writer+4)%20000+1)
 		case 5:
-			sql += fmt.Sprintf(`INSERT INTO acct VALUES (%d, 5, 'new');`, 30000+writer*10000+i)
+			sql += fmt.Sprintf(`INSERT INTO acct VALUES (%d, 5, 'new');`, 1_000_000*(writer+1)+i)
 		case 7:
 			sql += fmt.Sprintf(`UPDATE acct SET id = id + 100000 WHERE id = %d;`, (id+writer+9000)%20000+1)
 		}
