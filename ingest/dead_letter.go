@@ -13,6 +13,8 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/fill"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/mutant"
@@ -109,7 +111,7 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 	l := open.Letter(&r, t.schema.Version, false, 0)
 	l.Position = b.mu.last // open: ours
 	l.FirstSeen = b.clock.Now().UTC()
-	size, err := deadletter.Size(l)
+	size, err := open.Fit(l, deadletter.GroupBytesMax-b.letterBytes)
 	if err != nil {
 		return errTable(err, id)
 	}
@@ -288,12 +290,45 @@ func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map
 		}
 		r := &deadletter.Retry{
 			Catalog: s.deps.Catalog, Pipeline: p.ID, Decode: decoder.Redecode, Only: only, Tell: tell, Append: h.appendLetters,
-			Before: before,
+			Before: before, Fill: s.fillLetters,
 		}
 		res, err = r.Run(ctx)
 		return err
 	})
 	return res, err
+}
+
+// fillLetters gives retried rows the values that their updates left out: those that the
+// table has.
+func (s *Supervisor) fillLetters(ctx context.Context, t *catalog.Table, batches []*change.Batch) ([]*change.Batch, error) {
+	if s.deps.Rows == nil {
+		return nil, &deadletter.RefusedError{Reason: "values that did not change were not sent; RESYNC the table"}
+	}
+	table := func(change.TableID) (*fill.Table, error) {
+		return &fill.Table{Exact: true, Version: func(n uint32) *schema.Table {
+			for _, v := range append(slices.Clone(t.Versions), t.Current) {
+				if v.Version == n {
+					return v
+				}
+			}
+			return nil
+		}}, nil
+	}
+	f := fill.New(s.deps.Rows, table, &fill.Sizes{}, batches, false)
+	defer f.Close()
+	filled, more, err := f.Next(ctx)
+	var unknown *fill.UnknownError
+	switch {
+	case errors.As(err, &unknown):
+		return nil, &deadletter.RefusedError{Reason: fmt.Sprintf(
+			"column %s did not change and was not sent, and the row before is not here; change the row at the source, or RESYNC the table",
+			quote.Name(unknown.Column))}
+	case err != nil:
+		return nil, fmt.Errorf("look up values that an update left unchanged: %w", err)
+	case more:
+		return filled, errors.New("look up values that an update left unchanged: one row is several pieces")
+	}
+	return filled, nil
 }
 
 // appendLetters makes retried letters durable. Nothing else appends.
@@ -440,7 +475,7 @@ func (c *copyLetters) Refused(t SourceTable, chunk string, version uint32, r dea
 	letter := l.table.Letter(&r, version, true, l.equal[content])
 	letter.FirstSeen = c.now()
 	l.equal[content]++
-	size, err := deadletter.Size(letter)
+	size, err := l.table.Fit(letter, deadletter.GroupBytesMax-l.bytes-deadletter.ClosedSize(1))
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,44 @@ func TestRow(t *testing.T) {
 	}
 }
 
+// TestNotUTF8: bytes that are no text are kept as they are, and none is taken for another.
+func TestNotUTF8(t *testing.T) {
+	a, b := "x\xff", "x\xfe"
+	if k := Text(a, "y"); k != `["\\x78ff","y"]` || k == Text(b, "y") {
+		t.Errorf("key is %s", k)
+	}
+	if r := Row([]Value{{"v", &a}}); r != `{"v":"\\x78ff"}` {
+		t.Errorf("row is %s", r)
+	}
+}
+
+// TestFit: a long row is not kept where there is no room for it; a short one always is.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		row    int
+		bytes  int64 // of the table's letters
+		left   int64
+		kept   bool
+		within bool // its group, in the end
+	}{
+		{10, 0, 1000, true, true},
+		{10, OpenBytesMax, 1000, true, true},
+		{10, 0, 10, true, false},
+		{5 << 20, 0, 6 << 20, true, true},
+		{5 << 20, 0, 4 << 20, false, true},
+		{5 << 20, OpenBytesMax - 1<<20, 6 << 20, false, true},
+	} {
+		table := NewOpen(3, map[change.TableID]uint32{1: 0}).Table(1)
+		table.bytes = c.bytes
+		l := letterOf(table, 5, "a", strings.Repeat("x", c.row))
+		id := l.ID
+		size, err := table.Fit(l, c.left)
+		if err != nil || l.ID != id || (l.Row != "") != c.kept || (size <= c.left) != c.within {
+			t.Errorf("%+v: %d bytes, row kept %v, %v", c, size, l.Row != "", err)
+		}
+	}
+}
+
 // TestLetterID: the same change has the same number, another has another.
 func TestLetterID(t *testing.T) {
 	o := NewOpen(1, map[change.TableID]uint32{1: 0, 2: 0})

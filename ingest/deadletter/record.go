@@ -132,6 +132,21 @@ func Size(l *catalog.DeadLetter) (int64, error) {
 	return int64(len(b)), nil
 }
 
+// Fit is the Size of a letter that is to be added; left is what its group has room for. A
+// long row without room there, or among the table's, is not kept: its letter cannot be
+// retried, but nothing stops for it.
+func (t *Table) Fit(l *catalog.DeadLetter, left int64) (int64, error) {
+	size, err := Size(l)
+	t.mu.Lock()
+	full := t.bytes+int64(len(l.Row)) > OpenBytesMax
+	t.mu.Unlock()
+	if err != nil || len(l.Row) <= rowBytesSmall || size <= left && !full {
+		return size, err
+	}
+	l.Row = ""
+	return Size(l)
+}
+
 // Letter is a refused change as it is kept. version is the schema version of its columns;
 // copied says that it is a row of an initial copy, nth tells apart those that are equal.
 func (t *Table) Letter(r *Refused, version uint32, copied bool, nth int) *catalog.DeadLetter {

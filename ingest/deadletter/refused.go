@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
@@ -24,7 +26,9 @@ const (
 const (
 	// RowBytesMax is the longest row that is kept with a letter. The letter of a longer
 	// one says so and cannot be retried.
-	RowBytesMax = 1 << 20
+	RowBytesMax = 6 << 20
+	// rowBytesSmall is the longest row that is kept however many others there are.
+	rowBytesSmall = 64 << 10
 	// OpenMax is how many open letters a table may have, unless the pipeline says another
 	// number: then it stops.
 	OpenMax = 10_000
@@ -76,7 +80,7 @@ type Value struct {
 }
 
 // Row renders a row as a JSON object, in the order of its columns; "" when it is longer
-// than RowBytesMax. What is not UTF-8 is replaced in it.
+// than RowBytesMax. Texts that are not UTF-8 are in it as bytes are: \x, and digits.
 func Row(values []Value) string {
 	size := 0
 	for _, v := range values {
@@ -117,7 +121,12 @@ func ParseRow(row string) (map[string]*string, error) {
 	return out, nil
 }
 
+// writeString writes a string, or the bytes of one that is not UTF-8 as the source writes
+// bytes, so that none is taken for another.
 func writeString(b *bytes.Buffer, s string) {
+	if !utf8.ValidString(s) {
+		s = `\x` + hex.EncodeToString([]byte(s))
+	}
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s)         // a string into memory

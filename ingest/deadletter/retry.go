@@ -31,6 +31,10 @@ type Retry struct {
 	// Decode appends the values of a row, by the names of s, each to its column; a value
 	// that is not in row was never sent. A *RefusedError says that the row stays a letter.
 	Decode func(s *schema.Table, row map[string]*string, columns []array.Builder) error
+	// Fill gives rows the values that their updates left out, of the rows before them, which
+	// the table has; the batches stay the caller's, those returned are, too. A *RefusedError
+	// says that one is not known. nil: such letters stay.
+	Fill func(ctx context.Context, t *catalog.Table, batches []*change.Batch) ([]*change.Batch, error)
 	// Append makes a group durable, with what it says of letters.
 	Append func(ctx context.Context, batches []*change.Batch, letters *Records) error
 	// Before is of before the stream ended, for a deliberate bug; nil: none.
@@ -95,7 +99,10 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 		case catalog.DeadLetterRetried:
 			continue
 		}
-		err := r.decode(t, l)
+		partly, err := r.decode(t, l)
+		if err == nil && partly {
+			err = r.fill(ctx, t, l, res)
+		}
 		var refused *RefusedError
 		switch {
 		case errors.As(err, &refused):
@@ -106,6 +113,9 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 			continue
 		case err != nil:
 			return err
+		}
+		if partly {
+			continue
 		}
 		g.letters, g.bytes = append(g.letters, l), g.bytes+len(l.Row)
 		if len(g.letters) >= retryRows || g.bytes >= retryBytes {
@@ -126,44 +136,74 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 	return nil
 }
 
-// decode says whether a letter's row can be taken in now.
-func (r *Retry) decode(t *catalog.Table, l *catalog.DeadLetter) error {
-	if t.State != catalog.TableReady && t.State != catalog.TableStopped {
-		return &RefusedError{"the table is being copied; try again when it is ready"}
+// fill applies one letter whose update left values out. A letter that is open is newer than
+// what the table has of its key, and nothing has come between them.
+func (r *Retry) fill(ctx context.Context, t *catalog.Table, l *catalog.DeadLetter, res *Result) error {
+	if r.Fill == nil {
+		return &RefusedError{"values that did not change were not sent; change the row at the source, or RESYNC the table"}
 	}
-	b := change.NewBuilder(memory.DefaultAllocator, t.ID, t.Current.Version, t.Current.Arrow())
-	defer b.Release()
-	return r.add(b, t, l)
-}
-
-// add adds a letter's row to a builder.
-func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) error {
-	switch {
-	case l.Row == "":
-		return &RefusedError{"its row was not kept, being too large, or not sent whole; change it at the source, or RESYNC the table"}
-	case l.Doubtful:
-		return &RefusedError{"it may have changed while it was copied, in a transaction that was open for long; change it at the source, or RESYNC the table"}
-	case l.Code == CodeEncoding:
-		return &RefusedError{"its text is not UTF-8, and was kept as far as it is"}
-	}
-	then, ok := version(t, l.SchemaVersion)
-	if !ok {
-		return &RefusedError{fmt.Sprintf("schema version %d, which its row has, is not known any more", l.SchemaVersion)}
-	}
-	row, err := ParseRow(l.Row)
+	batches, err := r.build(t, []*catalog.DeadLetter{l})
+	defer release(batches)
 	if err != nil {
 		return err
 	}
+	whole, err := r.Fill(ctx, t, batches)
+	defer release(whole)
+	if err != nil {
+		return err
+	}
+	return r.appendAll(ctx, t, whole, []*catalog.DeadLetter{l}, res)
+}
+
+func release(batches []*change.Batch) {
+	for _, b := range batches {
+		b.Release()
+	}
+}
+
+// decode says whether a letter's row can be taken in now; partly, that values of it are to be
+// filled in.
+func (r *Retry) decode(t *catalog.Table, l *catalog.DeadLetter) (partly bool, err error) {
+	if t.State != catalog.TableReady && t.State != catalog.TableStopped {
+		return false, &RefusedError{"the table is being copied; try again when it is ready"}
+	}
+	b := change.NewBuilder(memory.DefaultAllocator, t.ID, t.Current.Version, t.Current.Arrow())
+	defer b.Release()
+	left, err := r.add(b, t, l)
+	return len(left) > 0, err
+}
+
+// add adds a letter's row to a builder; left are the columns whose values are to be filled
+// in, null meanwhile.
+func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) (left []int, err error) {
+	switch {
+	case l.Row == "":
+		return nil, &RefusedError{"its row was not kept, being too large, or not sent whole; change it at the source, or RESYNC the table"}
+	case l.Doubtful:
+		return nil, &RefusedError{"it may have changed while it was copied, in a transaction that was open for long; change it at the source, or RESYNC the table"}
+	case l.Code == CodeEncoding:
+		return nil, &RefusedError{"its text is not UTF-8 (raw_row has the bytes, as \\x…); change it at the source, or leave the column out and RESYNC the table"}
+	}
+	then, ok := version(t, l.SchemaVersion)
+	if !ok {
+		return nil, &RefusedError{fmt.Sprintf("schema version %d, which its row has, is not known any more", l.SchemaVersion)}
+	}
+	row, err := ParseRow(l.Row)
+	if err != nil {
+		return nil, err
+	}
 	now := make(map[string]*string, len(row))
-	for _, f := range t.Current.Fields {
+	for i, f := range t.Current.Fields {
 		old, ok := then.Field(f.ID)
 		if !ok {
 			now[f.Name] = nil // of a later version: see build
 			continue
 		}
 		text, sent := row[old.Name]
-		if !sent {
-			return &RefusedError{fmt.Sprintf("column %s did not change and was not sent; RESYNC the table", quote.Name(f.Name))}
+		if !sent && l.Op == change.Update && t.Current.HasKey() {
+			left = append(left, i)
+		} else if !sent {
+			return nil, &RefusedError{fmt.Sprintf("column %s did not change and was not sent; RESYNC the table", quote.Name(f.Name))}
 		}
 		now[f.Name] = text
 	}
@@ -176,7 +216,7 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 	for i := range columns {
 		columns[i] = b.Column(i)
 	}
-	return r.Decode(t.Current, now, columns)
+	return left, r.Decode(t.Current, now, columns)
 }
 
 func version(t *catalog.Table, n uint32) (*schema.Table, bool) {
@@ -200,18 +240,23 @@ func (r *Retry) append(ctx context.Context, g *retryGroup, res *Result) error {
 	if len(g.letters) == 0 {
 		return nil
 	}
-	batches, err := r.build(g)
-	defer func() {
-		for _, b := range batches {
-			b.Release()
-		}
-	}()
+	batches, err := r.build(g.table, g.letters)
+	defer release(batches)
 	if err != nil {
 		return err
 	}
+	if err := r.appendAll(ctx, g.table, batches, g.letters, res); err != nil {
+		return err
+	}
+	g.letters, g.bytes = nil, 0
+	return nil
+}
+
+// appendAll makes rows durable, with the end of their letters.
+func (r *Retry) appendAll(ctx context.Context, t *catalog.Table, batches []*change.Batch, letters []*catalog.DeadLetter, res *Result) error {
 	closed := &Records{}
-	for _, l := range g.letters {
-		closed.Closed = append(closed.Closed, Closed{Table: g.table.ID, Ref: l.DeadLetterRef, State: catalog.DeadLetterRetried})
+	for _, l := range letters {
+		closed.Closed = append(closed.Closed, Closed{Table: t.ID, Ref: l.DeadLetterRef, State: catalog.DeadLetterRetried})
 	}
 	if mutant.On(mutant.LetterClosedFirst) {
 		if err := r.Append(ctx, nil, closed); err != nil {
@@ -222,23 +267,26 @@ func (r *Retry) append(ctx context.Context, g *retryGroup, res *Result) error {
 	if err := r.Append(ctx, batches, closed); err != nil {
 		return err
 	}
-	res.Retried += int64(len(g.letters))
-	g.letters, g.bytes = nil, 0
+	res.Retried += int64(len(letters))
 	return nil
 }
 
 // build makes batches of letters, one for each run of one schema version.
-func (r *Retry) build(g *retryGroup) (batches []*change.Batch, err error) {
-	t := g.table
-	for rest := g.letters; len(rest) > 0; {
+func (r *Retry) build(t *catalog.Table, letters []*catalog.DeadLetter) (batches []*change.Batch, err error) {
+	for rest := letters; len(rest) > 0; {
 		n := slices.IndexFunc(rest, func(l *catalog.DeadLetter) bool { return l.SchemaVersion != rest[0].SchemaVersion })
 		if n < 0 {
 			n = len(rest)
 		}
 		b := change.NewBuilder(memory.DefaultAllocator, t.ID, t.Current.Version, t.Current.Arrow())
-		for _, l := range rest[:n] {
-			if err = r.add(b, t, l); err != nil {
+		var cells []change.Unchanged
+		for i, l := range rest[:n] {
+			left, addErr := r.add(b, t, l)
+			if err = addErr; err != nil {
 				break
+			}
+			for _, column := range left {
+				cells = append(cells, change.Unchanged{Row: int32(i), Column: int32(column)})
 			}
 		}
 		if err != nil {
@@ -247,6 +295,7 @@ func (r *Retry) build(g *retryGroup) (batches []*change.Batch, err error) {
 		}
 		batch := b.Batch()
 		b.Release()
+		batch.Unchanged = cells
 		batches = append(batches, batch)
 		then, _ := version(t, rest[0].SchemaVersion)
 		if err := fillInitial(batch, then, t.Current); err != nil {

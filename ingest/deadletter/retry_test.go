@@ -27,6 +27,8 @@ type retryWorld struct {
 	appended []string
 	told     []string
 	fail     error // of the next append
+	// fill is what gives values that were left out.
+	fill func(context.Context, *catalog.Table, []*change.Batch) ([]*change.Batch, error)
 }
 
 func newRetryWorld(t *testing.T) *retryWorld {
@@ -84,6 +86,7 @@ func (w *retryWorld) letter(id uint64, version uint32, row string) {
 // run retries; values that are not integers are refused.
 func (w *retryWorld) run(only map[uint64]bool) (Result, error) {
 	r := &Retry{
+		Fill:    w.fill,
 		Catalog: w.catalog, Pipeline: 1, Only: only, Tell: func(s string) { w.told = append(w.told, s) },
 		Decode: func(s *schema.Table, row map[string]*string, columns []array.Builder) error {
 			for i, f := range s.Fields {
@@ -174,5 +177,48 @@ func TestRetryWaits(t *testing.T) {
 	})
 	if res, err := w.run(nil); err != nil || res.Failing != 1 || len(w.appended) != 0 {
 		t.Errorf("%+v, %v, %q", res, err, w.appended)
+	}
+}
+
+// TestRetryFills: an update that left values out is applied alone, with what the table has;
+// where that is not known its letter stays, and the others are retried.
+func TestRetryFills(t *testing.T) {
+	w := newRetryWorld(t)
+	update := func(id uint64, row string) {
+		w.update(func(txn *catalog.Txn) error {
+			return txn.AddDeadLetter(&catalog.DeadLetter{
+				Table: 1, DeadLetterRef: catalog.DeadLetterRef{Token: int64(id), ID: id}, SchemaVersion: 2, Op: change.Update, Key: "k", Row: row, Reason: "r",
+			})
+		})
+	}
+	w.letter(5, 2, `{"id":"1","v":"10","later":"x"}`)
+	update(6, `{"id":"2","v":"20"}`)
+	update(7, `{"id":"3","later":"y"}`)
+	update(8, `{"id":"4"}`)
+	if res, err := w.run(nil); err != nil || res != (Result{Retried: 1, Failing: 3}) {
+		t.Fatalf("with nothing to fill from: %+v, %v", res, err)
+	}
+	var asked []string
+	w.fill = func(_ context.Context, table *catalog.Table, batches []*change.Batch) ([]*change.Batch, error) {
+		if table.Name != "t" || len(batches) != 1 || batches[0].Rows() != 1 {
+			t.Fatalf("%d batches of %s", len(batches), table.Name)
+		}
+		b := batches[0]
+		asked = append(asked, fmt.Sprint(b.Record.Column(3), b.Unchanged))
+		if len(b.Unchanged) == 2 {
+			return nil, &RefusedError{Reason: "the row before is not here"}
+		}
+		b.Record.Retain()
+		return []*change.Batch{{Table: b.Table, SchemaVersion: b.SchemaVersion, Record: b.Record}}, nil
+	}
+	if res, err := w.run(nil); err != nil || res != (Result{Retried: 2, Failing: 1}) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	want := "[[2] [{0 2 false}] [3] [{0 1 false}] [4] [{0 1 false} {0 2 false}]]"
+	if got := fmt.Sprint(asked); got != want {
+		t.Errorf("asked for %s, want %s", got, want)
+	}
+	if len(w.appended) != 3 {
+		t.Errorf("appended %q", w.appended)
 	}
 }

@@ -10,10 +10,11 @@ import (
 // letter, gets what the letter had, also when the column has another name by then. Where
 // nobody has the value the row stays a letter: it never gets that of an older row.
 func TestDeadLetterPrior(t *testing.T) {
+	t.Parallel()
 	large := func(c, blocks string) string {
 		return "(SELECT string_agg(md5(i || '" + c + "'), '') FROM generate_series(1, " + blocks + ") i)"
 	}
-	const few, many = "300", "40000" // beyond what a letter keeps
+	const few, many = "300", "240000" // beyond what a letter keeps
 	l := newLetters(t, "", "ALTER TABLE t ALTER note SET STORAGE EXTERNAL",
 		"INSERT INTO t (id, n, note) VALUES (1, 1, "+large("a", few)+"), (2, 1, "+large("a", few)+"), (3, 1, "+large("a", few)+")")
 	same := func(want int) {
@@ -45,6 +46,7 @@ func TestDeadLetterPrior(t *testing.T) {
 // TestDeadLetterOfWholeRow: the delete of a row that is a dead letter takes that away, also
 // when its values can be taken in by then, and not a row of the table that looks like it.
 func TestDeadLetterOfWholeRow(t *testing.T) {
+	t.Parallel()
 	const bag = "SELECT v, n FROM shop.bag ORDER BY v"
 	l := newLetters(t, "", "CREATE TABLE bag (v int, n numeric(6,2)); ALTER TABLE bag REPLICA IDENTITY FULL",
 		"INSERT INTO bag VALUES (1, NULL), (1, 'NaN'), (2, NULL)")
@@ -60,4 +62,41 @@ func TestDeadLetterOfWholeRow(t *testing.T) {
 	l.want("SELECT state, count(*) FROM skippr.dead_letters GROUP BY 1", "superseded 2")
 	l.ours("ALTER PIPELINE shop COMPACT")
 	l.want(bag+", n", "1 -; 2 3.00; 2 -")
+}
+
+// TestDeadLetterFilled: RETRY has the large values that an update left out from the log and
+// from the lake, and rows of several MiB are kept. What it cannot have it says.
+func TestDeadLetterFilled(t *testing.T) {
+	t.Parallel()
+	t.Parallel()
+	large := func(c string) string {
+		return "(SELECT string_agg(md5(i || '" + c + "'), '') FROM generate_series(1, 300) i)"
+	}
+	l := newLetters(t, "", "ALTER TABLE t ALTER note SET STORAGE EXTERNAL",
+		"INSERT INTO t (id, n, note) VALUES (1, 1, "+large("a")+"), (2, 2, "+large("b")+"), (5, 5, "+large("e")+")")
+	l.ours("ALTER PIPELINE shop COMPACT")
+	l.at("INSERT INTO t (id, n, note) VALUES (3, 3, "+large("c")+")", "ALTER TABLE t RENAME note TO other")
+	l.drain()
+	l.at("UPDATE t SET n = 'NaN' WHERE id IN (1, 3)",
+		"INSERT INTO t (id, n, other) SELECT 4, 'NaN', string_agg(md5(i::text), '') FROM generate_series(1, 100000) i",
+		"UPDATE t SET id = 6, n = 'NaN' WHERE id = 5")
+	l.drain()
+	l.want("SELECT key, raw_row LIKE '%other%' FROM skippr.dead_letters WHERE state = 'open' ORDER BY key", `["1"] f; ["3"] f; ["4"] t; ["6"] -`)
+	l.ours("ALTER PIPELINE shop SET (out_of_range = 'null')")
+	l.want("RETRY DEAD LETTERS FROM shop", "3 0 1")
+	same := func(where string, rows int64) {
+		t.Helper()
+		n, err := harness.Compare(t.Context(), l.source, "SELECT id, NULLIF(n, 'NaN'), other FROM t WHERE "+where+" ORDER BY id",
+			l.server.DSN, "SELECT id, n, other FROM shop.t WHERE "+where+" ORDER BY id")
+		if err != nil || int64(n) != rows {
+			t.Errorf("%d rows: %v", n, err)
+		}
+	}
+	same("id < 6", 4)
+	l.ours("ALTER PIPELINE shop COMPACT")
+	same("id < 6", 4)
+	l.at("UPDATE t SET other = other || 'x' WHERE id = 6") // what helps
+	l.drain()
+	same("true", 5)
+	l.want("SELECT count(*) FROM skippr.dead_letters WHERE state = 'open'", "0")
 }
