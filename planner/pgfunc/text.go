@@ -51,6 +51,10 @@ func textFunctions() []scalar.Function {
 		{Name: "skippr_initcap", Params: kinds(text), Result: text, Call: func(a []value) (value, error) {
 			return scalar.OfText(initcap(a[0].Text)), nil
 		}},
+		{Name: "skippr_record", Params: kinds(text), Result: text, Call: func(a []value) (value, error) {
+			list, err := parseList(a[0].Text)
+			return scalar.OfText(record(list)), err
+		}},
 		{Name: "skippr_unistr", Params: kinds(text), Result: text, Call: func(a []value) (value, error) { return unistr(a[0].Text) }},
 	}
 }
@@ -276,6 +280,26 @@ func overlayText(s, with string, start, n int64) (value, error) {
 	head, _ := runeOffset(s, min(start-1, size))
 	tail, _ := runeOffset(s, min(max(start+n-1, 0), size))
 	return scalar.OfText(s[:head] + with + s[tail:]), nil
+}
+
+// record is record_out of fields that are text already.
+func record(fields []*string) string {
+	var b strings.Builder
+	b.WriteByte('(')
+	for i, f := range fields {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		switch {
+		case f == nil:
+		case *f == "" || strings.ContainsAny(*f, "\"\\(), \t\n\v\f\r"):
+			b.WriteString(`"` + strings.NewReplacer(`"`, `""`, `\`, `\\`).Replace(*f) + `"`)
+		default:
+			b.WriteString(*f)
+		}
+	}
+	b.WriteByte(')')
+	return b.String()
 }
 
 // initcap writes each word with a capital.

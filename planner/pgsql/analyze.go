@@ -271,7 +271,7 @@ func (a *analyzer) output(e expr) (string, error) {
 // outputSQL makes sure that what the engine returns is what is announced.
 func outputSQL(e expr) (string, error) {
 	if e.typ.OID == OIDRecord {
-		return "", unsupported("row values cannot be returned")
+		return recordText(e)
 	}
 	if e.text || e.col != nil && e.col.stored {
 		return e.sql, nil

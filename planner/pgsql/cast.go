@@ -166,6 +166,10 @@ func (a *analyzer) coerce(e expr, to Type, c coercion) (expr, error) {
 	if e.undecided() {
 		return a.decide(e, to)
 	}
+	if e.row != nil && isString(to.OID) && c == explicit {
+		sql, err := recordText(e)
+		return expr{sql: sql, typ: plain(to.OID), scale: -1, loc: e.loc, name: e.name}, err
+	}
 	if e.row != nil {
 		return e, a.errAt(e.loc, unsupported("casts of row expressions are not supported"))
 	}
@@ -474,7 +478,7 @@ func textOf(e expr) (string, error) {
 	case OIDRegclass, OIDRegtype, OIDRegproc, OIDRegnsp, OIDRegrole, 2202, 2203:
 		return "", errRegText
 	case OIDRecord:
-		return "", unsupported("text form of row values is not supported")
+		return recordText(e)
 	}
 	t := lookupType(e.typ.OID)
 	switch {
@@ -493,8 +497,41 @@ func textOf(e expr) (string, error) {
 	return "CAST(" + e.sql + " AS VARCHAR)", nil
 }
 
+// recordText renders the text of a row: its fields in parentheses.
+func recordText(e expr) (string, error) {
+	if e.row == nil {
+		return "", unsupported("text form of these row values is not supported")
+	}
+	parts := make([]string, len(e.row))
+	for i, f := range e.row {
+		text := quote.Text("")
+		switch {
+		case f.lit != nil:
+			text = quote.Text(*f.lit)
+		case f.null:
+			text = "CAST(NULL AS VARCHAR)"
+		case f.typ.OID == OIDBool:
+			text = "CASE WHEN " + f.sql + " THEN 't' WHEN NOT " + f.sql + " THEN 'f' END"
+		case f.typ.OID == OIDBpchar:
+			text = f.sql // with its blanks
+		case f.undecided():
+			return "", unsupported("parameters without a type in rows are not supported")
+		default:
+			var err error
+			if text, err = textOf(f); err != nil {
+				return "", err
+			}
+		}
+		parts[i] = text
+	}
+	return "skippr_record(CAST(to_json(CAST([" + strings.Join(parts, ", ") + "] AS VARCHAR[])) AS VARCHAR))", nil
+}
+
 // arrayItemText renders an element as the text of its array shows it.
 func arrayItemText(e expr) (string, error) {
+	if e.typ.OID == OIDBpchar {
+		return e.sql, nil // with its blanks
+	}
 	if e.typ.OID == OIDBool {
 		return "CASE w WHEN true THEN 't' WHEN false THEN 'f' END", nil
 	}

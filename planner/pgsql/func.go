@@ -170,12 +170,17 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	if e, ok, err := a.numericCall(c, args, decor); ok || err != nil {
 		return e, err
 	}
+	if c.kind == 'a' && (c.name == "min" || c.name == "max") {
+		if err := a.sortable(args[0]); err != nil {
+			return out, err
+		}
+	}
 	var parts []string
 	for i, e := range args {
 		switch {
 		case e.typ.OID == OIDNumeric && e.row == nil:
 			parts = append(parts, numericPart(c, i, e, decor))
-		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar:
+		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar, c.args[i] == OIDAnyElement && e.typ.OID == OIDBpchar:
 			parts = append(parts, e.sql)
 		default:
 			parts = append(parts, native(e))
@@ -259,6 +264,9 @@ func (a *analyzer) decorate(n *pg.FuncCall, s *scope, c *signature) (decoration,
 			return d, err
 		}
 		if e, err = a.settled(e); err != nil {
+			return d, err
+		}
+		if err := a.sortable(e); err != nil {
 			return d, err
 		}
 		if !e.con {
@@ -430,6 +438,9 @@ func (a *analyzer) window(w *pg.WindowDef, s *scope) (string, error) {
 			return "", err
 		}
 		if e, err = a.settled(e); err != nil {
+			return "", err
+		}
+		if err := a.sortable(e); err != nil {
 			return "", err
 		}
 		list = append(list, sortKey(e)+sortDirection(o.GetSortBy()))

@@ -146,6 +146,9 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if e.typ.OID == OIDBpchar {
+		text.sql = e.sql // with its blanks
+	}
 	sql := "skippr_j_string(" + text.sql + ")"
 	switch oid := e.typ.OID; {
 	case isFloat(oid), oid == OIDNumeric && e.text:

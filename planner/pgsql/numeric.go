@@ -68,8 +68,11 @@ func numericText(e expr) string {
 
 // elementSQL renders a value as an element of an array.
 func elementSQL(e expr) string {
-	if e.typ.OID == OIDNumeric {
+	switch e.typ.OID {
+	case OIDNumeric:
 		return numericText(e)
+	case OIDBpchar: // with its blanks
+		return e.sql
 	}
 	return native(e)
 }

@@ -334,7 +334,28 @@ func (a *analyzer) sortItem(n *pg.Node, s *scope, targets []target, clause strin
 	if e, err = a.settled(e); err != nil {
 		return "", false, err
 	}
+	if clause == "ORDER BY" {
+		if err := a.sortable(e); err != nil {
+			return "", false, err
+		}
+	}
 	return sortKey(e), e.con, nil
+}
+
+// sortable refuses to sort what the engine would sort otherwise than PostgreSQL: enums, whose
+// order is that of their definition, and other types that are text here.
+func (a *analyzer) sortable(e expr) error {
+	t := lookupType(e.typ.OID)
+	switch {
+	case e.row != nil || isString(e.typ.OID) || e.typ.OID == OIDChar || t.textOrdered():
+		return nil
+	case e.typ.OID == OIDJSON || e.typ.OID == OIDXML || t.category == 'G':
+		return a.errAt(e.loc, pgerr.New(codes.UndefinedFunction, "could not identify an ordering operator for type %s", t.name).
+			WithHint("Use an explicit ordering operator or modify the query."))
+	case t.engine == "VARCHAR" && e.typ.OID != OIDJSONB:
+		return a.errAt(e.loc, unsupported("ordering of %s values is not supported", t.name).WithHint("Order by the value cast to text."))
+	}
+	return nil
 }
 
 func (a *analyzer) itemExpr(n *pg.Node, s *scope, targets []target, clause string) (expr, error) {

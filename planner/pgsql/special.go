@@ -161,6 +161,9 @@ func (a *analyzer) concatCall(name string, args []expr) (expr, error) {
 		if err != nil {
 			return out, err
 		}
+		if e.typ.OID == OIDBpchar {
+			c.sql = e.sql // with its blanks
+		}
 		if e.typ.OID == OIDBool { // these use the output function, which says t and f
 			c.sql = "CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END"
 		}

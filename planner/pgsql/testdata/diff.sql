@@ -309,8 +309,11 @@ SELECT (1, 'a') IN (SELECT 1, 'a'), (SELECT count(*) FROM t) + 1, EXISTS (SELECT
 SELECT id, CASE WHEN i8 IS NULL THEN 'none' WHEN i8 < 0 THEN 'neg' ELSE 'pos' END FROM t ORDER BY id
 SELECT b::int, b::text, id::text, id::float8, d::text, ts::text, a::text FROM t ORDER BY id
 SELECT count(*) AS "Count", 'x' AS "select" FROM t
---known: whole-row values are refused
+--known: the type of a whole row is record
 SELECT t FROM t
+SELECT ROW(1, 'a b', NULL, true, 1.50, ''), (1, 2)::text, ROW(ARRAY['x','y z'], date '2024-01-01', E'q"\\')
+SELECT t::text FROM t ORDER BY id
+SELECT row_to_json(x) FROM (SELECT id, s FROM t WHERE id < 3) x
 SELECT t.* FROM t, t u WHERE t.id = u.id AND t.id = 1
 SELECT id AS v, v AS id FROM t ORDER BY id, v
 SELECT id + 1 AS id FROM t ORDER BY id
@@ -386,3 +389,26 @@ SELECT ARRAY[1,2]::numeric[], ARRAY[1.5,2.5]::int[], ARRAY['1.50','2']::numeric[
 SELECT 1e-20::float8::numeric, 0.1::float4::numeric, 123456789.123456789::float8::numeric, 'NaN'::float8::numeric, 'Infinity'::float8::numeric(10,2)
 --known: days of the year and Julian days are not read as dates
 SELECT '2024.015'::date, 'J2451187'::date
+SELECT concat(c, '|'), format('%s|', c), to_json(c), ARRAY[c]::text, ROW(c) FROM t WHERE id = 1
+SELECT j, count(*) FROM t GROUP BY j ORDER BY j
+SELECT DISTINCT j -> 'k' FROM t ORDER BY 1
+SELECT '[]'::jsonb < 'null'::jsonb, '{"a": 1}'::jsonb > '[1,2,3]'::jsonb, '1.0'::jsonb = '1'::jsonb, '"b"'::jsonb > '"a"'::jsonb, '[1,2]'::jsonb > '[3]'::jsonb
+SELECT greatest('{"a":1}'::jsonb, '[]'), '{"a":[1,2]}'::jsonb @> '{"a":[2]}', '[1,[2,3]]'::jsonb @> '[[3]]', '"x"'::jsonb ? 'x'
+SELECT interval '24:00:00' = interval '1 day', interval '1 mon -1 day' = interval '29 days', greatest(interval '100 hours', interval '1 day'), min(x), max(x) FROM (VALUES (interval '1 mon'), (interval '31 days')) v(x)
+SELECT avg(iv), sum(iv), count(DISTINCT iv) FROM t
+SELECT timestamp '2024-03-31 02:30' AT TIME ZONE 'Europe/Paris', timestamp '2024-10-27 02:30' AT TIME ZONE 'Europe/Paris', timestamptz '2024-10-27 00:30+00' AT TIME ZONE 'Europe/Paris', timestamp '2024-11-03 01:30' AT TIME ZONE 'America/New_York'
+SELECT date 'infinity' > date '2024-01-01', timestamp '-infinity' + interval '1 day', isfinite(date 'infinity')
+--known: the year of an infinite moment is refused
+SELECT extract(year from timestamp 'infinity')
+SELECT date '0044-03-15 BC' - date '0001-01-01', extract(year from date '0044-03-15 BC'), (date '0044-03-15 BC')::text, timestamp '0001-01-01' - interval '1 day', to_char(date '0044-03-15 BC', 'YYYY BC')
+SELECT regexp_replace('foobarbaz', 'b(..)', 'X\1Y', 'g'), regexp_match('foobarbequebaz', '(bar)(beque)'), regexp_split_to_array('hello world', '\s+'), regexp_count('ABCABC', 'abc', 1, 'i'), substring('foobar' from 'ab|o.b')
+--known: back references and lookaround are refused
+SELECT 'abc' ~ '(a)\1'
+SELECT x FROM regexp_split_to_table('a1b2c', '\d') x
+SELECT encode('\x00ff41'::bytea, 'escape'), get_byte('\x0102'::bytea, 1), set_byte('\x0102'::bytea, 0, 255), overlay('\x010203'::bytea placing '\xff'::bytea from 2), '\x4125'::bytea LIKE '\x4125'::bytea
+SELECT 1e308::float8 * 10
+SELECT 1e-308::float8 / 1e10
+SELECT 'Infinity'::float8 * 2, 0::float8 / 5, 1.5::float4 * 2::float4
+SELECT width_bucket(5.35, 0.024, 10.06, 5), width_bucket(3, ARRAY[1,2,4]), array_fill(7, ARRAY[2]), trim_array(ARRAY[1,2,3], 1), array_positions(ARRAY[1,2,1], 1), array_replace(ARRAY[1,2], 2, 9)
+SELECT format('%-5s|%5s|%2$s', 'a', 'b'), format('%I.%L', 'A b', 'it''s')
+SELECT jsonb_set('{"a":[1,2]}', '{a,0}', '9'), jsonb_insert('{"a":[1,2]}', '{a,1}', '7'), '{"a":1,"b":2}'::jsonb - 'a', '[1,2,3]'::jsonb - 1, '{"a":{"b":1}}'::jsonb #- '{a,b}', jsonb_pretty('{"a":[1]}')
