@@ -143,18 +143,8 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 		t.stopped = true
 		return sink.StopTable(t.id, "it has no key, and a row was changed", "Give it a key, then RESUME.")
 	}
-	if t.version != ch.Version {
-		s, err := sink.Evolve(t.id, ingest.SchemaChange{
-			Schema: ch.Table.Schema, Name: ch.Table.Name, Columns: columns(ch.Version), Key: ch.Version.Key,
-		})
-		if err != nil {
-			return err
-		}
-		places, ok := placesOf(ch.Version, s)
-		if !ok {
-			return fmt.Errorf("table %s: version %d does not have the columns of %d", ch.Table.Name, s.Version, ch.Version.Number)
-		}
-		t.version, t.places = ch.Version, places
+	if err := t.evolve(ch, sink); err != nil {
+		return err
 	}
 	b, err := sink.Builder(t.id)
 	if err != nil {
@@ -207,6 +197,25 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 		return add(change.Insert, ch.New)
 	}
 	return add(ch.Op, ch.New)
+}
+
+// evolve tells of the columns of a change, if they are others than before.
+func (t *target) evolve(ch *Change, sink ingest.Sink) error {
+	if t.version == ch.Version {
+		return nil
+	}
+	s, err := sink.Evolve(t.id, ingest.SchemaChange{
+		Schema: ch.Table.Schema, Name: ch.Table.Name, Columns: columns(ch.Version), Key: ch.Version.Key,
+	})
+	if err != nil {
+		return err
+	}
+	places, ok := placesOf(ch.Version, s)
+	if !ok {
+		return fmt.Errorf("table %s: version %d does not have the columns of %d", ch.Table.Name, s.Version, ch.Version.Number)
+	}
+	t.version, t.places = ch.Version, places
+	return nil
 }
 
 func keyOnly(v *Version, r Row) Row {
