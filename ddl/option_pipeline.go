@@ -51,6 +51,7 @@ var pipelineOptions = []pipelineOption{
 	{whileRunning, OptionDoc{"commit_bytes", "integer", "67108864", "log bytes of a table that start a lake commit before commit_interval", checkInt(1, 1<<40)}},
 	{atCreation, OptionDoc{"wal_storage", "enum", "disk", "where the log is kept", checkEnum("disk")}},
 	{inNewSession, OptionDoc{"on_error", "enum", "dead_letter", "what a row that cannot be taken in becomes: a dead letter, or its table stops", checkEnum("dead_letter", "stop")}},
+	{inNewSession, OptionDoc{"generated_columns", "enum", "compute", "columns that the source computes and does not send: have it compute them, or skip them; counts for tables that are added or copied anew", checkEnum("compute", "skip")}},
 	{inNewSession, OptionDoc{"out_of_range", "enum", "dead_letter", "what a value becomes that the type here does not hold; text keeps such columns as exact text", checkEnum("dead_letter", "text", "null", "clamp")}},
 	{inNewSession, OptionDoc{"max_dead_letters", "integer", "10000", "open dead letters of a table; with more it stops", checkInt(0, 1_000_000)}},
 	{inNewSession, OptionDoc{"auto_refresh", "boolean", "true", "take tables in that come at the source and that FOR means", checkBool}},

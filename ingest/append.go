@@ -10,8 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal"
@@ -110,11 +113,14 @@ type unchangedValues interface {
 	// unfilled deals with changes that could not be filled in, and says how the session
 	// ends.
 	unfilled(ctx context.Context, err error) error
+	// compute computes columns of batches, as compute.Group; schemas as with fillTable. An
+	// error says how the session ends.
+	compute(ctx context.Context, batches []*change.Batch, schemas []tableSchema) ([][]*change.Batch, error)
 }
 
-// appendFilled makes a group durable after it has filled in what its source left out: in
-// pieces, when that makes it large, which are parts of one transaction and become visible
-// with the last. Nothing of it is acknowledged before that.
+// appendFilled makes a group durable after it has filled in, and computed, what its source
+// left out: in pieces, when that makes it large, which are parts of one transaction and
+// become visible with the last. Nothing of it is acknowledged before that.
 func (a *appender) appendFilled(ctx context.Context, g *group) error {
 	schemas := slices.Concat(g.schemas, g.known)
 	table := func(id change.TableID) (*fill.Table, error) { return a.unchanged.fillTable(id, schemas) }
@@ -127,30 +133,56 @@ func (a *appender) appendFilled(ctx context.Context, g *group) error {
 		if err != nil {
 			return a.unchanged.unfilled(ctx, err)
 		}
-		piece := &group{batches: batches, part: txn, oldest: g.oldest}
-		switch {
-		case !more:
-			piece = &last
-			last.batches = batches
-			if last.part == "" {
-				last.completes = txn
-			}
-		case txn == "":
-			a.pieced++
-			txn = fmt.Sprintf("%s+%d", a.sink.session, a.pieced)
-			piece.part = txn
-			if last.voids { // before the first piece, not with the last
-				if err := a.appendWhole(ctx, &group{voids: true}); err != nil {
-					piece.release()
-					return err
-				}
-				last.voids = false
+		pieces := [][]*change.Batch{batches}
+		if compute.Any(batches) {
+			if pieces, err = a.unchanged.compute(ctx, batches, schemas); err != nil {
+				return err
 			}
 		}
-		err = a.appendWhole(ctx, piece)
-		piece.release()
-		if err != nil || !more {
-			return err
+		for i, batches := range pieces {
+			err = a.appendPiece(ctx, &last, &txn, batches, more || i < len(pieces)-1)
+			if err != nil {
+				releaseAll(pieces[i+1:])
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// appendPiece makes a piece of a group durable, which it takes over; txn is the transaction
+// that its pieces are parts of, once there are several.
+func (a *appender) appendPiece(ctx context.Context, last *group, txn *string, batches []*change.Batch, more bool) error {
+	piece := &group{batches: batches, part: *txn, oldest: last.oldest}
+	defer piece.release()
+	switch {
+	case !more:
+		whole := *last
+		whole.batches = batches
+		if whole.part == "" {
+			whole.completes = *txn
+		}
+		return a.appendWhole(ctx, &whole)
+	case *txn == "":
+		a.pieced++
+		*txn = fmt.Sprintf("%s+%d", a.sink.session, a.pieced)
+		piece.part = *txn
+		if last.voids { // before the first piece, not with the last
+			if err := a.appendWhole(ctx, &group{voids: true}); err != nil {
+				return err
+			}
+			last.voids = false
+		}
+	}
+	return a.appendWhole(ctx, piece)
+}
+
+func releaseAll(pieces [][]*change.Batch) {
+	for _, batches := range pieces {
+		for _, b := range batches {
+			b.Release()
 		}
 	}
 }
@@ -400,6 +432,93 @@ func (s *session) fetch(ctx context.Context, t *catalog.Table, q *fill.Query, fo
 		return true, sourceError("fetch unchanged values", err)
 	}
 	return true, nil
+}
+
+// compute implements unchangedValues.
+func (s *session) compute(ctx context.Context, batches []*change.Batch, schemas []tableSchema) ([][]*change.Batch, error) {
+	pieces, err := compute.Group(ctx, sessionComputer{s}, func(b *change.Batch) (*schema.Table, error) {
+		t, err := s.fillTable(b.Table, schemas)
+		if err != nil {
+			return nil, err
+		}
+		if v := t.Version(b.SchemaVersion); v != nil {
+			return v, nil
+		}
+		return nil, fmt.Errorf("schema version %d of table %d is not known", b.SchemaVersion, b.Table)
+	}, batches)
+	if err == nil {
+		return pieces, nil
+	}
+	var refused *compute.GroupError
+	var stop *computeStop
+	switch {
+	case errors.As(err, &refused):
+		s.live.uncomputed.Add(refused)
+		s.out.Warn("rows have a computed value that cannot be taken in", env.KeyReason, err)
+		return nil, errRestart
+	case errors.As(err, &stop):
+		return nil, s.stopUncomputed(ctx, stop)
+	}
+	return nil, fmt.Errorf("compute columns: %w", err)
+}
+
+// sessionComputer computes columns at the session's source.
+type sessionComputer struct{ *session }
+
+// Compute implements compute.Source.
+func (s sessionComputer) Compute(ctx context.Context, id change.TableID, v *schema.Table, rec arrow.RecordBatch) ([]arrow.Array, error) {
+	c, ok := s.source.(Computer)
+	if !ok {
+		return nil, fmt.Errorf("table %d: %w: its source computes nothing", id, ErrBadSource)
+	}
+	snap := s.deps.Catalog.Snapshot()
+	t, err := snap.TableByID(id)
+	snap.Close()
+	if err != nil {
+		return nil, err
+	}
+	columns, err := c.Compute(ctx, t.SourceOID, v, rec)
+	var problem *TableError
+	var refused *compute.RefusedError
+	switch {
+	case err == nil || errors.As(err, &refused):
+		return columns, err
+	case errors.As(err, &problem):
+		return nil, &computeStop{table: id, problem: problem}
+	}
+	return nil, sourceError("compute columns", err)
+}
+
+// computeStop stops a table of which no row can be computed any more.
+type computeStop struct {
+	table   change.TableID
+	problem *TableError
+}
+
+// Error is the reason.
+func (e *computeStop) Error() string { return e.problem.Error() }
+
+// stopUncomputed stops a table that has everything before the group. Nothing of that is in
+// the log.
+func (s *session) stopUncomputed(ctx context.Context, e *computeStop) error {
+	at := s.progress.own(e.table)
+	err := s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		t, err := txn.TableByID(e.table)
+		if err != nil || t.State == catalog.TableStopped {
+			return err
+		}
+		stop := tableStop{Table: t.ID, At: at, Reason: e.problem.Reason, Hint: exactHint(txn, e.problem.Hint, t.ID)}
+		stop.apply(t)
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+		return stop.addEvent(txn, t.Pipeline)
+	})
+	if err != nil {
+		return errors.Join(e, err)
+	}
+	s.out.Warn("table could not be computed", env.KeyTable, uint32(e.table), env.KeyReason, e)
+	return errRestart
 }
 
 // unfilled implements unchangedValues: the table whose value is not known stops, or its

@@ -283,7 +283,7 @@ func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map
 		if err != nil {
 			return err
 		}
-		defer func() { _ = source.Close() }() // it has not connected
+		defer func() { _ = source.Close() }() // nothing is pending on its connections
 		decoder, ok := source.(Redecoder)
 		if !ok {
 			return nil // it never refuses a row
@@ -292,6 +292,7 @@ func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map
 			Catalog: s.deps.Catalog, Pipeline: p.ID, Decode: decoder.Redecode, Only: only, Tell: tell, Append: h.appendLetters,
 			Before: before, Fill: s.fillLetters,
 		}
+		r.Compute = lettersComputer(source)
 		res, err = r.Run(ctx)
 		return err
 	})

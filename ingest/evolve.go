@@ -131,6 +131,9 @@ func describeDiff(d *schema.Diff) string {
 		}
 		say("column %s is never null", quote.Name(f.Name))
 	}
+	for _, f := range d.Recomputed {
+		say("column %s is computed, or sent, in another way", quote.Name(f.Name))
+	}
 	if d.Reordered {
 		say("columns in another order")
 	}
@@ -151,6 +154,7 @@ func (t *sinkTable) evolve(next *schema.Table) {
 func (t *sinkTable) build(s *schema.Table) {
 	t.schema, t.size = s, sizer{}
 	t.builder = change.NewBuilder(memory.DefaultAllocator, t.id, s.Version, s.Arrow())
+	t.builder.Computes = s.Computes()
 	for i := range s.Fields {
 		t.size.add(t.builder.Column(i))
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -13,6 +14,8 @@ import (
 // concurrent use.
 type live struct {
 	clock env.Clock
+	// uncomputed are changes whose computed values were refused.
+	uncomputed compute.Known
 
 	mu struct {
 		sync.Mutex

@@ -351,7 +351,7 @@ func (s *session) streamTables() []StreamTable {
 		}
 		tables = append(tables, StreamTable{
 			ID: t.ID, Source: sourceTable(t), Schema: t.Current, Versions: t.Versions, VoidVersion: t.VoidVersion,
-			After: s.progress.after(t), Copied: t.Backfill.Horizon,
+			After: s.progress.after(t), Copied: t.Backfill.Horizon, Uncomputed: s.live.uncomputed.Of(t.ID),
 		})
 	}
 	return tables

@@ -112,9 +112,9 @@ type group struct {
 	voids           bool
 }
 
-// leavesOut says that there are values to fill in.
+// leavesOut says that there are values to fill in, or to compute.
 func (g *group) leavesOut() bool {
-	return slices.ContainsFunc(g.batches, func(b *change.Batch) bool { return len(b.Unchanged) > 0 })
+	return slices.ContainsFunc(g.batches, func(b *change.Batch) bool { return len(b.Unchanged) > 0 || b.Computes })
 }
 
 func (g *group) release() {

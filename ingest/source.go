@@ -2,12 +2,19 @@ package ingest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/compute"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/ingest/watch"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -95,6 +102,8 @@ type SourceColumn struct {
 	// Initial is what rows that are older than the column have in it, in the text of
 	// schema.FormatInitial; nil: null. It counts when the column is added by Evolve.
 	Initial *string
+	// Computed is how the source computes the column from others; nil: it does not.
+	Computed *schema.Computed
 }
 
 // SetupResult is what Setup found or made.
@@ -143,6 +152,53 @@ type Fetcher interface {
 	Fetch(ctx context.Context, t SourceTable, q *fill.Query, found fill.Found) error
 }
 
+// Computer is a Source that computes columns which it does not send (schema.Computed).
+type Computer interface {
+	// Compute gives the values of columns of the table with an OID as compute.Source does.
+	// It may be called beside Stream, and before it. A *TableError says that no row can be
+	// computed any more.
+	Compute(ctx context.Context, oid uint32, s *schema.Table, rec arrow.RecordBatch) ([]arrow.Array, error)
+}
+
+// lettersComputer computes what a source does not send of rows that were dead letters.
+func lettersComputer(source Source) func(ctx context.Context, t *catalog.Table, b *change.Batch) error {
+	return func(ctx context.Context, t *catalog.Table, b *change.Batch) error {
+		return computeLetters(ctx, source, t, b)
+	}
+}
+
+func computeLetters(ctx context.Context, source Source, t *catalog.Table, b *change.Batch) error {
+	c, ok := source.(Computer)
+	if !ok {
+		return fmt.Errorf("%w: its source computes nothing", ErrBadSource)
+	}
+	err := compute.One(ctx, computerOf{c, t.SourceOID}, t.Current, b)
+	var refused *compute.RefusedError
+	var problem *TableError
+	switch {
+	case errors.As(err, &refused):
+		for _, why := range refused.Rows {
+			return &deadletter.RefusedError{Reason: fmt.Sprintf("column %s %s", quote.Name(why.Column), why.Reason)}
+		}
+	case errors.As(err, &problem):
+		return &deadletter.RefusedError{Reason: problem.Reason}
+	case err != nil:
+		return sourceError("compute columns", err)
+	}
+	return nil
+}
+
+// computerOf computes columns of one table.
+type computerOf struct {
+	from Computer
+	oid  uint32
+}
+
+// Compute implements compute.Source.
+func (c computerOf) Compute(ctx context.Context, _ change.TableID, s *schema.Table, rec arrow.RecordBatch) ([]arrow.Array, error) {
+	return c.from.Compute(ctx, c.oid, s, rec)
+}
+
 // StreamTable is a table that a stream delivers.
 type StreamTable struct {
 	ID     change.TableID
@@ -155,6 +211,8 @@ type StreamTable struct {
 	// After: changes of transactions committed at or before this position are already
 	// durable for this table and are skipped. Empty: none.
 	After change.Position
+	// Uncomputed are changes with computed values that cannot be taken in; see compute.Known.
+	Uncomputed map[compute.RowID]compute.Refusal
 	// Copied is the latest moment that rows of the initial copy are of: they may be newer
 	// than a change before it.
 	Copied change.Position

@@ -57,7 +57,7 @@ func newFields(t SourceTable) []schema.NewField {
 	for i, c := range t.Columns {
 		cols[i] = schema.NewField{
 			Name: c.Name, Type: c.Type, OID: c.OID, TypMod: c.TypMod,
-			NotNull: c.NotNull, AttNum: c.AttNum, Initial: c.Initial,
+			NotNull: c.NotNull, AttNum: c.AttNum, Initial: c.Initial, Computed: c.Computed,
 		}
 		if c.OID >= firstUserOID {
 			cols[i].TypeName = c.TypeName
@@ -83,7 +83,7 @@ func sourceTable(t *catalog.Table) SourceTable {
 	for _, f := range t.Current.Fields {
 		s.Columns = append(s.Columns, SourceColumn{
 			Name: f.Name, OID: f.OID, TypMod: f.TypMod, TypeName: f.SQLType(),
-			NotNull: f.NotNull, AttNum: f.AttNum, Type: f.Type, Initial: f.Initial,
+			NotNull: f.NotNull, AttNum: f.AttNum, Type: f.Type, Initial: f.Initial, Computed: f.Computed,
 		})
 	}
 	for _, f := range t.Current.KeyFields() {

@@ -52,6 +52,8 @@ type Field struct {
 	// Initial is what rows older than the field have in it, in the text of FormatInitial;
 	// nil: null. It never changes, but for its form when the type is widened.
 	Initial *string `json:"initial,omitempty"`
+	// Computed is how the source computes the column from others of the row; nil: it does not.
+	Computed *Computed `json:"computed,omitempty"`
 }
 
 // Table is a table's columns at one schema version.

@@ -23,14 +23,16 @@ type NewField struct {
 	TypeName string
 	NotNull  bool
 	AttNum   int16 // 0: the source numbers no columns, names identify them
-	// Initial is what rows older than the column have in it; see Field.
-	Initial *string
+	// Initial is what rows older than the column have in it, Computed how the source
+	// computes it; see Field.
+	Initial  *string
+	Computed *Computed
 }
 
 func (n NewField) field(id int32) Field {
 	return Field{
 		ID: id, Name: n.Name, Type: n.Type, OID: n.OID, TypMod: n.TypMod,
-		TypeName: n.TypeName, NotNull: n.NotNull, AttNum: n.AttNum, Initial: n.Initial,
+		TypeName: n.TypeName, NotNull: n.NotNull, AttNum: n.AttNum, Initial: n.Initial, Computed: n.Computed,
 	}
 }
 
@@ -102,7 +104,7 @@ func (t *Table) Equal(o *Table) bool {
 func (f Field) Equal(o Field) bool {
 	return f.ID == o.ID && f.Name == o.Name && f.Type.Equal(o.Type) && f.OID == o.OID &&
 		f.TypMod == o.TypMod && f.TypeName == o.TypeName && f.NotNull == o.NotNull &&
-		f.AttNum == o.AttNum && equalInitial(f.Initial, o.Initial)
+		f.AttNum == o.AttNum && equalInitial(f.Initial, o.Initial) && f.Computed.Equal(o.Computed)
 }
 
 func equalInitial(a, b *string) bool {

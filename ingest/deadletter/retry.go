@@ -35,6 +35,9 @@ type Retry struct {
 	// the table has; the batches stay the caller's, those returned are, too. A *RefusedError
 	// says that one is not known. nil: such letters stay.
 	Fill func(ctx context.Context, t *catalog.Table, batches []*change.Batch) ([]*change.Batch, error)
+	// Compute gives the columns of a batch that the source computes and does not send
+	// (change.Batch.Computes), and wraps *RefusedError when they cannot be taken in.
+	Compute func(ctx context.Context, t *catalog.Table, b *change.Batch) error
 	// Append makes a group durable, with what it says of letters.
 	Append func(ctx context.Context, batches []*change.Batch, letters *Records) error
 	// Before is of before the stream ended, for a deliberate bug; nil: none.
@@ -100,6 +103,7 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 			continue
 		}
 		partly, err := r.decode(t, l)
+		partly = partly || t.Current.Computes()
 		if err == nil && partly {
 			err = r.fill(ctx, t, l, res)
 		}
@@ -136,21 +140,32 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 	return nil
 }
 
-// fill applies one letter whose update left values out. A letter that is open is newer than
+// fill applies one letter whose update left values out, or of a table with columns that the
+// source computes. A letter that is open is newer than
 // what the table has of its key, and nothing has come between them.
 func (r *Retry) fill(ctx context.Context, t *catalog.Table, l *catalog.DeadLetter, res *Result) error {
-	if r.Fill == nil {
-		return &RefusedError{"values that did not change were not sent; change the row at the source, or RESYNC the table"}
-	}
-	batches, err := r.build(t, []*catalog.DeadLetter{l})
-	defer release(batches)
+	whole, err := r.build(t, []*catalog.DeadLetter{l})
+	defer func() { release(whole) }()
 	if err != nil {
 		return err
 	}
-	whole, err := r.Fill(ctx, t, batches)
-	defer release(whole)
-	if err != nil {
-		return err
+	if slices.ContainsFunc(whole, func(b *change.Batch) bool { return len(b.Unchanged) > 0 }) {
+		if r.Fill == nil {
+			return &RefusedError{"values that did not change were not sent; change the row at the source, or RESYNC the table"}
+		}
+		batches := whole
+		defer release(batches)
+		if whole, err = r.Fill(ctx, t, batches); err != nil {
+			return err
+		}
+	}
+	for _, b := range whole {
+		if !t.Current.Computes() {
+			break
+		}
+		if err := r.Compute(ctx, t, b); err != nil {
+			return err
+		}
 	}
 	return r.appendAll(ctx, t, whole, []*catalog.DeadLetter{l}, res)
 }
@@ -194,6 +209,9 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 	}
 	now := make(map[string]*string, len(row))
 	for i, f := range t.Current.Fields {
+		if f.Unsent() {
+			continue
+		}
 		old, ok := then.Field(f.ID)
 		if !ok {
 			now[f.Name] = nil // of a later version: see build

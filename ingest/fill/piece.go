@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -56,6 +57,10 @@ type origin struct {
 func take(rest []*change.Batch, cells int) *piece {
 	p := &piece{tables: map[change.TableID]*tableFill{}, end: cut{batches: len(rest)}}
 	for i, b := range rest {
+		if len(b.Unchanged) > 0 && p.computes(b) {
+			p.end = cut{batches: i}
+			break
+		}
 		if len(b.Unchanged) <= cells {
 			cells -= len(b.Unchanged)
 			p.batches = append(p.batches, share(b))
@@ -76,6 +81,14 @@ func take(rest []*change.Batch, cells int) *piece {
 		break
 	}
 	return p
+}
+
+// computes says that the piece has rows of b's table, at another version, of which columns
+// are still to be computed: what b left out may be one of those.
+func (p *piece) computes(b *change.Batch) bool {
+	return slices.ContainsFunc(p.batches, func(o *change.Batch) bool {
+		return o.Computes && o.Table == b.Table && o.SchemaVersion != b.SchemaVersion
+	})
 }
 
 // rowStart is the first row of the change that a cell is of: its delete, if it moved.

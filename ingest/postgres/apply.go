@@ -23,6 +23,8 @@ type applier struct {
 	tables map[uint32]*streamTable
 	looked map[uint32]tableFiles // as the tables were at the last look, the first when the stream began
 
+	again []describedAgain
+
 	// The open transaction.
 	open    bool
 	final   LSN // where its commit record begins; its order token
@@ -130,6 +132,12 @@ func (a *applier) beginAt(m pgoutput.Begin) error {
 		return fmt.Errorf("%w: LSN is too great for an order token", pgoutput.ErrMalformed)
 	}
 	a.open, a.final, a.xid, a.ordinal = true, LSN(m.FinalLSN), m.XID, 0
+	for _, g := range a.again {
+		if g.table.described == nil {
+			g.table.described = g.relation
+		}
+	}
+	a.again = a.again[:0]
 	return a.sink.Begin(int64(m.FinalLSN), time.UnixMicro(m.CommittedAt+postgresEpoch).UTC())
 }
 
@@ -237,9 +245,12 @@ func (a *applier) builder(t *streamTable) (*change.Builder, error) {
 		return nil, err
 	}
 	if b != t.builder {
-		t.builder, t.fields = b, t.fields[:0]
-		for i := range t.Schema.Fields {
-			t.fields = append(t.fields, b.Column(i))
+		t.builder, t.fields, t.blanks = b, t.fields[:0], t.blanks[:0]
+		for i := range t.columns {
+			t.fields = append(t.fields, b.Column(t.columns[i].place))
+		}
+		for _, i := range t.unsent {
+			t.blanks = append(t.blanks, b.Column(i))
 		}
 	}
 	return b, nil

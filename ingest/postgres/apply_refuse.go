@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
@@ -18,6 +19,8 @@ type refusal struct {
 	tuple  *pgoutput.Tuple
 	column string // that is the trouble, "" for the whole row
 	err    error
+	// why is what is known of it besides; nil: nothing.
+	why *compute.Refusal
 }
 
 // setAside evens out the row begun last and makes it a dead letter; with a sink that has
@@ -35,6 +38,9 @@ func (a *applier) setAside(t *streamTable, b *change.Builder, r refusal) error {
 		Op: r.op, Token: int64(a.final), Ordinal: a.ordinal - 1,
 		Column: r.column, Reason: why.Reason, Hint: why.Hint, Code: refusedCode(t.Schema, r.column, r.err),
 	}
+	if r.why != nil {
+		out.Hint, out.Code = r.why.Hint, r.why.Code
+	}
 	out.Key, _ = t.keyText(&a.row, r.tuple)
 	if r.op != change.Delete || t.Schema.WholeRow {
 		values, valid, known := t.texts(a, &r)
@@ -50,6 +56,19 @@ func (a *applier) setAside(t *streamTable, b *change.Builder, r refusal) error {
 		return err
 	}
 	return nil
+}
+
+// blank leaves the columns empty of the row begun last that the source computes and does
+// not send. aside says that the row was set aside, since they are known to be refused.
+func (a *applier) blank(t *streamTable, b *change.Builder, op change.Op, tuple *pgoutput.Tuple) (aside bool, err error) {
+	for _, c := range t.blanks {
+		c.AppendNull()
+	}
+	why, known := t.Uncomputed[compute.RowID{Token: int64(a.final), Ordinal: a.ordinal - 1}]
+	if !known {
+		return false, nil
+	}
+	return true, a.setAside(t, b, refusal{op: op, tuple: tuple, column: why.Column, err: &value.Error{Class: why.Reason}, why: &why})
 }
 
 // tooLarge refuses a row that cannot be made durable at once.

@@ -59,6 +59,11 @@ func (a *applier) put(t *streamTable, op change.Op, moved bool) error {
 		return fmt.Errorf("%w: row has %d columns, its table %d", pgoutput.ErrMalformed, len(tuple.Kinds), t.width)
 	}
 	b.Add(op, int64(a.final), a.next())
+	if t.blanks != nil {
+		if aside, err := a.blank(t, b, op, tuple); aside || err != nil {
+			return err
+		}
+	}
 	if a.rowBytes > ingest.RowBytesMax {
 		return a.tooLarge(t, b, op)
 	}
@@ -67,16 +72,16 @@ func (a *applier) put(t *streamTable, op change.Op, moved bool) error {
 		kind, src := tuple.Kinds[c.source], tuple.Values[c.source]
 		if kind == pgoutput.Unchanged {
 			if kind, src, err = a.oldValue(c); err != nil {
-				return a.setAside(t, b, refusal{op, tuple, c.name, err})
+				return a.setAside(t, b, refusal{op: op, tuple: tuple, column: c.name, err: err})
 			}
 			if kind == pgoutput.Unchanged && a.gone {
-				return a.setAside(t, b, refusal{op, tuple, c.name, errPriorUnknown})
+				return a.setAside(t, b, refusal{op: op, tuple: tuple, column: c.name, err: errPriorUnknown})
 			}
 			if kind == pgoutput.Unchanged {
 				if c.key || len(t.keyed) == 0 {
 					return a.refuse(t, b, unchangedValue(c.name))
 				}
-				b.LeaveOut(i, moved)
+				b.LeaveOut(c.place, moved)
 				continue
 			}
 		}
@@ -85,7 +90,7 @@ func (a *applier) put(t *streamTable, op change.Op, moved bool) error {
 			continue
 		}
 		if err := c.decode(t.fields[i], src); err != nil {
-			return a.setAside(t, b, refusal{op, tuple, c.name, err})
+			return a.setAside(t, b, refusal{op: op, tuple: tuple, column: c.name, err: err})
 		}
 	}
 	return a.passed(t, tuple)
@@ -114,6 +119,11 @@ func (a *applier) remove(t *streamTable) error {
 		return fmt.Errorf("%w: delete without its old row", pgoutput.ErrMalformed)
 	}
 	b.Add(change.Delete, int64(a.final), a.next())
+	if t.blanks != nil {
+		if aside, err := a.blank(t, b, change.Delete, tuple); aside || err != nil {
+			return err
+		}
+	}
 	for i := range t.columns {
 		c := &t.columns[i]
 		if !c.key && (!t.Schema.WholeRow || tuple.Kinds[c.source] == pgoutput.Null) {
@@ -124,7 +134,7 @@ func (a *applier) remove(t *streamTable) error {
 			return a.refuse(t, b, missingKey(c.name))
 		}
 		if err := c.decode(t.fields[i], tuple.Values[c.source]); err != nil {
-			return a.setAside(t, b, refusal{change.Delete, tuple, c.name, err})
+			return a.setAside(t, b, refusal{op: change.Delete, tuple: tuple, column: c.name, err: err})
 		}
 	}
 	if t.Schema.WholeRow && t.letters.Any() { // its values may have been taken for others then

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/generated"
 )
 
 // liveAttribute is a column of the catalog, dropped or not, with what older rows have.
@@ -90,6 +91,8 @@ type liveTable struct {
 	unique  []string
 	tableFiles
 	domains map[uint32]domain
+	// computed are its generated columns.
+	computed []generated.Column
 }
 
 func readLiveTable(ctx context.Context, conn *pgx.Conn, oid uint32) (*liveTable, error) {

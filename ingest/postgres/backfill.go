@@ -110,7 +110,7 @@ func (b *backfill) Describe(ctx context.Context, wanted map[uint32]catalog.Selec
 	case conn := <-b.holder:
 		defer func() { b.holder <- conn }()
 		err = unlocked(ctx, conn.PgConn(), func() error {
-			out, err = describeAt(ctx, conn, wanted, outOfRangeText)
+			out, err = describeAt(ctx, conn, wanted, outOfRangeText, &b.source.cfg)
 			return err
 		})
 		return out, err
@@ -120,7 +120,7 @@ func (b *backfill) Describe(ctx context.Context, wanted map[uint32]catalog.Selec
 }
 
 // describeAt describes tables at a connection's snapshot.
-func describeAt(ctx context.Context, conn *pgx.Conn, wanted map[uint32]catalog.SelectedTable, outOfRangeText bool,
+func describeAt(ctx context.Context, conn *pgx.Conn, wanted map[uint32]catalog.SelectedTable, outOfRangeText bool, cfg *config,
 ) (map[uint32]ingest.SourceTable, error) {
 	tables := make([]ingest.SourceTable, 0, len(wanted))
 	for oid := range wanted {
@@ -136,7 +136,7 @@ func describeAt(ctx context.Context, conn *pgx.Conn, wanted map[uint32]catalog.S
 		w.Schema, w.Name, w.Where = t.Schema, t.Name, ""
 		sel.Tables = append(sel.Tables, w)
 	}
-	found, err := discover(ctx, conn, sel)
+	found, err := discover(ctx, conn, sel, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,8 @@ type config struct {
 	streaming  bool
 	spillBytes int64
 	selection  catalog.TableSelection
+	// skipGenerated leaves out generated columns: option generated_columns.
+	skipGenerated bool
 	// rule is what becomes of values out of range: option out_of_range.
 	rule outofrange.Rule
 }
@@ -94,6 +96,7 @@ func newConfig(c ingest.ResolvedConnection, p *catalog.Pipeline) (config, error)
 		parallel: parallelDefault, chunkPages: chunkPagesDefault, streaming: p.Options["streaming"] != "false",
 	}
 	cfg.rule = outofrange.RuleOf(p.Options)
+	cfg.skipGenerated = p.Options["generated_columns"] == "skip"
 	var errs []error
 	number := func(name string, least, most int64, set func(int64)) {
 		text, ok := p.Options[name]

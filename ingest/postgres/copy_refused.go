@@ -172,16 +172,20 @@ func (w *refusedWriter) setAside(fields [][]byte, column string, err error) erro
 		Op: change.Insert, Token: w.token, Column: column, Reason: why.Reason, Hint: why.Hint,
 		Code: refusedCode(w.table, column, err),
 	}
-	values := make([]deadletter.Value, len(w.table.Fields))
+	values := make([]deadletter.Value, 0, len(w.table.Fields))
 	for i, f := range w.table.Fields {
-		values[i].Name = f.Name
+		if f.Unsent() {
+			continue // the stream's letters are without, too
+		}
+		v := deadletter.Value{Name: f.Name}
 		if fields[i] != nil {
 			text := string(fields[i])
-			values[i].Text = &text
+			v.Text = &text
 			if !utf8.ValidString(text) {
 				r.Code = deadletter.CodeEncoding
 			}
 		}
+		values = append(values, v)
 	}
 	r.Row = deadletter.Row(values)
 	if len(w.keyed) > 0 {

@@ -22,12 +22,14 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 		EstimatedRows: r.rows, EstimatedBytes: r.bytes,
 		ReplicaIdentity: identities[r.identity],
 	}
-	var generated []string
+	var unsent []string
 	for _, a := range columns {
-		if a.generated {
-			generated = append(generated, a.name)
+		if a.generated && (a.computed == nil || !a.computed.Recipe.Sent) {
+			unsent = append(unsent, a.name)
+		}
+		if a.generated && a.computed == nil {
 			t.Notes = append(t.Notes, fmt.Sprintf(
-				"column %s of %s.%s is generated and left out: the source does not send it", quote.Name(a.name), r.schema, r.name))
+				"column %s of %s.%s is generated and left out: generated_columns = 'skip'", quote.Name(a.name), r.schema, r.name))
 			continue
 		}
 		t.Columns = append(t.Columns, column(a, domains))
@@ -36,7 +38,7 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 	if r.identity == "i" {
 		t.Key = keys.identity
 	}
-	t.Unsupported, t.Hint = unsupported(r, t, keys, generated)
+	t.Unsupported, t.Hint = unsupported(r, t, keys, unsent)
 	t.Schema, t.Name = strings.ToValidUTF8(t.Schema, "�"), strings.ToValidUTF8(t.Name, "�")
 	if t.Unsupported == "" && r.parent {
 		t.Notes = append(t.Notes, fmt.Sprintf(
@@ -67,7 +69,7 @@ func named(r relation, t ingest.SourceTable) bool {
 }
 
 // unsupported says why a relation cannot be taken in and what helps, or nothing.
-func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []string) (reason, hint string) {
+func unsupported(r relation, t ingest.SourceTable, keys tableKeys, unsent []string) (reason, hint string) {
 	full := quoteIdent(r.schema, r.name)
 	switch {
 	case !named(r, t):
@@ -103,9 +105,21 @@ func unsupported(r relation, t ingest.SourceTable, keys tableKeys, generated []s
 		return "it has too many columns", ""
 	}
 	for _, k := range t.Key {
-		if slices.Contains(generated, k) {
-			return fmt.Sprintf("key column %s is generated, which the source does not send", quote.Name(k)), ""
+		if slices.Contains(unsent, k) {
+			return fmt.Sprintf("key column %s is generated, and the source does not send it", quote.Name(k)),
+				fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX …; of a unique index without that column.", full)
 		}
 	}
 	return "", ""
+}
+
+// unable says of generated columns why they can never be computed.
+func unable(columns []attribute) map[string]string {
+	out := map[string]string{}
+	for _, a := range columns {
+		if a.computed != nil && a.computed.Problem != "" {
+			out[a.name] = a.computed.Problem
+		}
+	}
+	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/generated"
 	"github.com/skipprd/skipprd/ingest/postgres/wording"
 	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -41,7 +42,7 @@ func (s *Source) Discover(ctx context.Context, sel catalog.TableSelection) ([]in
 	var out []ingest.SourceTable
 	err := s.withControl(ctx, func(conn *pgx.Conn) error {
 		var err error
-		if out, err = discover(ctx, conn, sel); err != nil {
+		if out, err = discover(ctx, conn, sel, &s.cfg); err != nil {
 			return err
 		}
 		return tryPublications(ctx, conn, out)
@@ -52,12 +53,14 @@ func (s *Source) Discover(ctx context.Context, sel catalog.TableSelection) ([]in
 	return out, nil
 }
 
-func discover(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection) ([]ingest.SourceTable, error) {
-	return discoverAs(ctx, conn, sel, func(r relation) relation { return r })
+// discover lists tables, for a pipeline with the options of cfg.
+func discover(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection, cfg *config) ([]ingest.SourceTable, error) {
+	return discoverAs(ctx, conn, sel, cfg, func(r relation) relation { return r })
 }
 
 // discoverAs is discover, had the relations been as given by as.
-func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection, as func(relation) relation) ([]ingest.SourceTable, error) {
+func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection, cfg *config, as func(relation) relation,
+) ([]ingest.SourceTable, error) {
 	relations, err := readRelations(ctx, conn, sel)
 	if err != nil {
 		return nil, err
@@ -74,6 +77,11 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 	columns, err := readColumns(ctx, conn, oids)
 	if err != nil {
 		return nil, err
+	}
+	if !cfg.skipGenerated {
+		if err := describeGenerated(ctx, conn, columns, cfg.publication); err != nil {
+			return nil, err
+		}
 	}
 	keys, err := readKeys(ctx, conn, oids)
 	if err != nil {
@@ -101,6 +109,9 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 	}
 	for i := range out {
 		selectColumns(&out[i], sel)
+		if err := keepComputable(ctx, conn, &out[i], selectedColumns(sel, out[i].Schema, out[i].Name), unable(columns[out[i].OID])); err != nil {
+			return nil, err
+		}
 	}
 	if err := checkFilters(ctx, conn, out, sel); err != nil {
 		return nil, err
@@ -177,8 +188,10 @@ type attribute struct {
 	typmod    int32
 	notNull   bool
 	generated bool
-	dims      int32
-	typeName  string
+	// computed is how, once that was read.
+	computed *generated.Column
+	dims     int32
+	typeName string
 }
 
 func readColumns(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32][]attribute, error) {
@@ -327,7 +340,7 @@ func selectColumns(t *ingest.SourceTable, sel catalog.TableSelection) {
 		known := slices.ContainsFunc(t.Columns, func(c ingest.SourceColumn) bool { return c.Name == name })
 		switch {
 		case !known:
-			t.Unsupported = fmt.Sprintf("column %s does not exist or is generated", quote.Name(name))
+			t.Unsupported = fmt.Sprintf("column %s does not exist, or is generated and left out", quote.Name(name))
 			t.Hint = "Name existing columns only."
 			return
 		case !slices.Contains(wanted, name):
@@ -388,8 +401,12 @@ func column(a attribute, domains map[uint32]domain) ingest.SourceColumn {
 	if exact {
 		note = strings.TrimPrefix(note+", exact text", ", ")
 	}
-	return ingest.SourceColumn{
+	c := ingest.SourceColumn{
 		Name: a.name, OID: oid, TypMod: typmod, TypeName: typeName, NotNull: a.notNull,
 		AttNum: a.number, Type: t, Note: note,
 	}
+	if a.computed != nil {
+		c.Computed = &a.computed.Recipe
+	}
+	return c
 }

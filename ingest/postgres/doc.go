@@ -22,8 +22,7 @@
 //
 // What PostgreSQL does not send: TRUNCATE of a single partition, and rows that come or
 // go by ATTACH, DETACH or DROP of a partition, when it is published as one table, which Look
-// notices; generated
-// columns, which are left out with a note.
+// notices; generated columns before version 18, which it is asked to compute (computed.go).
 //
 // Reading order: New, Setup, Backfill (plan, read, rowWriter), Stream (applier,
 // streamTable, feedback), Status, Teardown.

@@ -30,6 +30,7 @@ func (a *applier) describe(t *streamTable) error {
 	}
 	var change ingest.SchemaChange
 	var problem *ingest.TableError
+	again := false
 	err := a.source.withControl(a.ctx, func(conn *pgx.Conn) error {
 		live, err := readLiveTable(a.ctx, conn, t.Source.OID)
 		if err != nil {
@@ -38,9 +39,16 @@ func (a *applier) describe(t *streamTable) error {
 		if err := a.source.dropUnlisted(a.ctx, conn, live, t.Source.OID); err != nil {
 			return err
 		}
+		if err := live.readGenerated(a.ctx, conn, t.Source.OID); err != nil {
+			return err
+		}
 		a.looked[t.Source.OID] = a.looked[t.Source.OID].next(live.tableFiles)
 		d := description{streamTable: t, relation: r, live: live, looked: a.looked[t.Source.OID], xid: a.xid}
+		if !a.source.cfg.skipGenerated {
+			d.added = &a.source.added
+		}
 		change, problem, err = d.change(a.ctx, conn)
+		again = d.again
 		return err
 	})
 	if err != nil {
@@ -48,6 +56,9 @@ func (a *applier) describe(t *streamTable) error {
 	}
 	if problem != nil {
 		return a.stop(t, problem)
+	}
+	if again {
+		a.again = append(a.again, describedAgain{t, r})
 	}
 	next, err := a.sink.Evolve(t.ID, change)
 	if err != nil {
@@ -71,7 +82,15 @@ type description struct {
 	live     *liveTable
 	looked   tableFiles // what the looks at the table found, this one too
 	xid      uint32
-	numbers  []int16 // of relation.Columns
+	added    *addedColumns // told of generated columns that are left out; nil: all are
+	numbers  []int16       // of relation.Columns
+	again    bool          // another transaction may be told more from the same description
+}
+
+// describedAgain is a description to look at once more, at the next transaction.
+type describedAgain struct {
+	table    *streamTable
+	relation *pgoutput.Relation
 }
 
 // change is how the table looks from the description on; problem says why the table
@@ -88,6 +107,9 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 		if !known && (d.partial || means(d.except, d.Source.Numbers, rc.Name, number)) {
 			continue
 		}
+		if l, ok := d.live.column(number); !known && ok && l.generated {
+			continue // older rows have values, too: see unsent
+		}
 		col, err := d.column(ctx, conn, rc, number)
 		if err != nil {
 			return c, nil, err
@@ -98,10 +120,16 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 		case !keepsValues(old, col):
 			problem = differs("the type of column %s was changed to one that old values cannot follow", quote.Name(rc.Name))
 		}
+		if problem == nil && known {
+			col.Computed = d.sent(old)
+		}
 		if problem != nil {
 			return c, problem, nil
 		}
 		c.Columns = append(c.Columns, col)
+	}
+	if c.Columns, problem = d.unsent(c.Columns); problem != nil {
+		return c, problem, nil
 	}
 	if c.Key, problem = d.key(); problem == nil && d.Schema.WholeRow {
 		problem, err = d.wholeRow(ctx, conn)
@@ -121,20 +149,27 @@ func (d *description) fieldOf(number int16) (schema.Field, bool) {
 func (d *description) attributes() []reconcile.Attribute {
 	var out []reconcile.Attribute
 	for _, l := range d.live.columns {
-		if l.generated {
-			continue // not sent
+		f, known := d.fieldOf(l.number)
+		if l.generated && !d.live.sends(l.number) {
+			continue
 		}
-		a := reconcile.Attribute{Number: l.number, Changed: l.changed}
+		a := reconcile.Attribute{Number: l.number, Changed: l.changed, Silent: l.generated}
 		if !l.dropped {
 			a.Now = d.shape(l.name, l.oid, l.typmod)
 		}
-		if f, ok := d.fieldOf(l.number); ok {
+		if known && !f.Unsent() {
 			a.Known = &reconcile.Shape{Name: f.Name, OID: f.OID, TypMod: f.TypMod}
+		}
+		if known && f.Unsent() && !a.Settled(d.xid) {
+			a.Silent = true // it was generated, and is not any more
 		}
 		out = append(out, a)
 	}
 	if len(d.live.columns) == 0 { // the table was dropped
 		for _, f := range d.Schema.Fields {
+			if f.Unsent() {
+				continue
+			}
 			out = append(out, reconcile.Attribute{
 				Number: f.AttNum, Known: &reconcile.Shape{Name: f.Name, OID: f.OID, TypMod: f.TypMod}, Changed: d.xid + 1,
 			})

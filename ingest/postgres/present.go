@@ -190,7 +190,7 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 			}
 		}
 		s.seen = now
-		look.Found, err = discover(ctx, conn, sel)
+		look.Found, err = discover(ctx, conn, sel, &s.cfg)
 		return err
 	})
 	if err != nil {

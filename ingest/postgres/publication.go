@@ -163,7 +163,11 @@ func publicationOptions(publish string, version int) string {
 	if version < versionRoot {
 		return "publish = '" + publish + "'"
 	}
-	return "publish = '" + publish + "', publish_via_partition_root = true"
+	options := "publish = '" + publish + "', publish_via_partition_root = true"
+	if version >= versionGenerated {
+		options += ", publish_generated_columns = stored"
+	}
+	return options
 }
 
 const (

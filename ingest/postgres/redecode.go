@@ -19,6 +19,7 @@ var _ ingest.Redecoder = (*Source)(nil)
 
 // Redecode implements ingest.Redecoder, by the pipeline's rule of today.
 func (s *Source) Redecode(t *schema.Table, row map[string]*string, columns []array.Builder) error {
+	read := inputs(t)
 	for i, f := range t.Fields {
 		text := row[f.Name]
 		if text == nil {
@@ -29,7 +30,7 @@ func (s *Source) Redecode(t *schema.Table, row map[string]*string, columns []arr
 		if err != nil {
 			return fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
-		if !slices.Contains(t.Key, f.ID) {
+		if !slices.Contains(t.Key, f.ID) && !read[f.AttNum] {
 			decode = outofrange.Decoder(decode, f, s.cfg.rule)
 		}
 		if err := decode(columns[i], []byte(*text)); err != nil {

@@ -39,19 +39,23 @@ type streamTable struct {
 	// has.
 	described *pgoutput.Relation
 
-	columns []streamColumn // in the order of Schema.Fields; nil before a description
+	columns []streamColumn // in the order of Schema.Fields, without unsent ones; nil before a description
 	keyed   []int          // places of the key in columns
 	width   int            // columns of the relation
 
-	// builder is the sink's builder that fields belong to.
+	// builder is the sink's builder that fields belong to, those of columns; blanks are of
+	// the columns that are not sent.
 	builder *change.Builder
 	fields  []array.Builder
+	blanks  []array.Builder
+	unsent  []int // places of those in Schema.Fields
 }
 
 // streamColumn is a field and where its values come from.
 type streamColumn struct {
 	name   string
 	field  int32
+	place  int // in Schema.Fields
 	source int // place in the relation's tuples
 	key    bool
 	decode value.Decoder
@@ -89,7 +93,13 @@ func (t *streamTable) version(n uint32) *schema.Table {
 // that the schema is of.
 func (t *streamTable) bind(r *pgoutput.Relation) error {
 	t.columns, t.keyed, t.width = make([]streamColumn, 0, len(t.Schema.Fields)), nil, len(r.Columns)
-	for _, f := range t.Schema.Fields {
+	t.unsent = nil
+	read := inputs(t.Schema)
+	for i, f := range t.Schema.Fields {
+		if f.Unsent() {
+			t.unsent = append(t.unsent, i)
+			continue
+		}
 		at := slices.IndexFunc(r.Columns, func(c pgoutput.Column) bool { return c.Name == f.Name })
 		if at < 0 {
 			return fmt.Errorf("column %s is not described", quote.Name(f.Name))
@@ -98,8 +108,8 @@ func (t *streamTable) bind(r *pgoutput.Relation) error {
 		if err != nil {
 			return fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
-		c := streamColumn{name: f.Name, field: f.ID, source: at, decode: decode, key: slices.Contains(t.Schema.Key, f.ID)}
-		if !c.key {
+		c := streamColumn{name: f.Name, field: f.ID, place: i, source: at, decode: decode, key: slices.Contains(t.Schema.Key, f.ID)}
+		if !c.key && !read[f.AttNum] {
 			c.decode = outofrange.Decoder(decode, f, t.rule)
 		}
 		if c.key {

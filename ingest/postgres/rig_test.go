@@ -115,7 +115,7 @@ func newSchema(t testing.TB, st ingest.SourceTable) *schema.Table {
 	t.Helper()
 	var cols []schema.NewField
 	for _, c := range st.Columns {
-		f := schema.NewField{Name: c.Name, Type: c.Type, OID: c.OID, TypMod: c.TypMod, NotNull: c.NotNull, AttNum: c.AttNum}
+		f := schema.NewField{Name: c.Name, Type: c.Type, OID: c.OID, TypMod: c.TypMod, NotNull: c.NotNull, AttNum: c.AttNum, Computed: c.Computed}
 		if c.OID >= firstUserOID {
 			f.TypeName = c.TypeName
 		}

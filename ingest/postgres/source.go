@@ -50,6 +50,9 @@ type Source struct {
 	// seen are the partitions at the last look, truncated the truncations that were streamed.
 	seen      seenParts
 	truncated truncations
+	added     addedColumns
+	// computing lends the session that evaluates expressions, likewise.
+	computing chan *computing
 
 	mu struct {
 		sync.Mutex
@@ -95,6 +98,8 @@ func newSource(cfg config, deps ingest.SourceDeps) *Source {
 		control: make(chan *pgx.Conn, 1), // the one connection, or nil for none yet
 	}
 	s.control <- nil
+	s.computing = make(chan *computing, 1) // the one session
+	s.computing <- &computing{}
 	s.durable, _ = parseLSN(deps.Position) // ours, and so an LSN
 	return s
 }
@@ -141,6 +146,15 @@ func (s *Source) Close() error {
 		}
 		s.control <- nil
 	default: // the holder closes it
+	}
+	select {
+	case c := <-s.computing:
+		if c.conn != nil {
+			closeNow(c.conn.PgConn())
+			c.conn = nil
+		}
+		s.computing <- c
+	default: // a call that ends with its context, which closes the connection
 	}
 	return nil
 }

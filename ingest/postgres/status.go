@@ -54,6 +54,7 @@ func (s *Source) look(ctx context.Context, st *state, streaming bool) (out inges
 			s.emit(ctx, conn)
 		}
 		out.Notes, err = s.unseen.notes(ctx, conn)
+		out.Notes = s.added.notes(out.Notes)
 		return err
 	})
 	if err != nil {

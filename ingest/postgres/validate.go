@@ -67,6 +67,7 @@ const (
 	versionStreaming = 140000 // sends large transactions before they end
 	versionStandby   = 160000 // streams from a standby, too
 	versionFailover  = 170000 // slots that follow a fail-over
+	versionGenerated = 180000 // publications send generated columns
 )
 
 func readSettings(ctx context.Context, conn *pgx.Conn) (settings, error) {
@@ -215,11 +216,14 @@ func (s *Source) validateTables(ctx context.Context, conn *pgx.Conn, v settings)
 		}
 		return r
 	}
-	tables, err := discoverAs(ctx, conn, s.cfg.selection, mended)
+	tables, err := discoverAs(ctx, conn, s.cfg.selection, &s.cfg, mended)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := tryPublications(ctx, conn, tables); err != nil {
+		return nil, nil, err
+	}
+	if err := s.functionNeeds(ctx, conn, v, tables, report.Tables); err != nil {
 		return nil, nil, err
 	}
 	var out []ingest.Finding

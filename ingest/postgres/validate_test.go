@@ -66,6 +66,8 @@ func TestValidateMendsEverything(t *testing.T) {
 		"CREATE TABLE q2 PARTITION OF q FOR VALUES FROM (10) TO (20)", "ALTER TABLE q2 REPLICA IDENTITY NOTHING",
 		"CREATE TABLE rls (id int PRIMARY KEY)", "INSERT INTO rls VALUES (1), (2)", "ALTER TABLE rls ENABLE ROW LEVEL SECURITY",
 		"CREATE POLICY one ON rls USING (id = 1)", "CREATE TABLE part (id int PRIMARY KEY, secret text)",
+		"CREATE FUNCTION public.half(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 / 2; END'", "REVOKE EXECUTE ON FUNCTION public.half(int) FROM public",
+		"CREATE TABLE halves (id int PRIMARY KEY, h int GENERATED ALWAYS AS (half(id)) STORED, plain int)",
 		"CREATE TABLE keyless (id int, g int GENERATED ALWAYS AS (id * 2) STORED, n numeric)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE heir () INHERITS (keyless)",
 		"CREATE EXTENSION postgres_fdw", "CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw", "CREATE FOREIGN TABLE f (id int) SERVER s")
 	dsn := r.loginOnly()
@@ -73,7 +75,7 @@ func TestValidateMendsEverything(t *testing.T) {
 	r.exec("GRANT SELECT (id) ON part TO "+role, "GRANT SELECT ON rls TO "+role)
 	r.src = r.openAs(dsn)
 	want := []string{
-		"replication right", "schema", "table Odd.T", "table public.both_", "table public.heir", "table public.keyless", "table public.p", "table public.part", "table public.q",
+		"replication right", "schema", "table Odd.T", "table public.both_", "table public.halves", "table public.heir", "table public.keyless", "table public.p", "table public.part", "table public.q",
 		"table public.rls", "table public.silent", "table public.u", "publication",
 	}
 	if got := r.mend(); !slices.Equal(got, want) {

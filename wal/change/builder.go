@@ -21,6 +21,8 @@ type Builder struct {
 	Truncate bool
 	// Backfill marks the batch being built.
 	Backfill bool
+	// Computes marks all batches.
+	Computes bool
 }
 
 // NewBuilder makes a builder; s is the table's Arrow schema with the system columns
@@ -76,6 +78,7 @@ func (b *Builder) Batch() *Batch {
 	out := &Batch{
 		Table: b.table, SchemaVersion: b.version, Counts: b.counts,
 		Truncate: b.Truncate, Backfill: b.Backfill, Unchanged: b.unchanged,
+		Computes: b.Computes && b.op.Len() > 0,
 	}
 	out.Record = b.rec.NewRecordBatch()
 	b.counts, b.Truncate, b.unchanged = Counts{}, false, nil

@@ -71,6 +71,9 @@ type Batch struct {
 	// Unchanged are cells whose values the source left out, by row, then column. A batch
 	// that is appended to a log has none: they were filled in.
 	Unchanged []Unchanged
+	// Computes says that columns which the source computes and does not send are null yet,
+	// in all rows. It is not set in a batch that is appended to a log.
+	Computes bool
 }
 
 // Unchanged is a cell of an insert or update whose value the source left out because the

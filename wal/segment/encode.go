@@ -127,6 +127,9 @@ func (e *Encoder) encodeBatch(out *Encoded, b *change.Batch) error {
 	if n := len(b.Unchanged); n > 0 {
 		return fmt.Errorf("batch of table %d with %d values that are not filled in", b.Table, n)
 	}
+	if b.Computes {
+		return fmt.Errorf("batch of table %d with columns that are not computed", b.Table)
+	}
 	if b.Rows() > math.MaxInt32 {
 		return fmt.Errorf("%d rows: %w", b.Rows(), ErrTooLarge)
 	}

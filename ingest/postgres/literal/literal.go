@@ -1,5 +1,5 @@
 // Package literal writes values of Arrow columns as PostgreSQL reads them from text: the
-// inverse of package value, for the types that a key may have.
+// inverse of package value.
 package literal
 
 import (
@@ -25,9 +25,27 @@ func Array(a arrow.Array) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
+	writeArray(&b, a, write, a.Len(), func(i int) int { return i })
+	return b.String(), nil
+}
+
+// Some is the same of some rows of a column.
+func Some(a arrow.Array, rows []int) (string, error) {
+	write, err := writer(a)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	writeArray(&b, a, write, len(rows), func(i int) int { return rows[i] })
+	return b.String(), nil
+}
+
+// writeArray writes n values of a column, at the places that at gives.
+func writeArray(b *strings.Builder, a arrow.Array, write func(i int) string, n int, at func(int) int) {
 	b.WriteByte('{')
-	for i := range a.Len() {
-		if i > 0 {
+	for k := range n {
+		i := at(k)
+		if k > 0 {
 			b.WriteByte(',')
 		}
 		if a.IsNull(i) {
@@ -44,7 +62,6 @@ func Array(a arrow.Array) (string, error) {
 		b.WriteByte('"')
 	}
 	b.WriteByte('}')
-	return b.String(), nil
 }
 
 func writer(a arrow.Array) (func(i int) string, error) {
@@ -78,6 +95,18 @@ func writer(a arrow.Array) (func(i int) string, error) {
 		return func(i int) string { return date(time.UnixMicro(int64(a.Value(i))).UTC(), zone, "15:04:05.000000") }, nil
 	case *array.Time64:
 		return func(i int) string { return clock(int64(a.Value(i))) }, nil
+	case *array.List:
+		elements := a.ListValues()
+		write, err := writer(elements)
+		if err != nil {
+			return nil, err
+		}
+		return func(i int) string {
+			var b strings.Builder
+			from, to := a.ValueOffsets(i)
+			writeArray(&b, elements, write, int(to-from), func(k int) int { return int(from) + k })
+			return b.String()
+		}, nil
 	}
 	return nil, fmt.Errorf("%s: %w", a.DataType(), ErrType)
 }

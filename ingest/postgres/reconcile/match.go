@@ -31,11 +31,13 @@ type Attribute struct {
 	Now *Shape
 	// Changed is the transaction that changed it last, 0 when that is unknown or long ago.
 	Changed uint32
+	// Silent says that a description may be without the attribute though the table has it.
+	Silent bool
 }
 
-// settled says that the attribute looked to a transaction as it does now: whoever writes
+// Settled says that the attribute looked to a transaction as it does now: whoever writes
 // to a table and gets his number after the change's has waited for the change.
-func (a *Attribute) settled(xid uint32) bool {
+func (a *Attribute) Settled(xid uint32) bool {
 	return a.Changed == 0 || xid != 0 && int32(xid-a.Changed) > 0
 }
 
@@ -44,14 +46,14 @@ func (a *Attribute) gone() bool { return a.Known == nil && a.Now == nil }
 
 // required says that a description must have the attribute: it is there before and after.
 func (a *Attribute) required(xid uint32) bool {
-	return a.Now != nil && (a.Known != nil || a.settled(xid))
+	return a.Now != nil && !a.Silent && (a.Known != nil || a.Settled(xid))
 }
 
 // fit says whether a described column can be the attribute, and whether it is likely: it
 // has a name that the attribute is known to have had. The type does not count, for it can
 // have changed more than once, and so can the name.
 func (a *Attribute) fit(d Shape, xid uint32) (possible, likely bool) {
-	if a.settled(xid) {
+	if a.Settled(xid) {
 		return a.Now != nil && *a.Now == d, true
 	}
 	return true, a.Known != nil && a.Known.Name == d.Name || a.Now != nil && a.Now.Name == d.Name
@@ -68,7 +70,7 @@ func (a *Attribute) fit(d Shape, xid uint32) (possible, likely bool) {
 func Match(attributes []Attribute, described []Shape, xid uint32) ([]int16, error) {
 	need := 0
 	for i := range attributes {
-		if attributes[i].Known != nil && attributes[i].Now != nil {
+		if attributes[i].Known != nil && attributes[i].Now != nil && !attributes[i].Silent {
 			need++
 		}
 	}
@@ -124,7 +126,7 @@ func (m *matcher) at(a, d int) ways { return m.table[a*(len(m.described)+1)+d] }
 // added later, and with it all after it: numbers are given in order.
 func (m *matcher) leaving(a, d int) ways {
 	attribute := &m.attributes[a]
-	if attribute.required(m.xid) || attribute.Now != nil && d < len(m.described) {
+	if attribute.required(m.xid) || attribute.Now != nil && !attribute.Silent && d < len(m.described) {
 		return ways{}
 	}
 	return m.at(a+1, d)

@@ -17,7 +17,7 @@ const formsMax = 500_000
 const versionMultirange = 140000
 
 // formsQuery lists the forms of tables $1. Types below 16384 are the server's own, and
-// never change. The age of a form is that of its newest part, in transactions; one that
+// never change. The expression of a generated column counts, too. The age of a form is that of its newest part, in transactions; one that
 // cannot be compared is as old as can be.
 const formsQuery = `
 WITH RECURSIVE own AS (
@@ -49,7 +49,11 @@ forms(root, id, text, age) AS (
 found(relation, number, id, text, late) AS (
   SELECT o.relation, o.number, 't', o.type::text, false FROM own o
   UNION ALL
-  SELECT o.relation, o.number, f.id, f.text, coalesce(f.age >= 0 AND f.age < o.age, false) FROM own o JOIN forms f ON f.root = o.type)
+  SELECT o.relation, o.number, f.id, f.text, coalesce(f.age >= 0 AND f.age < o.age, false) FROM own o JOIN forms f ON f.root = o.type
+  UNION ALL
+  SELECT a.attrelid, a.attnum, 'g', d.adbin::text, pg_catalog.age(d.xmin) >= 0 AND pg_catalog.age(d.xmin) < pg_catalog.age(a.xmin)
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+   WHERE a.attrelid = ANY($1::oid[]) AND a.attgenerated <> '')
 `
 
 const multirange = `UNION ALL SELECT g.rngtypid FROM pg_catalog.pg_range g WHERE g.rngmultitypid = t.oid`
