@@ -378,6 +378,7 @@ func TestFailoverSlot(t *testing.T) {
 }
 
 func testFailoverSlot(t *testing.T, version int) {
+	notShort(t)
 	primary := pgtest.StartVersion(t, version)
 	r := privateRig(t, primary, "CREATE TABLE a (id int PRIMARY KEY)", "SELECT pg_create_physical_replication_slot('standby')")
 	standby := primary.Standby(t, "primary_slot_name = 'standby'", "hot_standby_feedback = on", "sync_replication_slots = on")

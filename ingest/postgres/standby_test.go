@@ -24,11 +24,20 @@ type pair struct {
 // newPair makes a source on a standby of a version.
 func newPair(t *testing.T, version int, config []string, statements ...string) *pair {
 	t.Helper()
+	notShort(t)
 	primary := pgtest.StartVersion(t, version, "wal_keep_size = 256MB")
 	r := privateRig(t, primary, statements...)
 	p := &pair{rig: r, primary: primary, standby: primary.Standby(t, config...)}
 	p.reopen()
 	return p
+}
+
+// notShort leaves a test out that is mostly a wait for servers.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short, and it starts servers of its own")
+	}
 }
 
 // reopen replaces the source by a new one on the standby.
@@ -363,6 +372,7 @@ func TestStandbySlotLost(t *testing.T) {
 func TestStandbyInstead(t *testing.T) {
 	for _, version := range pgtest.Versions([]int{17}, 16) {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			notShort(t)
 			primary := pgtest.StartVersion(t, version)
 			r := privateRig(t, primary, "CREATE TABLE a (id int PRIMARY KEY)", "SELECT pg_create_physical_replication_slot('standby')")
 			config := []string{"primary_slot_name = 'standby'", "hot_standby_feedback = on"}
@@ -397,6 +407,7 @@ func TestStandbyInstead(t *testing.T) {
 // A slot that nobody reads for as long as the server allows is lost, and the report warns
 // of it.
 func TestSlotIdleTooLong(t *testing.T) {
+	notShort(t)
 	p := pgtest.StartVersion(t, 18, "idle_replication_slot_timeout = '1s'")
 	r := privateRig(t, p, "CREATE TABLE a (id int PRIMARY KEY)")
 	r.begin()
