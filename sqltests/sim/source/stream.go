@@ -151,11 +151,7 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 		return err
 	}
 	moved := ch.Op == change.Update && keyOf(ch.Version, ch.Old) != keyOf(ch.Version, ch.New)
-	kept := false // what was left out is in the letter before, which is as the row was
-	if t.letters.Any() && ch.Old != nil && len(ch.Version.Key) > 0 {
-		prior, open := t.letters.Prior(keyText(ch.Version, ch.Old))
-		kept = open && !prior.Pending
-	}
+	kept := t.kept(ch)
 	add := func(op change.Op, r Row) error {
 		b.Add(op, lsn, *ordinal)
 		*ordinal++
@@ -216,6 +212,15 @@ func (t *target) evolve(ch *Change, sink ingest.Sink) error {
 	}
 	t.version, t.places = ch.Version, places
 	return nil
+}
+
+// kept says that what a change left out is in the letter before it, which is as the row was.
+func (t *target) kept(ch *Change) bool {
+	if !t.letters.Any() || ch.Old == nil || len(ch.Version.Key) == 0 {
+		return false
+	}
+	prior, open := t.letters.Prior(keyText(ch.Version, ch.Old))
+	return open && !prior.Pending
 }
 
 func keyOnly(v *Version, r Row) Row {
