@@ -227,7 +227,7 @@ func TestStreamEvolvesBeforeItIsVisible(t *testing.T) {
 		done <- err
 	}()
 	awaitThat(t, "a commit that waits, and is streamed", func() bool {
-		return r.text(`SELECT (EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep') AND
+		return r.ask(`SELECT (EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep') AND
 			EXISTS (SELECT FROM pg_stat_replication WHERE sent_lsn >= pg_current_wal_lsn()))::text`) == "true"
 	})
 	r.exec("SELECT pg_sleep(0.3)", "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")

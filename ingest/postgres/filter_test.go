@@ -127,7 +127,7 @@ func TestRowFilterValidated(t *testing.T) {
 			t.Errorf("WHERE (%s): %+v", filter, found)
 		}
 	}
-	if n := r.text("SELECT count(*)::text FROM pg_publication"); n != "0" {
+	if n := r.ask("SELECT count(*)::text FROM pg_publication"); n != "0" {
 		t.Errorf("%s publications are left", n)
 	}
 }

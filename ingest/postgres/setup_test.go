@@ -24,7 +24,7 @@ func (r *rig) ask(query string, args ...any) string {
 	defer func() { _ = conn.Close(context.Background()) }()
 	var out string
 	if err := conn.QueryRow(r.Context(), query, args...).Scan(&out); err != nil {
-		r.Fatal(err)
+		r.Fatalf("%s: %v", query, err)
 	}
 	return out
 }

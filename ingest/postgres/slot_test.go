@@ -46,25 +46,10 @@ func awaitThat(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("awaiting %s: too long", what)
 }
 
-// text is the one value of a query.
-func (r *rig) text(sql string) string {
-	r.Helper()
-	conn, err := pgx.Connect(r.Context(), r.dsn)
-	if err != nil {
-		r.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	var out string
-	if err := conn.QueryRow(r.Context(), sql).Scan(&out); err != nil {
-		r.Fatalf("%s: %v", sql, err)
-	}
-	return out
-}
-
 // inserted is the end of the server's log, be it written yet or not.
 func (r *rig) inserted() string {
 	r.Helper()
-	at, err := parseLSN(pos(r.text("SELECT pg_current_wal_insert_lsn()::text")))
+	at, err := parseLSN(pos(r.ask("SELECT pg_current_wal_insert_lsn()::text")))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -124,7 +109,7 @@ func TestSlotWaits(t *testing.T) {
 				t.Fatalf("told %q", told)
 			}
 			none := func() bool {
-				return r.text("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = 'skippr_"+r.name+"'") == "0"
+				return r.ask("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = 'skippr_"+r.name+"'") == "0"
 			}
 			awaitThat(t, "the slot to go", none)
 			if _, err := conn.Exec(t.Context(), end); err != nil {
@@ -171,7 +156,7 @@ func TestMomentWaits(t *testing.T) {
 		t.Fatal("it read a moment")
 	}
 	awaitThat(t, "the slot to go", func() bool {
-		return r.text("SELECT count(*)::text FROM pg_replication_slots WHERE temporary AND database = current_database()") == "0"
+		return r.ask("SELECT count(*)::text FROM pg_replication_slots WHERE temporary AND database = current_database()") == "0"
 	})
 }
 
@@ -306,7 +291,7 @@ func TestPromotion(t *testing.T) {
 	for _, s := range []*pgtest.Private{carried, bare} {
 		on := *r
 		on.dsn = s.DSN
-		awaitThat(t, "the standby", func() bool { return on.text("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
+		awaitThat(t, "the standby", func() bool { return on.ask("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
 	}
 	// As fail-over managers do before version 17: they copy the slot's file. With it go the
 	// snapshots, without which its first transactions may be skipped.
@@ -383,7 +368,7 @@ func testFailoverSlot(t *testing.T, version int) {
 	r := privateRig(t, primary, "CREATE TABLE a (id int PRIMARY KEY)", "SELECT pg_create_physical_replication_slot('standby')")
 	standby := primary.Standby(t, "primary_slot_name = 'standby'", "hot_standby_feedback = on", "sync_replication_slots = on")
 	r.begin()
-	if f := r.text("SELECT failover::text FROM pg_replication_slots WHERE slot_name = 'skippr_slots'"); f != "true" {
+	if f := r.ask("SELECT failover::text FROM pg_replication_slots WHERE slot_name = 'skippr_slots'"); f != "true" {
 		t.Fatalf("failover %s", f)
 	}
 	k := r.stream(r.setup.Start, nil)
@@ -393,7 +378,7 @@ func testFailoverSlot(t *testing.T, version int) {
 	on.dsn, on.server, on.src = standby.WithDatabase(databaseOf(t, r.dsn)), standby.Server, nil
 	awaitThat(t, "the slot on the standby", func() bool {
 		r.exec("SELECT pg_log_standby_snapshot()") // moves the slot on, so that it can be carried over
-		return on.text("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = 'skippr_slots' AND synced AND NOT temporary") == "1"
+		return on.ask("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = 'skippr_slots' AND synced AND NOT temporary") == "1"
 	})
 	if err := k.stop(); err != nil {
 		t.Fatal(err)
@@ -401,7 +386,7 @@ func testFailoverSlot(t *testing.T, version int) {
 	at := max(k.mu.idle, k.mu.last)
 	r.exec("INSERT INTO a VALUES (2)")
 	target := r.inserted()
-	awaitThat(t, "the standby", func() bool { return on.text("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
+	awaitThat(t, "the standby", func() bool { return on.ask("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
 	primary.Control(t, "stop", "-m", "immediate")
 	standby.Control(t, "promote")
 	on.reopen()
@@ -518,7 +503,7 @@ func TestSeveralPipelines(t *testing.T) {
 	r.restsUntouched()
 	r.reopen()
 	r.begin()
-	if n := r.text("SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) || ' ' || (SELECT count(*) FROM pg_publication)"); n != "2 4" {
+	if n := r.ask("SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) || ' ' || (SELECT count(*) FROM pg_publication)"); n != "2 4" {
 		t.Errorf("slots and publications: %s", n)
 	}
 }
@@ -533,7 +518,7 @@ func (r *rig) restsUntouched() {
 	idle.begin()
 	_ = idle.src.Close()
 	slot := "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = 'skippr_" + idle.name + "'"
-	before := r.text(slot)
+	before := r.ask(slot)
 	twin := idle
 	twin.src, twin.setup = nil, ingest.SetupResult{}
 	twin.reopen()
@@ -545,7 +530,7 @@ func (r *rig) restsUntouched() {
 	if _, err := twin.src.Teardown(r.Context(), nil); !errors.As(err, &setup) {
 		r.Errorf("torn down: %v", err)
 	}
-	if after := r.text(slot); after == "" || after != before {
+	if after := r.ask(slot); after == "" || after != before {
 		r.Errorf("the slot was at %s and is at %q", before, after)
 	}
 	if _, err := idle.src.Teardown(r.Context(), idle.setup.State); err != nil {

@@ -55,7 +55,7 @@ func (p *pair) atStandby(sql string) string {
 	p.Helper()
 	on := *p.rig
 	on.dsn = p.standby.WithDatabase(databaseOf(p.T, p.dsn))
-	return on.text(sql)
+	return on.ask(sql)
 }
 
 // await waits until the standby has what its primary has.
@@ -203,7 +203,7 @@ func testStandby(t *testing.T, version int) {
 	if version >= 17 {
 		awaitThat(t, "the slot to be carried over from now on", func() bool { // once nobody reads it
 			p.again()
-			return p.text("SELECT failover::text FROM pg_replication_slots WHERE slot_name = 'skippr_slots'") == "true"
+			return p.ask("SELECT failover::text FROM pg_replication_slots WHERE slot_name = 'skippr_slots'") == "true"
 		})
 	}
 	k = p.stream(max(k.mu.idle, k.mu.last), nil)
@@ -314,7 +314,7 @@ func TestStandbySlotLost(t *testing.T) {
 		{16, "rows", "slot skippr_slots of the standby was in conflict with its primary: ", vacuum},
 		{17, "rows", "with hot_standby_feedback = on, ", vacuum},
 		{18, "wal_level", "wal_level of the primary is no longer logical", func(p *pair) {
-			if p.text("SHOW wal_level") == "logical" {
+			if p.ask("SHOW wal_level") == "logical" {
 				p.exec("ALTER SYSTEM SET wal_level = replica")
 				p.primary.Control(p.T, "restart", "-m", "fast")
 			}
@@ -333,7 +333,7 @@ func TestStandbySlotLost(t *testing.T) {
 			k.expect("a insert 1")
 			p.standby.Exec(t, p.standby.DSN, "ALTER SYSTEM SET hot_standby_feedback = off", "SELECT pg_reload_conf()")
 			awaitThat(t, "the primary to hold nothing back", func() bool {
-				return p.text("SELECT count(*)::text FROM pg_stat_replication WHERE backend_xmin IS NOT NULL") == "0"
+				return p.ask("SELECT count(*)::text FROM pg_stat_replication WHERE backend_xmin IS NOT NULL") == "0"
 			})
 			var watched ingest.SourceStatus
 			awaitThat(t, "the slot to be lost", func() bool {
@@ -438,7 +438,7 @@ func TestStandbyFollowsAnother(t *testing.T) {
 	p.await()
 	target, on := p.inserted(), *p.rig
 	on.dsn = next.WithDatabase(databaseOf(t, p.dsn))
-	awaitThat(t, "the other standby", func() bool { return on.text("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
+	awaitThat(t, "the other standby", func() bool { return on.ask("SELECT (pg_last_wal_replay_lsn() >= '"+target+"')::text") == "true" })
 	p.primary.Control(t, "stop", "-m", "fast")
 	next.Control(t, "promote")
 	p.standby.Exec(t, p.standby.DSN, "ALTER SYSTEM SET primary_conninfo = '"+next.DSN+"'", "SELECT pg_reload_conf()")

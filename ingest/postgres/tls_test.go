@@ -87,7 +87,7 @@ hostssl all certified 127.0.0.1/32 cert
 func TestTLS(t *testing.T) {
 	const password = "pass-ß-word"
 	p := pgtest.StartPrivate(t)
-	if lib := (&rig{T: t, dsn: p.DSN}).text("SHOW ssl_library"); lib == "" {
+	if lib := (&rig{T: t, dsn: p.DSN}).ask("SHOW ssl_library"); lib == "" {
 		t.Skip("SKIPPED: this PostgreSQL is built without TLS")
 	}
 	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")

@@ -48,7 +48,7 @@ func (r *rig) waiting(sql string) (let func()) {
 		done <- err
 	}()
 	waits := func() bool {
-		return r.text("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')::text") == "true"
+		return r.ask("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')::text") == "true"
 	}
 	awaitThat(r.T, "a commit that waits for a standby", waits)
 	return func() {
@@ -75,7 +75,7 @@ func (r *rig) connect() *pgx.Conn {
 func (r *rig) awaitBlocked() {
 	r.Helper()
 	awaitThat(r.T, "one who waits for a lock", func() bool {
-		return r.text(`SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+		return r.ask(`SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 			WHERE NOT granted AND locktype = 'relation' AND datname = current_database())::text`) == "true"
 	})
 }
@@ -84,7 +84,7 @@ func (r *rig) awaitBlocked() {
 func (r *rig) awaitAsks(word string) {
 	r.Helper()
 	sql := fmt.Sprintf("SELECT (count(*) > 0)::text FROM pg_stat_activity WHERE query LIKE '%%%s%%' AND pid <> pg_backend_pid()", word)
-	awaitThat(r.T, "a question about "+word, func() bool { return r.text(sql) == "true" })
+	awaitThat(r.T, "a question about "+word, func() bool { return r.ask(sql) == "true" })
 }
 
 // TestSeenLater: what is in the source's log, and so in the stream or in the moment of a
