@@ -12,7 +12,7 @@ import (
 )
 
 // attributes parses "1 a:int>b:text @7": number, known and present shape ("-" for none),
-// and the transaction that changed it.
+// and the transaction that changed it; "?" for one that may be left out.
 func attributes(t *testing.T, text string) []reconcile.Attribute {
 	t.Helper()
 	var out []reconcile.Attribute
@@ -24,6 +24,9 @@ func attributes(t *testing.T, text string) []reconcile.Attribute {
 		}
 		known, now, _ := strings.Cut(f[1], ">")
 		a := reconcile.Attribute{Number: int16(n), Known: shape(known), Now: shape(now)}
+		if a.Silent = f[len(f)-1] == "?"; a.Silent {
+			f = f[:len(f)-1]
+		}
 		if len(f) > 2 {
 			if _, err := fmt.Sscanf(f[2], "@%d", &a.Changed); err != nil {
 				t.Fatal(err)
@@ -77,6 +80,10 @@ func TestMatch(t *testing.T) {
 		"a lacking column":             {"1 a>a, 2 b>b", "a", 50, "older"},
 		"a column too many":            {"1 a>a", "a b", 50, "unknown"},
 		"after a wrap of the numbers":  {"1 a>a, 2 b>- @4294967290, 3 ->b @4294967291", "a b", 5, "1 3"},
+		"silent, and not sent":         {"1 a>a, 2 g>g ?, 3 b>b", "a b", 50, "1 3"},
+		"silent, and sent":             {"1 a>a, 2 g>g ?, 3 b>b", "a g b", 50, "1 2 3"},
+		"silent, not known, sent":      {"1 a>a, 2 ->g ?, 3 b>b", "a g b", 50, "1 2 3"},
+		"silent, and a later one":      {"1 a>a, 2 ->g ?, 3 ->b @40", "a b", 50, "1 3"},
 		"a table that is gone":         {"1 a>- @60, 2 b>- @60", "a b", 50, "1 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
