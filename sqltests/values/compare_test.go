@@ -33,7 +33,7 @@ func (u *run) tablesOf(pipeline string) ([]present, error) {
 }
 
 // patience is how long a table may take that a look at the source has to tell of.
-const patience = 90 * time.Second
+const patience = harness.Patience
 
 // compare has all tables of a database compared. Those to which something happened that the
 // stream does not tell of become equal soon, the others are at once.
@@ -206,7 +206,7 @@ func (u *run) unequal(pipeline string, w *writer) (wrong []string) {
 				u.t.Fatal(err)
 			}
 		}
-		if diff != "" && t.restless && len(t.keyNames()) == 0 && !t.again {
+		if diff != "" && t.here != "" && t.restless && len(t.keyNames()) == 0 && !t.again {
 			t.again = true // of updates and deletes it may have been told nothing
 			u.note("resync %s %s, which has no key", pipeline, t.here)
 			u.stopped["no key"]++
