@@ -209,7 +209,7 @@ const (
 	ptraceDetach    = 17
 	ptraceSeize     = 0x4206
 	ptraceInterrupt = 0x4207
-	stopLimit       = 5 * time.Second
+	stopLimit       = time.Minute
 )
 
 func ptrace(request, tid int, data uintptr) error {

@@ -55,7 +55,7 @@ func Inject(t testing.TB, pid int, paths []string, faults ...string) *Faults {
 // attached waits until the process is traced.
 func (f *Faults) attached(pid int) bool {
 	tracer := fmt.Appendf(nil, "TracerPid:\t%d\n", f.cmd.Process.Pid)
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err == nil && bytes.Contains(b, tracer) {
 			return true

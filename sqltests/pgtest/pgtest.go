@@ -83,7 +83,7 @@ func (s *Server) WithDatabase(name string) string {
 // Exec runs statements on a connection of its own and fails the test on an error.
 func (s *Server) Exec(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Server) Exec(t testing.TB, dsn string, statements ...string) {
 
 // dropDatabase ends what still uses the database, then drops it.
 func (s *Server) dropDatabase(t testing.TB, name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.DSN)
 	if err != nil {
@@ -175,7 +175,7 @@ if [ -n "$4" ]; then
   echo "wal_retrieve_retry_interval = 200ms" >>"$dir/data/postgresql.conf"
 fi
 printf '%s\n' "$3" >>"$dir/data/postgresql.conf"
-"$1/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >/dev/null 2>&1 || { cat "$dir/log"; exit 1; }
+"$1/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 180 start >/dev/null 2>&1 || { cat "$dir/log"; exit 1; }
 echo "READY $dir"
 cat >/dev/null || true
 `
@@ -216,7 +216,7 @@ func run(bin, config, primary string) (s *Server, own *cluster, err error) {
 	go func() { exited <- cmd.Wait() }()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
 		if _, dir, ready := strings.Cut(output.String(), "READY "); ready && strings.Contains(dir, "\n") {
 			own := &cluster{bin: bin, dir: strings.TrimSpace(dir), stdin: stdin, exited: exited}
 			return &Server{

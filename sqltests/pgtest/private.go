@@ -68,7 +68,7 @@ func startPrivate(t testing.TB, bin, config, primary string) *Private {
 		_ = own.stdin.Close() // ends the script, which stops the server
 		select {
 		case <-own.exited:
-		case <-time.After(30 * time.Second):
+		case <-time.After(3 * time.Minute):
 			t.Errorf("the private postgresql in %s does not stop", own.dir)
 		}
 	})
@@ -120,7 +120,7 @@ func (p *Private) Control(t testing.TB, args ...string) {
 	t.Helper()
 	line := append([]string{
 		filepath.Join(p.own.bin, "pg_ctl"), "-D", filepath.Join(p.own.dir, "data"),
-		"-l", filepath.Join(p.own.dir, "log"), "-w", "-t", "60",
+		"-l", filepath.Join(p.own.dir, "log"), "-w", "-t", "180",
 	}, args...)
 	line, err := stepDown(line...)
 	if err != nil {

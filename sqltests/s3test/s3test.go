@@ -145,7 +145,7 @@ func (s *Server) run() error {
 		_ = cmd.Wait() // it ends by a signal
 		close(p.exited)
 	}()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if p.pid == 0 {
 			if _, rest, ok := strings.Cut(output.String(), "PID "); ok {
 				p.pid, _ = strconv.Atoi(strings.SplitN(rest, " ", 2)[0])
