@@ -120,6 +120,9 @@ func TestGeneratedLetters(t *testing.T) {
 // helps; while the source cannot be asked nothing is made up.
 func TestGeneratedStops(t *testing.T) {
 	source := pgtest.Start(t).CreateDatabase(t)
+	if v, err := harness.Text(source, "SELECT current_setting('server_version_num')::int >= 180000"); err != nil || v == "true" {
+		t.Skipf("the server sends such columns, and they need not be computed: %v, %v", v, err)
+	}
 	harness.Exec(t, source, "CREATE TABLE t (id int PRIMARY KEY, a int)", "CREATE TABLE other (id int PRIMARY KEY)",
 		"CREATE FUNCTION f(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n / 2; END $$",
 		"ALTER TABLE t ADD h int GENERATED ALWAYS AS (public.f(a)) STORED")
