@@ -55,6 +55,25 @@ type Relation struct {
 	// Inline is an Arrow IPC stream with the rows of a system relation; the other
 	// fields but Name and Columns are empty then.
 	Inline []byte
+	// Own is what the query's own transaction has changed, nil for nothing: it comes over
+	// all else. It excludes WithPosition.
+	Own *Own
+}
+
+// Own is the uncommitted changes of a table by the transaction that reads it.
+type Own struct {
+	// Truncated: nothing of the table but Rows is left.
+	Truncated bool
+	// Rows is an Arrow IPC stream: the operation (change.ColOp), then columns of the
+	// table. There is at most one row for a key. Of a table whose rows are told apart by
+	// all columns there is a delete for each row that goes and was there before, and an
+	// insert for each that is new. Empty: no rows.
+	Rows []byte
+	// Fields are the field ids of the columns that follow the operation; the relation's
+	// columns are among them. Of a delete only the key counts.
+	Fields []int32
+	// Deletes says that there are some among Rows.
+	Deletes bool
 }
 
 // Column is a column of a relation.

@@ -22,29 +22,34 @@ func (r *Relation) contents(columns []int) []merge.Column {
 	return out
 }
 
-// countedBranches is the lake side when equal rows are counted: those of which no delete
-// takes one away, and what is left of the others. Copies are equal, so it does not matter
-// which are left. Nothing is read twice but the rows that deletes are of.
+// countedBranches is the lake side when equal rows are counted.
 func countedBranches(r *Relation, files []File, gone deleted, live *liveView) []string {
 	if len(files) == 0 {
 		return nil
 	}
-	names := make([]string, len(r.Columns))
-	for i, c := range r.Columns {
-		names[i] = quote.Name(c.Name)
-	}
-	prefixed := func(of string) string { return of + strings.Join(names, ", "+of) }
 	lake := strings.Join(lakeBranches(r, files, gone, lakeColumns(r)), " UNION ALL ")
 	deletes := make([]string, len(live.groups))
 	for i, g := range live.groups {
 		deletes[i] = fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d", winnerColumns(r, g), g.source.SQL(), systemColumn(0), change.Delete)
 	}
+	return withoutRows(r, lake, strings.Join(deletes, " UNION ALL "))
+}
+
+// withoutRows are the rows of the text all of which no row of deletes takes one away, and
+// what is left of the others. Copies are equal, so it does not matter which are left.
+// Nothing is read twice but the rows that deletes are of.
+func withoutRows(r *Relation, all, deletes string) []string {
+	names := make([]string, len(r.Columns))
+	for i, c := range r.Columns {
+		names[i] = quote.Name(c.Name)
+	}
+	prefixed := func(of string) string { return of + strings.Join(names, ", "+of) }
 	less := fmt.Sprintf("SELECT %s, count(*) AS _skippr_n FROM (%s) x GROUP BY %s", prefixed("x."),
-		strings.Join(deletes, " UNION ALL "), strings.Join(RowIdentity(r.Columns, "x"), ", "))
+		deletes, strings.Join(RowIdentity(r.Columns, "x"), ", "))
 	same := SameRow(r.Columns, "l", "d")
-	whole := fmt.Sprintf("SELECT %s FROM (%s) l ANTI JOIN (%s) d ON %s", prefixed("l."), lake, less, same)
+	whole := fmt.Sprintf("SELECT %s FROM (%s) l ANTI JOIN (%s) d ON %s", prefixed("l."), all, less, same)
 	left := fmt.Sprintf("SELECT %s, count(*) - any_value(d._skippr_n) AS _skippr_n FROM (%s) l JOIN (%s) d ON %s GROUP BY %s",
-		prefixed("l."), lake, less, same, strings.Join(RowIdentity(r.Columns, "l"), ", "))
+		prefixed("l."), all, less, same, strings.Join(RowIdentity(r.Columns, "l"), ", "))
 	rest := fmt.Sprintf("SELECT %s, unnest(range(r._skippr_n)) AS _skippr_n FROM (%s) r WHERE r._skippr_n > 0", prefixed("r."), left)
 	return []string{whole, fmt.Sprintf("SELECT %s FROM (%s) c", prefixed("c."), rest)}
 }

@@ -207,7 +207,7 @@ func (s *session) relations(ctx context.Context, p *Plan) (texts map[string]stri
 	for i := range p.Relations {
 		r := &p.Relations[i]
 		if len(r.Inline) > 0 {
-			source, err := inlineSource(r)
+			source, err := inlineSource(r.Inline, len(r.Columns))
 			if err != nil {
 				return nil, release, fmt.Errorf("relation %q: %w", r.Name, err)
 			}
@@ -230,20 +230,27 @@ func (s *session) relations(ctx context.Context, p *Plan) (texts map[string]stri
 		if texts[r.Name], err = subquery(r, view, gone); err != nil {
 			return nil, release, err
 		}
+		if r.Own != nil {
+			close, err := s.own(r, texts)
+			releases = append(releases, close)
+			if err != nil {
+				return nil, release, fmt.Errorf("relation %q: %w", r.Name, err)
+			}
+		}
 	}
 	return texts, release, nil
 }
 
-// inlineSource publishes the rows of an inline relation.
-func inlineSource(r *Relation) (*driver.Source, error) {
-	reader, err := ipc.NewReader(bytes.NewReader(r.Inline))
+// inlineSource publishes rows that came with the plan, of so many columns.
+func inlineSource(rows []byte, columns int) (*driver.Source, error) {
+	reader, err := ipc.NewReader(bytes.NewReader(rows))
 	if err != nil {
 		return nil, fmt.Errorf("read inline rows: %w", err)
 	}
 	defer reader.Release()
 	given := reader.Schema()
-	if given.NumFields() != len(r.Columns) {
-		return nil, fmt.Errorf("%d inline columns for %d: %w", given.NumFields(), len(r.Columns), ErrPlan)
+	if given.NumFields() != columns {
+		return nil, fmt.Errorf("%d inline columns for %d: %w", given.NumFields(), columns, ErrPlan)
 	}
 	fields := make([]arrow.Field, given.NumFields())
 	for i := range fields {
