@@ -5,7 +5,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=.ci/tools/go.mod
 LABELS ?= postgres
 # The suites without pipeline words; those in sqltests/suites/pipeline need SOURCE too.
-PURE   := $(addprefix sqltests/suites/,select types errors session catalog)
+PURE   := $(addprefix sqltests/suites/,select types errors session catalog write)
 # What the tests of make test had to skip.
 SKIPPED := $(CURDIR)/bin/skipped
 .PHONY: all build demo test setup lint unit race mutants slt kill deaths values servers fuzz bench clean help

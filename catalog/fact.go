@@ -43,6 +43,10 @@ type Connection struct {
 	Implicit bool
 }
 
+// OwnPipeline is the name of the pipeline that has the tables made with CREATE TABLE, and of
+// its connection.
+const OwnPipeline = "skippr_own"
+
 // PipelineState is what a pipeline is meant to do and does.
 type PipelineState string
 
@@ -206,6 +210,11 @@ type Table struct {
 	CreatedAt  time.Time
 	// OID is its stable object id in pg_catalog (pg_class.oid).
 	OID uint32
+	// Own says that statements here change the table, which has no other source. Defaults
+	// are the expressions, as SQL, that a new row of it has where it is given no value, by
+	// field id.
+	Own      bool             `json:",omitempty"`
+	Defaults map[int32]string `json:",omitempty"`
 	// CopyOf is the table whose place this one takes when it is copied, 0 for any other.
 	// Until then only those who store and stream tables know of it (EveryTable).
 	CopyOf change.TableID `json:",omitempty"`
@@ -396,6 +405,7 @@ func (t *Table) Clone() *Table {
 	c := *t
 	c.Versions = slices.Clone(t.Versions)
 	c.Parts, c.PartMarks = slices.Clone(t.Parts), slices.Clone(t.PartMarks)
+	c.Defaults = maps.Clone(t.Defaults)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c

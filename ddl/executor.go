@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -78,6 +79,9 @@ func Describe(s Statement) []Column {
 
 // Execute runs s. Errors are *pgerr.Error, or the context's cause.
 func (x *Executor) Execute(ctx context.Context, s Statement, session Session) (*Result, error) {
+	if err := reserved(s); err != nil {
+		return nil, err
+	}
 	var r *Result
 	var err error
 	switch s := s.(type) {
@@ -125,6 +129,30 @@ func (x *Executor) Execute(ctx context.Context, s Statement, session Session) (*
 		}
 	}
 	return r, nil
+}
+
+// reserved refuses what would change the server's own pipeline.
+func reserved(s Statement) error {
+	var names []string
+	switch s := s.(type) {
+	case *CreateConnection:
+		names = []string{s.Name}
+	case *AlterConnection:
+		names = []string{s.Name}
+	case *CreatePipeline:
+		names = []string{s.Name}
+	case *Drop:
+		names = []string{s.Name}
+	case *AlterPipeline:
+		if s.Action != Compact {
+			names = []string{s.Name, s.NewName}
+		}
+	}
+	if !slices.Contains(names, catalog.OwnPipeline) {
+		return nil
+	}
+	return pgerr.New(codes.ReservedName, "\"%s\" is the server's own", catalog.OwnPipeline).
+		WithDetail("It has the tables made with CREATE TABLE.").WithHint("CREATE TABLE and DROP TABLE change what it has.")
 }
 
 // translate turns a controller's Problem and the catalog's sentinels into errors for

@@ -29,8 +29,9 @@ type host struct {
 
 	// kick wakes run: something it waits for may have changed. Signalled under mu.
 	kick chan struct{}
-	// opening holds a token while nobody opens the log.
-	opening chan struct{}
+	// opening holds a token while nobody opens the log; recovered is closed when it was
+	// opened first, and so the catalog has all that is durable.
+	opening, recovered chan struct{}
 
 	mu struct {
 		sync.Mutex
@@ -57,6 +58,7 @@ func newHost(id change.PipelineID, name string, cfg Config, deps Deps) *host {
 	h := &host{
 		id: id, cfg: cfg, deps: deps, out: deps.Log.With(env.KeyPipeline, name),
 		live: newLive(deps.Clock), kick: make(chan struct{}, 1), opening: make(chan struct{}, 1),
+		recovered: make(chan struct{}),
 	}
 	h.opening <- struct{}{}
 	h.mu.still = make(chan struct{})
@@ -347,6 +349,11 @@ func (h *host) openLog(ctx context.Context) error {
 	ended := h.mu.ended
 	if !ended {
 		h.mu.log = log
+		select {
+		case <-h.recovered:
+		default:
+			close(h.recovered)
+		}
 	}
 	h.mu.Unlock()
 	if ended {

@@ -23,7 +23,7 @@ func (s *session) stream(ctx context.Context) error {
 	sink := newBatcher(ctx, batcherConfig{
 		clock: s.deps.Clock, tasks: s.deps.Tasks, limit: s.cfg.GroupBytes,
 		part: s.cfg.PartBytes, session: fmt.Sprintf("%016x", s.deps.IDs.Uint64()), freshness: s.freshness(),
-		interval: s.cfg.GroupInterval, compare: s.source.Compare, from: from, tables: tables,
+		interval: s.groupInterval(), compare: s.source.Compare, from: from, tables: tables,
 		letters: letters, onErrorStop: onErrorStop(s.pipeline),
 	})
 	s.live.attach(sink.pendingSince)

@@ -365,6 +365,14 @@ func (s *session) freshness() time.Duration {
 	return s.cfg.Freshness
 }
 
+// groupInterval is the source's own, else the server's.
+func (s *session) groupInterval() time.Duration {
+	if p, ok := s.source.(Pacer); ok {
+		return p.GroupInterval()
+	}
+	return s.cfg.GroupInterval
+}
+
 // logError is an error of the log: it must be opened anew before anything is read
 // from the source again, since the fate of the group is open.
 type logError struct{ cause error }

@@ -296,6 +296,12 @@ type Watcher interface {
 	Watch(ctx context.Context, state []byte) (SourceStatus, error)
 }
 
+// Pacer is a Source that says itself how close its groups may follow each other; see
+// Config.GroupInterval.
+type Pacer interface {
+	GroupInterval() time.Duration
+}
+
 // Finding is one result of Validate.
 type Finding struct {
 	Check  string

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest/spill"
@@ -247,6 +248,41 @@ func (s *Supervisor) still(ctx context.Context, name string, fn func(*catalog.Pi
 		return err
 	}
 	return fn(p, h)
+}
+
+// Still has fn run while a pipeline stands still and no other statement acts on it, and
+// removes what tables that it dropped have left. The pipeline goes on afterwards, in a new
+// session.
+func (s *Supervisor) Still(ctx context.Context, name string, fn func(*catalog.Pipeline) error) error {
+	return s.still(ctx, name, func(p *catalog.Pipeline, _ *hosted) error {
+		if err := fn(p); err != nil {
+			return err
+		}
+		return s.removeLeftovers(ctx)
+	})
+}
+
+// recoverMax is how long a statement waits for a log that is being opened.
+const recoverMax = 30 * time.Second
+
+// Recovered waits until the catalog has everything that the pipeline's log had when the
+// server started. It wraps ErrNotRunning, with the reason, when that takes too long.
+func (s *Supervisor) Recovered(ctx context.Context, name string) error {
+	_, h, err := s.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := s.deps.Tasks.Wait(ctx, recoverMax, h.recovered, h.done); err != nil {
+		return err
+	}
+	select {
+	case <-h.recovered:
+		return nil
+	default:
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return fmt.Errorf("log of pipeline %s is not open: %s: %w", quote.Name(name), h.mu.reason, ErrNotRunning)
 }
 
 // RecoverLog opens a pipeline's log, which publishes what the catalog has not, and closes

@@ -18,17 +18,19 @@ import (
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
-// prepareCopy prepares COPY … TO STDOUT.
+// prepareCopy prepares COPY … TO STDOUT and COPY … FROM STDIN.
 func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwire.Statement, error) {
 	switch {
-	case n.IsFrom:
-		return nil, pgerr.New(codes.FeatureNotSupported, "COPY FROM is not supported").
-			WithHint("Tables are filled by pipelines: see CREATE PIPELINE.")
+	case (n.Filename != "" || n.IsProgram) && n.IsFrom:
+		return nil, pgerr.New(codes.FeatureNotSupported,
+			"COPY from a file or program is not supported").WithHint("Use COPY … FROM STDIN, or \\copy in psql.")
 	case n.Filename != "" || n.IsProgram:
 		return nil, pgerr.New(codes.FeatureNotSupported,
 			"COPY to a file or program is not supported").WithHint("Use COPY … TO STDOUT.")
+	case n.IsFrom:
+		return s.prepareCopyFrom(n)
 	}
-	opts, err := parseCopyOptions(n.Options)
+	opts, err := parseCopyOptions(n.Options, copyin.ParseTo)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +73,8 @@ func copySelect(n *pg.CopyStmt) *pg.SelectStmt {
 	return sel
 }
 
-// parseCopyOptions makes the options of COPY TO from their parse tree.
-func parseCopyOptions(list []*pg.Node) (copyin.Options, error) {
+// parseCopyOptions makes the options of COPY from their parse tree.
+func parseCopyOptions(list []*pg.Node, parse func([]copyin.Option) (copyin.Options, error)) (copyin.Options, error) {
 	var given []copyin.Option
 	for _, n := range list {
 		d := n.GetDefElem()
@@ -82,7 +84,7 @@ func parseCopyOptions(list []*pg.Node) (copyin.Options, error) {
 		}
 		given = append(given, o)
 	}
-	return copyin.ParseTo(given)
+	return parse(given)
 }
 
 // outputKinds are the engine's words for formats.

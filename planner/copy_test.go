@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/pgwire/copyin"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -26,9 +27,11 @@ func FuzzCopyOptions(f *testing.F) {
 			if n == nil {
 				continue
 			}
-			if _, err := parseCopyOptions(n.Options); err != nil {
-				if _, ok := pgerr.As(err); !ok {
-					t.Errorf("not a statement error: %v", err)
+			for _, parse := range []func([]copyin.Option) (copyin.Options, error){copyin.ParseTo, copyin.Parse} {
+				if _, err := parseCopyOptions(n.Options, parse); err != nil {
+					if _, ok := pgerr.As(err); !ok {
+						t.Errorf("not a statement error: %v", err)
+					}
 				}
 			}
 		}

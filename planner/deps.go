@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -25,8 +26,10 @@ type Deps struct {
 	Positions Positions
 	Runner    Runner
 	DDL       DDL
-	System    SystemRelations
-	Clock     env.Clock
+	// Own changes tables of our own; nil: there are none.
+	Own    OwnTables
+	System SystemRelations
+	Clock  env.Clock
 	// LogDir is where the log of a pipeline lies.
 	LogDir func(change.PipelineID) string
 	// Sessions lists the client sessions, for pg_stat_activity; nil: none.
@@ -93,4 +96,28 @@ func (r PoolRunner) Query(ctx context.Context, plan *duckdb.Plan) (Rows, error) 
 // DDL runs statements of ours. Implemented by ddl.Executor.
 type DDL interface {
 	Execute(ctx context.Context, s ddl.Statement, session ddl.Session) (*ddl.Result, error)
+}
+
+// OwnTables changes tables that have no source but statements here. Safe for concurrent
+// use. Errors are *pgerr.Error where a user can act on them, or the context's cause.
+type OwnTables interface {
+	// Create makes a table, as its definition says, and its schema if there is none.
+	Create(ctx context.Context, t *catalog.Table) error
+	// Drop removes tables with their rows. The caller holds them.
+	Drop(ctx context.Context, tables []change.TableID) error
+	// Recovered waits until all that was committed before the server started can be read.
+	Recovered(ctx context.Context) error
+	// Holder returns a holder of no table.
+	Holder() TableHolder
+	// Commit makes changes durable and visible. settled is called when their fate is known,
+	// which may be after Commit has returned with an error.
+	Commit(ctx context.Context, c *write.Changes, settled func()) error
+}
+
+// TableHolder is a transaction as the only one that changes some tables.
+type TableHolder interface {
+	// Lock waits until no other transaction changes the table.
+	Lock(ctx context.Context, table change.TableID) error
+	// Release lets go of all.
+	Release()
 }

@@ -142,8 +142,8 @@ func byKind(e *duckdb.EngineError) *pgerr.Error {
 // outOfRange says which type a number does not fit, where the engine tells.
 func outOfRange(msg string) *pgerr.Error {
 	name := "numeric field overflow"
-	if m := wrongInt.FindString(msg); m != "" {
-		if t := textTypes[strings.ToUpper(m)]; t != "" && t != "numeric" {
+	if all := wrongInt.FindAllString(msg, -1); len(all) > 0 { // of a cast the last is what it is to be
+		if t := textTypes[strings.ToUpper(all[len(all)-1])]; t != "" && t != "numeric" {
 			name = t + " out of range"
 		}
 	}

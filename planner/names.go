@@ -86,9 +86,10 @@ func relationOf(t *catalog.Table) *pgsql.Relation {
 		}
 		r.Columns = append(r.Columns, pgsql.RelationColumn{
 			Name: f.Name, Type: AnnouncedType(f), Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
+			NotNull: f.NotNull, Default: t.Defaults[f.ID],
 		})
 	}
-	r.WholeRow = t.Current.WholeRow
+	r.WholeRow, r.Own = t.Current.WholeRow, t.Own
 	for _, id := range t.Current.Key {
 		for i, f := range t.Current.Fields {
 			if f.ID == id {

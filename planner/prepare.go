@@ -60,6 +60,20 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareDiscard(n.DiscardStmt)
 	case *pg.Node_ExplainStmt:
 		return s.prepareExplain(p.SQL, n.ExplainStmt, types)
+	case *pg.Node_InsertStmt:
+		return s.prepareWrite(p, types, "INSERT")
+	case *pg.Node_UpdateStmt:
+		return s.prepareWrite(p, types, "UPDATE")
+	case *pg.Node_DeleteStmt:
+		return s.prepareWrite(p, types, "DELETE")
+	case *pg.Node_TruncateStmt:
+		return s.prepareTruncate(n.TruncateStmt)
+	case *pg.Node_CreateStmt:
+		return s.prepareCreateTable(p.SQL, n.CreateStmt)
+	case *pg.Node_DropStmt:
+		if n.DropStmt.RemoveType == pg.ObjectType_OBJECT_TABLE {
+			return s.prepareDropTable(n.DropStmt)
+		}
 	case *pg.Node_CopyStmt:
 		return s.prepareCopy(p.SQL, n.CopyStmt, types)
 	case *pg.Node_PrepareStmt:
@@ -84,9 +98,7 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 
 // refusals name statements that PostgreSQL has and we do not.
 var refusals = map[string]string{
-	"InsertStmt": "INSERT", "UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE",
-	"TruncateStmt": "TRUNCATE",
-	"CreateStmt":   "CREATE TABLE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW",
+	"MergeStmt": "MERGE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW",
 	"IndexStmt":      "CREATE INDEX",
 	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA",
 	"CreateFunctionStmt": "CREATE FUNCTION",
@@ -110,9 +122,6 @@ func (s *session) refuse(n *pg.Node) error {
 		word = strings.TrimSuffix(kind, "Stmt")
 	}
 	e := pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
-	if slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE TABLE"}, word) {
-		return e.WithHint("Tables are filled by pipelines: see CREATE PIPELINE.")
-	}
 	if d := n.GetDropStmt(); d != nil {
 		object := strings.ReplaceAll(strings.TrimPrefix(d.RemoveType.String(), "OBJECT_"), "_", " ")
 		return pgerr.New(codes.FeatureNotSupported, "DROP %s is not supported", strings.Replace(object, "MATVIEW", "MATERIALIZED VIEW", 1)).
@@ -160,6 +169,9 @@ func (s *session) dropTableHint(snap *catalog.Snapshot, parts []string) []string
 		t, err := snap.TableByName(name, parts[len(parts)-1])
 		if err != nil {
 			continue
+		}
+		if t.Own {
+			return nil
 		}
 		if p, err := snap.PipelineByID(t.Pipeline); err == nil {
 			return []string{t.Exact("ALTER PIPELINE … DROP TABLE …;", p.Name)}
@@ -217,4 +229,99 @@ func (d ddlSession) User() string                { return d.session.user() }
 // column describes a result column of the server's own.
 func column(name string, oid uint32) pgwire.Column {
 	return pgwire.Column{Name: name, TypeOID: oid, TypeSize: pgsql.TypeSize(oid), TypMod: -1}
+}
+
+func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statement, error) {
+	var types []uint32
+	for _, a := range n.Argtypes {
+		t, err := pgsql.ResolveTypeName(a.GetTypeName())
+		if err != nil {
+			return nil, err
+		}
+		types = append(types, t.OID)
+	}
+	word := writeWord(n.Query)
+	if n.Query.GetSelectStmt() == nil && word == "" {
+		return nil, s.refuse(n.Query)
+	}
+	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+		if s.prepared.Get(n.Name) != nil {
+			return nil, pgerr.New(codes.DuplicatePreparedStatement, "prepared statement \"%s\" already exists", n.Name)
+		}
+		st, err := s.prepareInner(sql, n.Query, types, word)
+		if err != nil {
+			return nil, err
+		}
+		s.prepared.Put(n.Name, &pgwire.Prepared{Statement: st, Text: sql, At: s.engine.deps.Clock.Now(), FromSQL: true})
+		return &result{tag: "PREPARE"}, nil
+	}}, nil
+}
+
+// prepareInner prepares a query, or what writes when word names it, that is part of sql.
+func (s *session) prepareInner(sql string, n *pg.Node, types []uint32, word string) (pgwire.Statement, error) {
+	if word != "" {
+		return s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: n}, types, word)
+	}
+	return s.prepareQuery(sql, n.GetSelectStmt(), types)
+}
+
+// writeWord names a statement that writes, "" for any other.
+func writeWord(n *pg.Node) string {
+	switch n.Node.(type) {
+	case *pg.Node_InsertStmt:
+		return "INSERT"
+	case *pg.Node_UpdateStmt:
+		return "UPDATE"
+	case *pg.Node_DeleteStmt:
+		return "DELETE"
+	}
+	return ""
+}
+
+// executeStatement is EXECUTE name(args): a prepared statement with its values.
+type executeStatement struct {
+	pgwire.Statement
+	values [][]byte
+}
+
+// Params implements pgwire.Statement.
+func (e *executeStatement) Params() []uint32 { return nil }
+
+// Bind implements pgwire.Statement.
+func (e *executeStatement) Bind(ctx context.Context, _ [][]byte, _, resultFormats []int16) (pgwire.Portal, error) {
+	return e.Statement.Bind(ctx, e.values, make([]int16, len(e.values)), resultFormats)
+}
+
+func (s *session) prepareExecute(_ context.Context, sql string, n *pg.ExecuteStmt) (pgwire.Statement, error) {
+	p := s.prepared.Get(n.Name)
+	if p == nil {
+		return nil, pgerr.New(codes.InvalidSQLStatementName, "prepared statement \"%s\" does not exist", n.Name)
+	}
+	if want := len(p.Params()); want != len(n.Params) {
+		return nil, pgerr.New(codes.Syntax, "wrong number of parameters for prepared statement \"%s\"", n.Name).
+			WithDetail("Expected %d parameters but got %d.", want, len(n.Params))
+	}
+	e := &executeStatement{Statement: p.Statement}
+	for i, node := range n.Params {
+		v, err := pgsql.ConstantText(sql, node, p.Params()[i])
+		if err != nil {
+			return nil, err
+		}
+		e.values = append(e.values, v)
+	}
+	return e, nil
+}
+
+func (s *session) prepareDeallocate(n *pg.DeallocateStmt) (pgwire.Statement, error) {
+	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+		if n.Name == "" {
+			s.prepared.DropNamed()
+			return &result{tag: "DEALLOCATE ALL"}, nil
+		}
+		if s.prepared.Get(n.Name) == nil {
+			return nil, pgerr.New(codes.InvalidSQLStatementName, "prepared statement \"%s\" does not exist", n.Name)
+		}
+		s.prepared.Drop(n.Name)
+		return &result{tag: "DEALLOCATE"}, nil
+	}}, nil
 }

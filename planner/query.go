@@ -3,8 +3,10 @@ package planner
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -43,14 +45,19 @@ func (q *queryStatement) analyze(types []uint32) error {
 		return hintElsewhere(err, n)
 	}
 	q.analysis, q.catalog, q.settings = a, n.version, s.values.Version()
-	q.columns = nil
-	for _, c := range a.Columns {
-		q.columns = append(q.columns, pgwire.Column{
+	q.columns = wireColumns(a.Columns)
+	return nil
+}
+
+// wireColumns are output columns as clients are told of them.
+func wireColumns(columns []pgsql.OutputColumn) (out []pgwire.Column) {
+	for _, c := range columns {
+		out = append(out, pgwire.Column{
 			Name: c.Name, TableOID: c.TableOID, AttNum: uint16(c.AttNum), TypeOID: c.Type.OID,
 			TypeSize: pgsql.TypeSize(c.Type.OID), TypMod: c.Type.Mod,
 		})
 	}
-	return nil
+	return out
 }
 
 // hintElsewhere names the tables of other schemas that an undefined table may mean.
@@ -116,15 +123,20 @@ func (q *queryStatement) refresh() error {
 	if err := q.analyze(q.analysis.Params); err != nil {
 		return err
 	}
-	same := slices.EqualFunc(before.columns, q.columns, func(a, b pgwire.Column) bool {
-		return a.Name == b.Name && a.TypeOID == b.TypeOID && a.TypMod == b.TypMod
-	})
-	if !same {
+	if !sameColumns(before.columns, q.columns) {
 		*q = before // the client knows its columns, and no others: the next time is no better
-		return pgerr.New(codes.FeatureNotSupported, "cached plan must not change result type")
+		return errPlanChanged
 	}
 	return nil
 }
+
+func sameColumns(a, b []pgwire.Column) bool {
+	return slices.EqualFunc(a, b, func(a, b pgwire.Column) bool {
+		return a.Name == b.Name && a.TypeOID == b.TypeOID && a.TypMod == b.TypMod
+	})
+}
+
+var errPlanChanged = pgerr.New(codes.FeatureNotSupported, "cached plan must not change result type")
 
 // analysesMax is how often a query is analysed anew because a table's schema has moved on
 // between the look at its columns and the pin.
@@ -182,4 +194,38 @@ func (s *session) output(kind duckdb.OutputKind, columns []pgwire.Column, format
 		o.Columns = append(o.Columns, oc)
 	}
 	return o
+}
+
+// act does what the calls of a statement do to the server, and returns the analysis
+// with their results in place.
+func (s *session) act(ctx context.Context, a *pgsql.Analysis) (*pgsql.Analysis, error) {
+	if len(a.Effects) == 0 {
+		return a, nil
+	}
+	out := *a
+	for _, e := range a.Effects {
+		done := false
+		switch e.Kind {
+		case pgsql.EffectSetConfig:
+			if err := s.values.Set(e.Name, e.Value, e.Local); err != nil {
+				return nil, err
+			}
+		case pgsql.EffectSleep:
+			const longest = math.MaxInt32
+			d := time.Duration(math.Min(math.Max(e.Seconds, 0), longest) * float64(time.Second))
+			if err := s.engine.deps.Clock.Sleep(ctx, d); err != nil {
+				return nil, err
+			}
+		case pgsql.EffectCancel, pgsql.EffectTerminate:
+			done = s.engine.deps.Cancel != nil && s.engine.deps.Cancel(e.PID, e.Kind == pgsql.EffectTerminate)
+		}
+		if e.Mark != "" {
+			word := "false"
+			if done {
+				word = "true"
+			}
+			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, word)
+		}
+	}
+	return &out, nil
 }

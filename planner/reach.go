@@ -42,8 +42,14 @@ type awaited struct {
 }
 
 // awaitPosition waits until the tables of a statement show what skippr.read_position asks
-// for, before the statement takes its moment.
+// for, and those of our own what was committed before the server started, before the
+// statement takes its moment.
 func (s *session) awaitPosition(ctx context.Context, a *pgsql.Analysis) error {
+	if slices.ContainsFunc(a.Uses, func(u *pgsql.Use) bool { return u.Relation.Own }) && s.engine.deps.Own != nil {
+		if err := s.engine.deps.Own.Recovered(ctx); err != nil {
+			return err
+		}
+	}
 	value := s.values.Value("skippr.read_position")
 	if value == "" || s.engine.deps.Positions == nil {
 		return nil

@@ -17,6 +17,8 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
+	"github.com/skipprd/skipprd/planner/write"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // session is one client's SQL session. Used by one goroutine.
@@ -94,15 +96,15 @@ func (s *session) Fail() {
 		s.closeCursors(false)
 		return
 	}
-	s.endTransaction(false)
+	_ = s.endTransaction(context.Background(), false) // a rollback cannot fail
 }
 
 // Sync implements pgwire.Session.
-func (s *session) Sync(_ context.Context, failed bool) error {
-	if !s.tx.open {
-		s.endTransaction(!failed)
+func (s *session) Sync(ctx context.Context, failed bool) error {
+	if s.tx.open {
+		return nil
 	}
-	return nil
+	return s.endTransaction(ctx, !failed)
 }
 
 // Close implements pgwire.Session.
@@ -195,11 +197,18 @@ type transaction struct {
 	// reached are the positions that its queries have waited for.
 	reached    []awaited
 	savepoints []savepoint
+	// changes are what it has changed in tables of our own, of which writes has those
+	// that it holds, by face.
+	changes *write.Changes
+	writes  map[change.TableID]*write.Table
+	holder  TableHolder
 }
 
 type savepoint struct {
 	name string
 	mark int
+	// changes is the mark of the transaction's changes.
+	changes int
 }
 
 func (t *transaction) unpin() {
@@ -208,6 +217,18 @@ func (t *transaction) unpin() {
 		t.pin.Close()
 		t.pin = nil
 	}
+	t.forget()
+}
+
+// forget gives up what the transaction has changed.
+func (t *transaction) forget() {
+	if t.changes != nil {
+		t.changes.Release()
+	}
+	if t.holder != nil {
+		t.holder.Release()
+	}
+	t.changes, t.holder, t.writes = nil, nil, nil
 }
 
 // enter begins an implicit transaction unless one runs.
@@ -219,10 +240,15 @@ func (s *session) enter() {
 	s.values.Begin()
 }
 
-// endTransaction ends the transaction, if any.
-func (s *session) endTransaction(commit bool) {
+// endTransaction ends the transaction, if any. One that cannot be committed is rolled back.
+func (s *session) endTransaction(ctx context.Context, commit bool) error {
 	if !s.tx.open && !s.tx.implicit {
-		return
+		return nil
+	}
+	var err error
+	if commit {
+		err = s.commitChanges(ctx)
+		commit = err == nil
 	}
 	s.closeCursors(false)
 	if commit {
@@ -232,6 +258,7 @@ func (s *session) endTransaction(commit bool) {
 	}
 	s.tx.unpin()
 	s.tx = transaction{}
+	return err
 }
 
 // repeatable reports whether all queries of the transaction see one moment.
@@ -249,6 +276,12 @@ func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
 		}
 		return s.tx.pin, func() {}
 	}
+	snap = s.engine.deps.Catalog.Snapshot()
+	return snap, snap.Close
+}
+
+// now returns the catalog's newest moment.
+func (s *session) now() (snap *catalog.Snapshot, release func()) {
 	snap = s.engine.deps.Catalog.Snapshot()
 	return snap, snap.Close
 }

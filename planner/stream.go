@@ -28,9 +28,10 @@ type planned struct {
 	holds holds
 }
 
-// plan makes the plan of an analysed query at a pin.
+// plan makes the plan of an analysed query at a pin. given take the places of the query's
+// first relations; a nil one does not.
 func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Analysis, params []*string,
-	out duckdb.Output,
+	out duckdb.Output, given ...*duckdb.Relation,
 ) (*planned, error) {
 	now := "'" + s.tx.startedAt.UTC().Format(nowLayout) + "'"
 	plan := &planned{Plan: &duckdb.Plan{
@@ -38,11 +39,18 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 		Settings: map[string]string{"TimeZone": s.values.Value("TimeZone")},
 	}}
 	var env *SystemEnv // made for the first system relation: it is not for nothing
-	for _, u := range a.Uses {
+	for i, u := range a.Uses {
+		if i < len(given) && given[i] != nil {
+			plan.Relations = append(plan.Relations, *given[i])
+			continue
+		}
 		if u.Relation.System && env == nil {
 			env = s.systemEnv(snap, s.engine.namesOf(snap))
 		}
 		r, p, err := s.engine.relation(ctx, snap, u, env, &plan.holds)
+		if err == nil {
+			r.Own, err = s.own(u.Relation)
+		}
 		if err != nil {
 			plan.holds.release()
 			return nil, err
@@ -53,18 +61,31 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 	return plan, nil
 }
 
+// own is what the transaction itself has changed in a relation.
+func (s *session) own(r *pgsql.Relation) (*duckdb.Own, error) {
+	if !r.Own || s.tx.writes == nil {
+		return nil, nil
+	}
+	id, _ := TableIDOf(r.OID)
+	t := s.tx.writes[id]
+	if t == nil {
+		return nil, nil
+	}
+	return s.tx.changes.Own(t)
+}
+
 // start pins, plans and runs a query to its first frame, taking new pins as the
-// protocol allows. frame is nil when there are no rows.
-func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output) (Rows,
-	*duckdb.Frame, error,
-) {
+// protocol allows. frame is nil when there are no rows. given are as in plan.
+func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string, out duckdb.Output,
+	given ...*duckdb.Relation,
+) (Rows, *duckdb.Frame, error) {
 	if err := s.awaitPosition(ctx, a); err != nil {
 		return nil, nil, err
 	}
 	var rows Rows
 	var frame *duckdb.Frame
 	err := RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
-		return s.plan(ctx, snap, a, params, out)
+		return s.plan(ctx, snap, a, params, out, given...)
 	}, func(plan *planned) (err error) {
 		rows, frame, err = s.run(ctx, plan)
 		return err

@@ -32,7 +32,7 @@ func (s *session) prepareTransaction(n *pg.TransactionStmt) (pgwire.Statement, e
 	case pg.TransactionStmtKind_TRANS_STMT_COMMIT, pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
 		u.anyTime = true
 		commit := n.Kind == pg.TransactionStmtKind_TRANS_STMT_COMMIT
-		u.run = func(_ context.Context, sink pgwire.Sink) (*result, error) { return s.end(commit, n.Chain, sink) }
+		u.run = func(ctx context.Context, sink pgwire.Sink) (*result, error) { return s.end(ctx, commit, n.Chain, sink) }
 	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
 		u.run = func(context.Context, pgwire.Sink) (*result, error) { return s.savepoint(n.SavepointName) }
 	case pg.TransactionStmtKind_TRANS_STMT_RELEASE:
@@ -96,7 +96,7 @@ func (s *session) transactionModes(options []*pg.Node) error {
 }
 
 // end is COMMIT and ROLLBACK. COMMIT of an aborted transaction rolls back.
-func (s *session) end(commit, chain bool, sink pgwire.Sink) (*result, error) {
+func (s *session) end(ctx context.Context, commit, chain bool, sink pgwire.Sink) (*result, error) {
 	tag := "ROLLBACK"
 	if commit && !s.tx.aborted {
 		tag = "COMMIT"
@@ -105,11 +105,15 @@ func (s *session) end(commit, chain bool, sink pgwire.Sink) (*result, error) {
 		if chain {
 			return nil, pgerr.New(codes.NoActiveSQLTransaction, "%s AND CHAIN can only be used in transaction blocks", tag)
 		}
-		s.endTransaction(commit)
+		if err := s.endTransaction(ctx, commit); err != nil {
+			return nil, err
+		}
 		return &result{tag: tag}, sink.Notice(errNoTransaction)
 	}
 	isolation, readOnly := s.values.Value("transaction_isolation"), s.values.Value("transaction_read_only")
-	s.endTransaction(tag == "COMMIT")
+	if err := s.endTransaction(ctx, tag == "COMMIT"); err != nil {
+		return nil, err
+	}
 	if chain {
 		s.open()
 		s.values.ForceLocal("transaction_isolation", isolation)
@@ -129,7 +133,7 @@ func (s *session) savepoint(name string) (*result, error) {
 	if err := s.inBlock("SAVEPOINT"); err != nil {
 		return nil, err
 	}
-	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark()})
+	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark(), changes: s.tx.changes.Mark()})
 	return &result{tag: "SAVEPOINT"}, nil
 }
 
@@ -165,6 +169,7 @@ func (s *session) rollbackTo(name string) (*result, error) {
 		return nil, err
 	}
 	s.values.RollbackTo(s.tx.savepoints[i].mark)
+	s.tx.changes.Rollback(s.tx.savepoints[i].changes)
 	s.tx.savepoints = s.tx.savepoints[:i+1]
 	s.tx.aborted = false
 	return &result{tag: "ROLLBACK"}, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/generate"
+	"github.com/skipprd/skipprd/ingest/own"
 	"github.com/skipprd/skipprd/ingest/postgres"
 	"github.com/skipprd/skipprd/ingest/verify"
 	"github.com/skipprd/skipprd/lake"
@@ -51,6 +52,7 @@ type node struct {
 	pool       *duckdb.Pool
 	system     *syscat.Catalog
 	supervisor *ingest.Supervisor
+	own        *ownTables
 	compactor  *compact.Service
 	engine     *planner.Engine
 	server     *pgwire.Server
@@ -225,7 +227,7 @@ func (n *node) openEngine() error {
 	n.engine = planner.New(planner.Deps{
 		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Logs: logPins{n.compactor},
 		Positions: positions{n.supervisor}, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
-		DDL:   &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock},
+		DDL: &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock}, Own: n.own,
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
 	})
@@ -281,10 +283,12 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	tasks := env.Goroutines(n.clock)
+	n.own = &ownTables{store: own.NewStore(own.Deps{Clock: n.clock, Tasks: tasks}), locks: own.NewLocks(tasks)}
 	lakeAdmin := &lakeAdmin{}
 	deps := ingest.Deps{
 		Catalog: n.catalog,
-		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New},
+		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New, own.Kind: n.own.store.Source},
 		Rows: &lookup.Lookup{
 			Pinner: &planner.Pinner{Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, LogDir: n.logDir},
 			Finder: lookup.Engine{Runner: planner.PoolRunner{Pool: n.pool}},
@@ -298,6 +302,8 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		deps.OpenLog, deps.RemoveLog = n.objectLogs(cfg, failpoints)
 	}
 	n.supervisor = ingest.NewSupervisor(cfg, deps)
+	n.own.Supervisor = n.supervisor
+	n.own.tables = &own.Tables{Catalog: n.catalog, Pipelines: n.supervisor}
 	n.metrics.supervisor = n.supervisor
 	readers := &logReaders{open: func(p change.PipelineID) *wal.Reader { return wal.OpenReader(n.logDir(p)) }}
 	var err error

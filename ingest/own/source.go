@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
@@ -21,12 +22,22 @@ var errNoCopy = errors.New("a table that is fed by statements here has nothing t
 // source is a store as ingest sees it. It keeps nothing that outlives a session.
 type source struct{ store *Store }
 
-var _ ingest.Source = (*source)(nil)
+var (
+	_ ingest.Source = (*source)(nil)
+	_ ingest.Pacer  = (*source)(nil)
+)
 
 // Source is an ingest.SourceFactory.
 func (s *Store) Source(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
 	return &source{s}, nil
 }
+
+// groupInterval is the least time between two groups of the log: a session that commits
+// row by row waits for it each time, and each group costs readers a slice.
+const groupInterval = 2 * time.Millisecond
+
+// GroupInterval implements ingest.Pacer.
+func (s *source) GroupInterval() time.Duration { return groupInterval }
 
 // Discover knows of no tables: they are the catalog's.
 func (s *source) Discover(context.Context, catalog.TableSelection) ([]ingest.SourceTable, error) {

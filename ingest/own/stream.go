@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -116,7 +117,7 @@ func (d *delivery) rows(b *change.Batch) error {
 	for i := range copies {
 		f, err := copier(b.Record.Column(i + change.SystemColumns))
 		if err != nil {
-			return fmt.Errorf("column %q: %w", b.Record.ColumnName(i+change.SystemColumns), err)
+			return fmt.Errorf("column %s: %w", quote.Name(b.Record.ColumnName(i+change.SystemColumns)), err)
 		}
 		copies[i] = f
 	}

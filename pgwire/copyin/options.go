@@ -48,6 +48,8 @@ type Options struct {
 	// ForceQuote names columns of COPY TO, or all, that are quoted in every row.
 	ForceQuote    []string
 	ForceQuoteAll bool
+	// OnErrorIgnore passes over rows with a value that is not of its column's type.
+	OnErrorIgnore bool
 }
 
 // Option is one element of COPY's option list as it was parsed. Exactly one of its
@@ -104,6 +106,8 @@ func parse(list []Option, to bool) (Options, error) {
 			}
 		case "encoding":
 			err = encoding(v)
+		case "on_error": // of PostgreSQL 17
+			o.OnErrorIgnore, err = onError(v, to)
 		default:
 			err = pgerr.New(codes.Syntax, "option \"%s\" not recognized", x.Name)
 		}
@@ -319,4 +323,17 @@ func (o *Options) flags(columns []Column) (notNull, null []bool, err error) {
 	}
 	null, err = resolve("FORCE_NULL", o.ForceNullAll, o.ForceNull)
 	return notNull, null, err
+}
+
+// onError is the option ON_ERROR.
+func onError(v string, to bool) (ignore bool, err error) {
+	switch {
+	case to:
+		return false, pgerr.New(codes.InvalidParameterValue, "COPY ON_ERROR cannot be used with COPY TO")
+	case strings.EqualFold(v, "stop"):
+		return false, nil
+	case strings.EqualFold(v, "ignore"):
+		return true, nil
+	}
+	return false, pgerr.New(codes.InvalidParameterValue, "COPY ON_ERROR \"%s\" not recognized", v)
 }

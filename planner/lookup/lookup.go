@@ -51,7 +51,7 @@ func (l *Lookup) Visible(ctx context.Context, q *fill.Query, found fill.Found) e
 		}
 		use, fields := useOf(t.Current, q)
 		ids = fields
-		use.Min, use.Max, use.Bounded = bounds(q.Keys)
+		use.Min, use.Max, use.Bounded = duckdb.KeyBounds(q.Keys)
 		return l.Pinner.PlanTable(ctx, snap, use)
 	}, func(pin *planner.TablesPin) error {
 		defer pin.Release()
@@ -115,25 +115,4 @@ func initial(f schema.Field) string {
 		return ""
 	}
 	return schema.EngineInitial(f)
-}
-
-// bounds are those of keys of one integer.
-func bounds(keys arrow.RecordBatch) (least, most int64, ok bool) {
-	if keys.NumCols() != 1 || keys.NumRows() == 0 {
-		return 0, 0, false
-	}
-	var value func(int) int64
-	switch a := keys.Column(0).(type) {
-	case *array.Int64:
-		value = a.Value
-	case *array.Int32:
-		value = func(i int) int64 { return int64(a.Value(i)) }
-	default:
-		return 0, 0, false
-	}
-	least, most = value(0), value(0)
-	for i := 1; i < int(keys.NumRows()); i++ {
-		least, most = min(least, value(i)), max(most, value(i))
-	}
-	return least, most, true
 }

@@ -30,6 +30,8 @@ type Relation struct {
 	WholeRow bool
 	// System says that the server makes the rows itself.
 	System bool
+	// Own says that statements here change the table.
+	Own bool
 }
 
 // RelationColumn is a column of a Relation.
@@ -40,6 +42,10 @@ type RelationColumn struct {
 	Engine  string
 	AttNum  int16
 	FieldID int32
+	NotNull bool
+	// Default is the expression, as SQL, that a new row has where it is given no value;
+	// "": null.
+	Default string
 }
 
 // Function is a function on top of the built-in list; see planner.SystemFunction
@@ -165,6 +171,12 @@ func AnalyzeSelect(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*
 	if err != nil {
 		return nil, err
 	}
+	out.Params, err = a.decidedParams()
+	return out, err
+}
+
+// decidedParams are the types of the parameters, each of which must have one by now.
+func (a *analyzer) decidedParams() ([]uint32, error) {
 	for i, t := range a.params {
 		if t == 0 {
 			if !a.seenParam[i+1] {
@@ -174,8 +186,7 @@ func AnalyzeSelect(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*
 			return nil, pgerr.New(codes.IndeterminateDatatype, "could not determine data type of parameter $%d", i+1)
 		}
 	}
-	out.Params = a.params
-	return out, nil
+	return a.params, nil
 }
 
 // analyzer is the state of one analysis; used once.

@@ -220,18 +220,24 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 		a.params[n-1] = to.OID
 	}
 	have := plain(a.params[n-1])
-	out.typ, out.con = have, true
-	out.sql = fmt.Sprintf("$%d", n)
-	switch eng := have.engineType(); {
-	case have.OID == OIDNumeric:
-		out.setText("CAST(" + out.sql + " AS VARCHAR)")
-	default:
-		out.sql = "CAST(" + out.sql + " AS " + eng + ")"
-	}
+	given := typed(fmt.Sprintf("$%d", n), have.OID)
+	given.loc, given.con, given.name = out.loc, true, out.name
+	out = given
 	if have.OID != to.OID || to.Mod >= 0 {
 		return a.coerce(out, to, explicit)
 	}
 	return out, nil
+}
+
+// typed is a value of a type that comes as text, in the form that parameters have.
+func typed(sql string, oid uint32) expr {
+	out := expr{typ: plain(oid), loc: -1, scale: -1}
+	if oid == OIDNumeric {
+		out.setText("CAST(" + sql + " AS VARCHAR)")
+		return out
+	}
+	out.sql = "CAST(" + sql + " AS " + out.typ.engineType() + ")"
+	return out
 }
 
 // literal makes the typed constant of a literal's text.

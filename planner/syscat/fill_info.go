@@ -58,7 +58,14 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
 			notNull := f.NotNull || slices.Contains(t.Current.Key, f.ID)
-			rows = append(rows, infoColumn(env.Database, t.Schema, t.Name, attNum(f, i), f.Name, oid, typmod, notNull))
+			r := infoColumn(env.Database, t.Schema, t.Name, attNum(f, i), f.Name, oid, typmod, notNull)
+			if t.Own {
+				r["is_updatable"] = "YES"
+			}
+			if text, ok := t.Defaults[f.ID]; ok {
+				r["column_default"] = text
+			}
+			rows = append(rows, r)
 		}
 	}
 	return c.build("information_schema.columns", rows)

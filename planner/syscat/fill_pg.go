@@ -35,6 +35,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_namespace":                            fillNamespace,
 		"pg_catalog.pg_class":                                fillClass,
 		"pg_catalog.pg_attribute":                            fillAttribute,
+		"pg_catalog.pg_attrdef":                              fillAttrDef,
 		"pg_catalog.pg_index":                                fillIndex,
 		"pg_catalog.pg_constraint":                           fillConstraint,
 		"pg_catalog.pg_type":                                 fillType,
@@ -154,7 +155,9 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
-			rows = append(rows, c.attributeRow(planner.TableOID(t.Face()), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID)))
+			r := c.attributeRow(planner.TableOID(t.Face()), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID))
+			_, r["atthasdef"] = t.Defaults[f.ID]
+			rows = append(rows, r)
 		}
 		for i, id := range t.Current.Key {
 			if f, ok := t.Current.Field(id); ok {
@@ -164,6 +167,24 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 		}
 	}
 	return c.build("pg_catalog.pg_attribute", rows)
+}
+
+// oidDefaults is where the OIDs of defaults begin: a range for each table.
+const oidDefaults uint32 = 0x70000000
+
+func fillAttrDef(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range env.Snapshot.AllTables() {
+		for i, f := range t.Current.Fields {
+			if text, ok := t.Defaults[f.ID]; ok {
+				num := attNum(f, i)
+				rows = append(rows, row{
+					"oid": oidDefaults + uint32(t.Face())<<11 + uint32(num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": text,
+				})
+			}
+		}
+	}
+	return c.build("pg_catalog.pg_attrdef", rows)
 }
 
 // attNum is the number of a table's i-th field: that of the source, which has gaps

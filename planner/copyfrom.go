@@ -1,0 +1,239 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/copyin"
+	"github.com/skipprd/skipprd/pgwire/encode"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+)
+
+// Rows of a COPY go into the transaction in pieces of about this size.
+const (
+	copyRows  = 16 << 10
+	copyBytes = 8 << 20
+)
+
+// prepareCopyFrom prepares COPY … FROM STDIN.
+func (s *session) prepareCopyFrom(n *pg.CopyStmt) (pgwire.Statement, error) {
+	if n.WhereClause != nil {
+		return nil, pgerr.New(codes.FeatureNotSupported, "WHERE in COPY FROM is not supported").
+			WithHint("COPY all rows, then DELETE.")
+	}
+	opts, err := parseCopyOptions(n.Options, copyin.Parse)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := s.copyTarget(n); err != nil {
+		return nil, err
+	}
+	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		mark := s.tx.changes.Mark()
+		rows, err := s.copyFrom(ctx, n, opts, sink)
+		if err != nil {
+			s.tx.changes.Rollback(mark)
+			return nil, clientError(ctx, err)
+		}
+		return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
+	}}, nil
+}
+
+// copyTarget is the relation that a COPY fills, and the columns that the data has.
+func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
+	rel, err := s.ownTable(n.Relation)
+	if err != nil {
+		return nil, nil, err
+	}
+	var columns []int
+	for _, a := range n.Attlist {
+		name := a.GetString_().GetSval()
+		i := slices.IndexFunc(rel.Columns, func(c pgsql.RelationColumn) bool { return c.Name == name })
+		switch {
+		case i < 0:
+			return nil, nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
+		case slices.Contains(columns, i):
+			return nil, nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name)
+		}
+		columns = append(columns, i)
+	}
+	if len(n.Attlist) == 0 {
+		for i := range rel.Columns {
+			columns = append(columns, i)
+		}
+	}
+	return rel, columns, nil
+}
+
+// copyFrom takes the client's rows into the transaction: all, or none.
+func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options, sink pgwire.Sink) (int, error) {
+	rel, columns, err := s.copyTarget(n)
+	if err != nil {
+		return 0, err
+	}
+	t, err := s.writable(ctx, rel, "COPY FROM")
+	if err != nil {
+		return 0, err
+	}
+	snap := s.engine.deps.Catalog.Snapshot()
+	analysis, err := pgsql.AnalyzeCopy(rel, columns, s.env(s.engine.namesOf(snap)))
+	snap.Close()
+	if err != nil {
+		return 0, err
+	}
+	config := copyin.Config{Table: rel.Name, Options: o}
+	for _, i := range columns {
+		config.Columns = append(config.Columns, copyin.Column{Name: rel.Columns[i].Name, HasDefault: rel.Columns[i].Default != ""})
+	}
+	format := int16(0)
+	if o.Format == copyin.Binary {
+		format = 1
+	}
+	data, err := sink.CopyIn(format, len(columns))
+	if err != nil {
+		return 0, err
+	}
+	decoder, err := copyin.New(data, config)
+	if err != nil {
+		return 0, err
+	}
+	load := &copyLoad{
+		job:     &writeJob{session: s, table: t, analysis: analysis},
+		decoder: decoder, columns: columns, format: format, ignore: o.OnErrorIgnore,
+	}
+	load.open()
+	defer load.builder.Release()
+	if err := load.all(ctx); err != nil {
+		return 0, err
+	}
+	if load.ignored > 0 {
+		rows := "rows were"
+		if load.ignored == 1 {
+			rows = "row was"
+		}
+		err = sink.Notice(pgerr.Notice("%d %s skipped due to data type incompatibility", load.ignored, rows))
+	}
+	return load.rows, err
+}
+
+// copyLoad is one COPY FROM.
+type copyLoad struct {
+	job     *writeJob
+	decoder *copyin.Decoder
+	columns []int
+	format  int16
+	ignore  bool
+	// builder gathers the piece: for each column its value as text, and whether its default
+	// is meant.
+	builder       *array.RecordBuilder
+	bytes         int
+	first, last   uint64 // the piece's lines
+	rows, ignored int
+}
+
+func (l *copyLoad) open() {
+	var fields []arrow.Field
+	for range l.columns {
+		fields = append(fields, arrow.Field{Name: "c", Type: arrow.BinaryTypes.String, Nullable: true},
+			arrow.Field{Name: "d", Type: arrow.FixedWidthTypes.Boolean})
+	}
+	l.builder = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+}
+
+// all reads the data to its end.
+func (l *copyLoad) all(ctx context.Context) error {
+	for gathered := 0; ; {
+		fields, err := l.decoder.Next()
+		if err == io.EOF {
+			return l.flush(ctx, gathered)
+		}
+		taken, convertErr := l.row(fields, err == nil)
+		if convertErr != nil {
+			return convertErr
+		}
+		if err != nil {
+			return err
+		}
+		if taken {
+			if gathered == 0 {
+				l.first = l.decoder.Line()
+			}
+			gathered++
+			l.last = l.decoder.Line()
+		}
+		if gathered >= copyRows || l.bytes >= copyBytes {
+			if err := l.flush(ctx, gathered); err != nil {
+				return err
+			}
+			gathered = 0
+		}
+	}
+}
+
+// row converts the fields of a row, and gathers it if it is whole.
+func (l *copyLoad) row(fields []copyin.Field, whole bool) (taken bool, err error) {
+	values := make([]*string, len(fields))
+	rel := l.job.analysis.Relation
+	for i, f := range fields {
+		if f.Value == nil {
+			continue
+		}
+		text, err := encode.DecodeParam(rel.Columns[l.columns[i]].Type.OID, l.format, f.Value)
+		if err != nil && l.ignore && whole {
+			l.ignored++
+			return false, nil
+		}
+		if err != nil {
+			err.Where = l.decoder.Where(i)
+			return false, err
+		}
+		values[i] = &text
+		l.bytes += len(text)
+	}
+	if !whole {
+		return false, nil
+	}
+	for i, v := range values {
+		b := l.builder.Field(2 * i).(*array.StringBuilder)
+		if v == nil {
+			b.AppendNull()
+		} else {
+			b.Append(*v)
+		}
+		l.builder.Field(2*i + 1).(*array.BooleanBuilder).Append(fields[i].Default)
+	}
+	return true, nil
+}
+
+// flush inserts the piece.
+func (l *copyLoad) flush(ctx context.Context, gathered int) error {
+	l.bytes = 0
+	if gathered == 0 {
+		return nil
+	}
+	rec := l.builder.NewRecordBatch()
+	defer rec.Release()
+	given, err := inline(l.job.analysis.Rows.Uses[0], rec.Columns())
+	if err != nil {
+		return err
+	}
+	rows, err := l.job.run(ctx, given)
+	defer rows.Release()
+	if e, ok := pgerr.As(clientError(ctx, err)); ok && e.Where == "" {
+		c := *e
+		c.Where = fmt.Sprintf("COPY %s, lines %d to %d", l.job.analysis.Relation.Name, l.first, l.last)
+		return &c
+	}
+	l.rows += rows.Len()
+	return err
+}

@@ -1,0 +1,533 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/setting"
+	"github.com/skipprd/skipprd/planner/write"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// writeStatement is a prepared INSERT, UPDATE or DELETE. Its analysis is made anew when
+// the catalog or the settings it depends on have changed.
+type writeStatement struct {
+	session  *session
+	parsed   *pgsql.Parsed
+	analysis *pgsql.Write
+	columns  []pgwire.Column
+	word     string // INSERT, UPDATE, DELETE
+	// catalog and settings are the versions of what the analysis was made against.
+	catalog, settings uint64
+}
+
+func (s *session) prepareWrite(p *pgsql.Parsed, types []uint32, word string) (*writeStatement, error) {
+	w := &writeStatement{session: s, parsed: p, word: word}
+	return w, w.analyze(types)
+}
+
+func (w *writeStatement) analyze(types []uint32) error {
+	s := w.session
+	snap := s.engine.deps.Catalog.Snapshot()
+	defer snap.Close()
+	n := s.engine.namesOf(snap)
+	a, err := pgsql.AnalyzeWrite(w.parsed, types, s.env(n))
+	if err != nil {
+		return hintElsewhere(err, n)
+	}
+	w.analysis, w.catalog, w.settings = a, n.version, s.values.Version()
+	w.columns = nil
+	if a.Returning != nil {
+		w.columns = wireColumns(a.Returning.Columns)
+	}
+	return nil
+}
+
+// Empty implements pgwire.Statement.
+func (w *writeStatement) Empty() bool { return false }
+
+// Params implements pgwire.Statement.
+func (w *writeStatement) Params() []uint32 { return w.analysis.Params }
+
+// Columns implements pgwire.Statement.
+func (w *writeStatement) Columns() []pgwire.Column { return w.columns }
+
+// AllowedInAborted implements pgwire.Statement.
+func (w *writeStatement) AllowedInAborted() bool { return false }
+
+// Bind implements pgwire.Statement.
+func (w *writeStatement) Bind(_ context.Context, values [][]byte, paramFormats, resultFormats []int16) (pgwire.Portal, error) {
+	if err := w.refresh(); err != nil {
+		return nil, err
+	}
+	params, err := decodeParams(w.analysis.Params, values, paramFormats)
+	if err != nil {
+		return nil, err
+	}
+	rows := &queryPortal{session: w.session, columns: w.columns, params: params, formats: resultFormats}
+	return &writePortal{queryPortal: rows, statement: w}, nil
+}
+
+// refresh analyses again when something has changed since.
+func (w *writeStatement) refresh() error {
+	snap := w.session.engine.deps.Catalog.Snapshot()
+	version := snap.Version()
+	snap.Close()
+	if version == w.catalog && w.session.values.Version() == w.settings {
+		return nil
+	}
+	before := *w
+	if err := w.analyze(w.analysis.Params); err != nil {
+		return err
+	}
+	if !sameColumns(before.columns, w.columns) {
+		*w = before
+		return errPlanChanged
+	}
+	return nil
+}
+
+// writePortal is a bound statement that writes: all of it happens on the first Execute,
+// and the rows of RETURNING are those of the portal within.
+type writePortal struct {
+	*queryPortal
+	statement *writeStatement
+	ran       bool
+	count     int
+}
+
+// Execute implements pgwire.Portal.
+func (p *writePortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) (string, bool, error) {
+	s := p.session
+	if s.tx.aborted {
+		return "", false, errAborted
+	}
+	s.enter()
+	ctx, stop := s.limitTime(ctx)
+	defer stop()
+	if !p.ran {
+		if err := p.write(ctx); err != nil {
+			p.finish()
+			return "", false, clientError(ctx, err)
+		}
+		p.ran = true
+	}
+	if _, err := p.run(ctx, sink, maxRows); err != nil {
+		p.finish()
+		return "", false, clientError(ctx, err)
+	}
+	tag := fmt.Sprintf("%s %d", p.statement.word, p.count)
+	if p.statement.word == "INSERT" {
+		tag = fmt.Sprintf("INSERT 0 %d", p.count)
+	}
+	return tag, p.done, s.tell(sink)
+}
+
+// write makes the changes, and begins to read what RETURNING asks for.
+func (p *writePortal) write(ctx context.Context) error {
+	w := p.statement
+	t, err := w.session.writable(ctx, w.analysis.Relation, w.word)
+	if err != nil {
+		return err
+	}
+	mark := w.session.tx.changes.Mark()
+	job := &writeJob{session: w.session, table: t, params: p.params, analysis: w.analysis}
+	rows, err := job.run(ctx)
+	defer rows.Release()
+	if err != nil {
+		w.session.tx.changes.Rollback(mark)
+		return err
+	}
+	p.count = rows.Len()
+	return p.returning(ctx, t, rows)
+}
+
+// returning begins the rows of RETURNING: a query of the rows written.
+func (p *writePortal) returning(ctx context.Context, t *write.Table, rows write.Rows) error {
+	a := p.statement.analysis.Returning
+	p.started = true
+	if a == nil || rows.Len() == 0 {
+		p.finish()
+		return nil
+	}
+	columns := rows.New
+	if columns == nil {
+		columns = rows.Old
+	}
+	given, err := inline(a.Uses[0], columns)
+	if err != nil {
+		return err
+	}
+	frames, frame, err := p.session.start(ctx, a, p.params, p.session.output(duckdb.OutputRows, p.columns, p.formats), given)
+	if err != nil {
+		return err
+	}
+	p.rows = frames
+	if frame == nil {
+		p.finish()
+		return nil
+	}
+	p.pending, p.pendingRows = frame.Data, frame.Rows
+	return nil
+}
+
+// inline is rows in place of a relation; columns are all of its.
+func inline(u *pgsql.Use, columns []arrow.Array) (*duckdb.Relation, error) {
+	r := &duckdb.Relation{Name: u.Name}
+	var fields []arrow.Field
+	var used []arrow.Array
+	for _, c := range u.Columns {
+		a := columns[c.Index]
+		r.Columns = append(r.Columns, duckdb.Column{Name: c.Name, EngineType: u.Relation.Columns[c.Index].Engine})
+		fields = append(fields, arrow.Field{Name: c.Name, Type: a.DataType(), Nullable: true})
+		used = append(used, a)
+	}
+	rec := array.NewRecordBatch(arrow.NewSchema(fields, nil), used, int64(columns[0].Len()))
+	defer rec.Release()
+	var err error
+	r.Inline, err = duckdb.InlineRows(rec)
+	return r, err
+}
+
+// writable makes the transaction the only one that changes a table, and gives it as it is
+// then. word names the statement.
+func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string) (*write.Table, error) {
+	if s.values.Value("transaction_read_only") == "on" {
+		return nil, pgerr.New(codes.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", word)
+	}
+	if s.engine.deps.Own == nil {
+		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
+	}
+	id, _ := TableIDOf(rel.OID)
+	if err := s.lockTable(ctx, id); err != nil {
+		return nil, err
+	}
+	if err := s.engine.deps.Own.Recovered(ctx); err != nil {
+		return nil, err
+	}
+	snap := s.engine.deps.Catalog.Snapshot()
+	defer snap.Close()
+	t, err := snap.TableByFace(id)
+	if err != nil {
+		return nil, pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", rel.Name)
+	}
+	if s.repeatable() && s.tx.pin != nil && newest(s.tx.pin, t.ID) != newest(snap, t.ID) {
+		return nil, pgerr.New(codes.SerializationFailure, "could not serialize access due to concurrent update").
+			WithDetail("Table \"%s\" was changed after the transaction began.", t.Schema+"."+t.Name).
+			WithHint("Run the transaction again.")
+	}
+	if known := s.tx.writes[t.Face()]; known != nil {
+		return known, nil
+	}
+	out := write.Of(t)
+	s.tx.writes[t.Face()] = out
+	return out, nil
+}
+
+// newest is the greatest order token that a table has.
+func newest(snap *catalog.Snapshot, id change.TableID) int64 {
+	token := snap.LakeState(id).MaxToken
+	live, err := snap.LiveSlices(id)
+	if err != nil {
+		return -1
+	}
+	for i := range live {
+		token = max(token, live[i].Counts.MaxToken)
+	}
+	return token
+}
+
+// lockTable waits for a table, as long as lock_timeout allows.
+func (s *session) lockTable(ctx context.Context, id change.TableID) error {
+	if s.tx.holder == nil {
+		s.tx.holder, s.tx.changes = s.engine.deps.Own.Holder(), &write.Changes{}
+		s.tx.writes = map[change.TableID]*write.Table{}
+	}
+	limited, stop := withTimeout(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)
+	defer stop()
+	return s.tx.holder.Lock(limited, id)
+}
+
+var errLockTimeout = pgerr.New(codes.LockNotAvailable, "canceling statement due to lock timeout")
+
+// commitChanges makes what the transaction has changed durable.
+func (s *session) commitChanges(ctx context.Context) error {
+	if s.tx.changes == nil || s.tx.changes.Empty() {
+		return nil
+	}
+	changes, holder := s.tx.changes, s.tx.holder
+	s.tx.changes, s.tx.holder = nil, nil // the commit's, whose fate may be open for a while
+	return s.engine.deps.Own.Commit(ctx, changes, holder.Release)
+}
+
+// writeJob is one run of a statement that writes.
+type writeJob struct {
+	session  *session
+	table    *write.Table
+	params   []*string
+	analysis *pgsql.Write
+}
+
+// run reads the rows to write and changes them; it returns those changed. given take the
+// places of the query's first relations.
+func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Rows, error) {
+	j.session.tx.queried = true
+	w := j.analysis
+	rows, err := j.read(ctx, w.Rows, w.Old, given...)
+	if err != nil || rows.Len() == 0 {
+		return rows, err
+	}
+	if w.Old == nil {
+		return j.insert(ctx, rows)
+	}
+	return j.change(ctx, rows, w.Old)
+}
+
+// read runs a query of rows to write.
+func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given ...*duckdb.Relation) (write.Rows, error) {
+	var parts []write.Rows
+	err := j.session.records(ctx, a, j.params, func() {
+		for _, p := range parts {
+			p.Release()
+		}
+		parts = nil
+	}, func(rec arrow.RecordBatch) error {
+		r, err := j.table.Read(rec, old)
+		if err == nil {
+			parts = append(parts, r)
+		}
+		return err
+	}, given...)
+	if err != nil || len(parts) == 0 {
+		return write.Rows{}, err
+	}
+	return write.Concat(parts)
+}
+
+// insert adds new rows.
+func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, error) {
+	c, t := j.session.tx.changes, j.table
+	if err := t.CheckNulls(rows.New); err != nil {
+		return rows, err
+	}
+	if !t.Keyed() {
+		return rows, c.Put(t, change.Insert, rows.New)
+	}
+	twice, taken, err := j.taken(ctx, t.NewKey(rows.New))
+	if err != nil {
+		return rows, err
+	}
+	either := write.Union(twice, taken)
+	conflict := j.analysis.Conflict
+	switch {
+	case len(either) == 0:
+		return rows, c.Put(t, change.Insert, rows.New)
+	case conflict == nil:
+		return rows, t.Duplicate(t.NewKey(rows.New), int(either[0]))
+	case conflict.Update != nil && len(twice) > 0:
+		return rows, pgerr.New(codes.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
+			WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+	}
+	defer rows.Release()
+	fresh, err := rows.Take(ctx, write.Without(rows.Len(), either))
+	if err != nil {
+		return fresh, err
+	}
+	if err := c.Put(t, change.Insert, fresh.New); err != nil || conflict.Update == nil {
+		return fresh, err
+	}
+	inTheWay, err := rows.Take(ctx, taken)
+	if err != nil {
+		return fresh, err
+	}
+	defer inTheWay.Release()
+	return j.update(ctx, conflict, fresh, inTheWay)
+}
+
+// update is ON CONFLICT DO UPDATE: it changes the rows that are in the way of new ones, and
+// returns them behind those that were fresh.
+func (j *writeJob) update(ctx context.Context, conflict *pgsql.Conflict, fresh, inTheWay write.Rows) (write.Rows, error) {
+	excluded, err := inline(conflict.Update.Uses[1], inTheWay.New)
+	if err != nil {
+		return fresh, err
+	}
+	rows, err := j.read(ctx, conflict.Update, conflict.Old, nil, excluded)
+	if err != nil || rows.Len() == 0 {
+		return fresh, err
+	}
+	changed, err := j.change(ctx, rows, conflict.Old)
+	if err != nil {
+		return fresh, err
+	}
+	for _, c := range changed.Old {
+		c.Release()
+	}
+	return write.Concat([]write.Rows{fresh, {New: changed.New}})
+}
+
+// taken are the places of new keys that come twice, and of those with which there is a row.
+func (j *writeJob) taken(ctx context.Context, key []arrow.Array) (twice, taken []int32, err error) {
+	kinds, err := j.session.tx.changes.Keys(j.table, key)
+	if err != nil || len(kinds.Open) == 0 {
+		return kinds.Twice, kinds.Left, err
+	}
+	open, err := write.Rows{New: key}.Take(ctx, kinds.Open)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer open.Release()
+	found, err := j.find(ctx, open.New)
+	if err != nil {
+		return nil, nil, err
+	}
+	taken = kinds.Left
+	for _, i := range found {
+		taken = append(taken, kinds.Open[i])
+	}
+	return kinds.Twice, write.Union(taken, nil), nil
+}
+
+// find are the places of keys with which others have left a row.
+func (j *writeJob) find(ctx context.Context, key []arrow.Array) ([]int32, error) {
+	s, t := j.session, j.table
+	use := &TableUse{Table: t.Face, Name: "_skippr_table"}
+	var fields []arrow.Field
+	for i, place := range t.Key() {
+		f := t.Current.Fields[place]
+		use.Columns = append(use.Columns, duckdb.Column{Name: f.Name, FieldID: f.ID, EngineType: schema.EngineType(f.Type)})
+		use.Key = append(use.Key, f.Name)
+		fields = append(fields, arrow.Field{Name: f.Name, Type: key[i].DataType()})
+	}
+	keys := array.NewRecordBatch(arrow.NewSchema(fields, nil), key, int64(key[0].Len()))
+	defer keys.Release()
+	use.Min, use.Max, use.Bounded = duckdb.KeyBounds(keys)
+	var found []arrow.RecordBatch
+	forget := func() {
+		for _, rec := range found {
+			rec.Release()
+		}
+		found = nil
+	}
+	defer func() { forget() }()
+	err := RunPinned(false, s.now, func(snap *catalog.Snapshot) (*planned, error) {
+		p := &planned{}
+		r, _, err := s.engine.pinner.relation(ctx, snap, use, &p.holds)
+		if err == nil {
+			p.Plan, err = duckdb.FindPlan(&r, keys)
+		}
+		return p, err
+	}, func(p *planned) error {
+		defer p.holds.release()
+		forget()
+		return s.each(ctx, p.Plan, func(rec arrow.RecordBatch) error {
+			rec.Retain()
+			found = append(found, rec)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t.Matches(key, found)
+}
+
+// change changes rows, or takes them away. It takes found over.
+func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (write.Rows, error) {
+	defer found.Release()
+	c, t := j.session.tx.changes, j.table
+	first, err := t.FirstOfEach(found, old)
+	if err != nil {
+		return write.Rows{}, err
+	}
+	rows, err := found.Take(ctx, first)
+	switch {
+	case err != nil:
+		return rows, err
+	case rows.New == nil:
+		return rows, c.Delete(t, t.KeyOf(rows.Old, old))
+	}
+	if err := t.CheckNulls(rows.New); err != nil {
+		return rows, err
+	}
+	moved, err := t.Moved(rows, old)
+	if err != nil {
+		return rows, err
+	}
+	stay, err := rows.Take(ctx, write.Without(rows.Len(), moved))
+	if err != nil {
+		return rows, err
+	}
+	defer stay.Release()
+	if err := c.Put(t, change.Update, stay.New); err != nil || len(moved) == 0 {
+		return rows, err
+	}
+	return rows, j.move(ctx, rows, old, moved)
+}
+
+// move changes rows that get another key, once all of them have left their old one.
+func (j *writeJob) move(ctx context.Context, rows write.Rows, old []int, moved []int32) error {
+	c, t := j.session.tx.changes, j.table
+	going, err := rows.Take(ctx, moved)
+	if err != nil {
+		return err
+	}
+	defer going.Release()
+	if err := c.Delete(t, t.KeyOf(going.Old, old)); err != nil {
+		return err
+	}
+	if t.Keyed() {
+		twice, taken, err := j.taken(ctx, t.NewKey(going.New))
+		if err != nil {
+			return err
+		}
+		if either := write.Union(twice, taken); len(either) > 0 {
+			return t.Duplicate(t.NewKey(going.New), int(either[0]))
+		}
+	}
+	return c.Put(t, change.Insert, going.New)
+}
+
+// records runs a query for its rows, which live during the call; again forgets those of a
+// run that must be repeated. given take the places of the query's first relations.
+func (s *session) records(ctx context.Context, a *pgsql.Analysis, params []*string, again func(),
+	f func(arrow.RecordBatch) error, given ...*duckdb.Relation,
+) error {
+	if err := s.awaitPosition(ctx, a); err != nil {
+		return err
+	}
+	return RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
+		return s.plan(ctx, snap, a, params, duckdb.Output{Kind: duckdb.OutputArrow}, given...)
+	}, func(p *planned) error {
+		defer p.holds.release()
+		again()
+		return s.each(ctx, p.Plan, f)
+	})
+}
+
+// each runs a plan for its rows.
+func (s *session) each(ctx context.Context, p *duckdb.Plan, f func(arrow.RecordBatch) error) error {
+	rows, err := s.engine.deps.Runner.Query(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rec, err := range duckdb.Records(ctx, rows) {
+		if err != nil {
+			return err
+		}
+		if err := f(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package pgsql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+)
+
+// assigned gives an expression the type of a column, as an assignment does.
+func (w *writer) assigned(e expr, c RelationColumn) (expr, error) {
+	loc := e.loc
+	if !e.undecided() && !canCoerce(e.typ.OID, c.Type.OID, assignment) {
+		return e, w.errAt(loc, pgerr.New(codes.DatatypeMismatch, "column \"%s\" is of type %s but expression is of type %s",
+			c.Name, c.Type.Name(), e.typ.Name()).WithHint("You will need to rewrite or cast the expression."))
+	}
+	out, err := w.coerce(e, plain(c.Type.OID), assignment) // a cast would cut what an assignment refuses
+	switch {
+	case err != nil || c.Type.Mod < 0:
+	case c.Type.OID == OIDVarchar, c.Type.OID == OIDBpchar:
+		out.typ, out.sql, out.col = c.Type, fitted(out.sql, c.Type), nil
+	default:
+		out = w.applyMod(out, c.Type)
+	}
+	return out, err
+}
+
+// fitted is a text as an assignment to varchar(n) or char(n) has it: blanks beyond the
+// length go, anything else there is an error.
+func fitted(sql string, t Type) string {
+	n := t.Mod - 4
+	out := fmt.Sprintf("CASE WHEN %[1]s IS NULL OR length(%[1]s) <= %[2]d THEN %[1]s WHEN rtrim(substr(%[1]s, %[3]d), ' ') = '' THEN left(%[1]s, %[2]d) "+
+		"ELSE error(%[4]s) END", sql, n, n+1,
+		quote.Text(fmt.Sprintf("%s: value too long for type %s(%d)", codes.StringDataRightTruncation, t.Name(), n)))
+	if t.OID == OIDBpchar {
+		out = fmt.Sprintf("rpad(%s, %d, ' ')", out, n)
+	}
+	return out
+}
+
+// stored is an expression as the stored value of a column: in the engine's type of the
+// lake's.
+func (w *writer) stored(e expr, c RelationColumn) (string, error) {
+	e, err := w.assigned(e, c)
+	if err != nil {
+		return "", err
+	}
+	if e.col != nil && e.col.stored && e.typ == c.Type {
+		return e.sql, nil
+	}
+	sql := native(e)
+	if e.typ.OID == OIDInt2 { // the lake has it as an integer
+		sql = "CAST(" + sql + " AS SMALLINT)"
+	}
+	switch text := strings.EqualFold(c.Engine, "VARCHAR"); {
+	case text && isString(e.typ.OID):
+		sql = e.sql
+	case text:
+		if sql, err = textOf(e); err != nil {
+			return "", w.errAt(e.loc, err)
+		}
+	}
+	return "CAST(" + sql + " AS " + c.Engine + ")", nil
+}

@@ -1,0 +1,331 @@
+package pgsql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+)
+
+// insert analyses INSERT.
+func (w *writer) insert(n *pg.InsertStmt) error {
+	rel, err := w.target(n.Relation)
+	if err != nil {
+		return err
+	}
+	if n.Override != pg.OverridingKind_OVERRIDING_NOT_SET && n.Override != pg.OverridingKind_OVERRIDING_KIND_UNDEFINED {
+		return unsupported("OVERRIDING is not supported")
+	}
+	given, err := w.insertColumns(rel, n.Cols)
+	if err != nil {
+		return err
+	}
+	s := &scope{}
+	with, err := w.with(n.WithClause, s)
+	if err != nil {
+		return err
+	}
+	body, values, given, err := w.source(rel, n, given, s)
+	if err != nil {
+		return err
+	}
+	var list []string
+	for i, c := range rel.Columns {
+		sql := ""
+		if at := slices.Index(given, i); at >= 0 {
+			sql = values[at]
+		} else if sql, err = w.defaultOf(c); err != nil {
+			return err
+		}
+		list = append(list, sql)
+	}
+	sql := with + "SELECT " + strings.Join(list, ", ")
+	if body != "" {
+		sql += " FROM (" + body + ") AS i"
+	}
+	w.out.Rows = w.finished(sql)
+	if n.OnConflictClause != nil {
+		if err := w.conflict(rel, n); err != nil {
+			return err
+		}
+	}
+	return w.returning(n.Relation, n.ReturningList, false)
+}
+
+// insertColumns are the columns that an INSERT names, or the first ones.
+func (w *writer) insertColumns(rel *Relation, names []*pg.Node) ([]int, error) {
+	if len(names) == 0 {
+		return allColumns(rel), nil
+	}
+	var out []int
+	for _, n := range names {
+		t := n.GetResTarget()
+		i, err := w.columnOf(rel, t)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(out, i) {
+			return nil, w.errAt(t.Location, pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", t.Name))
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// columnOf finds the column that a target names.
+func (w *writer) columnOf(rel *Relation, t *pg.ResTarget) (int, error) {
+	i := slices.IndexFunc(rel.Columns, func(c RelationColumn) bool { return c.Name == t.Name })
+	switch {
+	case i < 0:
+		return 0, w.errAt(t.Location, pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", t.Name, rel.Name))
+	case len(t.Indirection) > 0:
+		return 0, w.errAt(t.Location, unsupported("assignment to elements of a column is not supported"))
+	}
+	return i, nil
+}
+
+// source analyses what is inserted: body has the rows as i, "" for one row of constants,
+// and values are the stored values of the columns given, in order.
+func (w *writer) source(rel *Relation, n *pg.InsertStmt, given []int, s *scope) (body string, values []string, columns []int, err error) {
+	sel := n.SelectStmt.GetSelectStmt()
+	switch {
+	case sel == nil: // DEFAULT VALUES
+		return "", nil, nil, nil
+	case len(sel.ValuesLists) > 0 && sel.SortClause == nil && sel.LimitCount == nil && sel.LimitOffset == nil && sel.WithClause == nil:
+		return w.valueRows(rel, sel, given, s)
+	}
+	q, err := w.query(sel, s)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if given, err = fits(rel, len(q.targets), given, len(n.Cols) > 0); err != nil {
+		return "", nil, nil, err
+	}
+	it := &item{}
+	for i := range q.targets {
+		if q.targets[i].expr.undecided() {
+			if q.targets[i].expr, err = w.assigned(q.targets[i].expr, rel.Columns[given[i]]); err != nil {
+				return "", nil, nil, err
+			}
+		}
+	}
+	for i, c := range targetColumns(q.targets, "i", it) {
+		e := w.reference(c, q.targets[i].expr.loc, s)
+		sql, err := w.stored(e, rel.Columns[given[i]])
+		if err != nil {
+			return "", nil, nil, err
+		}
+		values = append(values, sql)
+	}
+	return q.print(false), values, given, nil
+}
+
+// fits says which columns a row of so many values is for.
+func fits(rel *Relation, values int, given []int, named bool) ([]int, error) {
+	switch {
+	case values > len(given):
+		return nil, pgerr.New(codes.Syntax, "INSERT has more expressions than target columns")
+	case values < len(given) && named:
+		return nil, pgerr.New(codes.Syntax, "INSERT has more target columns than expressions")
+	}
+	return given[:values], nil
+}
+
+// valueRows analyses VALUES, in which each value has the type of its column, and may be
+// DEFAULT.
+func (w *writer) valueRows(rel *Relation, sel *pg.SelectStmt, given []int, s *scope) (body string, values []string, columns []int, err error) {
+	var b strings.Builder
+	for r, n := range sel.ValuesLists {
+		items := n.GetList().GetItems()
+		if r > 0 && len(items) != len(columns) {
+			return "", nil, nil, pgerr.New(codes.Syntax, "VALUES lists must all be the same length")
+		}
+		if columns, err = fits(rel, len(items), given, len(given) < len(rel.Columns)); err != nil {
+			return "", nil, nil, err
+		}
+		row := make([]string, len(items))
+		for i, item := range items {
+			if row[i], err = w.value(item, rel.Columns[columns[i]], s); err != nil {
+				return "", nil, nil, err
+			}
+		}
+		if r > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("(" + strings.Join(row, ", ") + ")")
+	}
+	names := make([]string, len(columns))
+	for i := range names {
+		names[i] = fmt.Sprintf("c%d", i+1)
+		values = append(values, "i."+names[i])
+	}
+	return "SELECT * FROM (VALUES " + b.String() + ") AS v(" + strings.Join(names, ", ") + ")", values, columns, nil
+}
+
+// value is an expression, or DEFAULT, as the stored value of a column.
+func (w *writer) value(n *pg.Node, c RelationColumn, s *scope) (string, error) {
+	if n.GetSetToDefault() != nil {
+		return w.defaultOf(c)
+	}
+	e, err := w.expr(n, s)
+	if err != nil {
+		return "", err
+	}
+	return w.stored(e, c)
+}
+
+// defaultOf is what a column has in a row that gives it no value.
+func (w *writer) defaultOf(c RelationColumn) (string, error) {
+	if c.Default == "" {
+		return "CAST(NULL AS " + c.Engine + ")", nil
+	}
+	n, err := parseExpression(c.Default)
+	if err != nil {
+		return "", fmt.Errorf("default of column %s: %w", quote.Name(c.Name), err)
+	}
+	e, err := w.expr(n, &scope{noAgg: "DEFAULT"})
+	if err != nil {
+		return "", fmt.Errorf("default of column %s: %w", quote.Name(c.Name), err)
+	}
+	return w.stored(e, c)
+}
+
+// parseExpression parses an expression that stands alone.
+func parseExpression(sql string) (*pg.Node, error) {
+	p, err := Parse("SELECT " + sql)
+	if err != nil {
+		return nil, err
+	}
+	list := p.Node.GetSelectStmt().GetTargetList()
+	if len(list) != 1 {
+		return nil, pgerr.New(codes.Syntax, "not one expression: %s", sql)
+	}
+	return list[0].GetResTarget().GetVal(), nil
+}
+
+// CheckDefault refuses an expression that cannot be the default of a column.
+func CheckDefault(sql string, c RelationColumn, env *Env) error {
+	c.Default = sql
+	w := &writer{analyzer: &analyzer{env: env, sql: "SELECT " + sql}}
+	_, err := w.defaultOf(c)
+	if err == nil && (len(w.uses) > 0 || len(w.seenParam) > 0) {
+		err = pgerr.New(codes.FeatureNotSupported, "cannot use subquery in DEFAULT expression")
+	}
+	return err
+}
+
+// conflict analyses ON CONFLICT.
+func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
+	c := n.OnConflictClause
+	if err := w.arbiter(rel, c); err != nil {
+		return err
+	}
+	w.out.Conflict = &Conflict{}
+	if c.Action != pg.OnConflictAction_ONCONFLICT_UPDATE {
+		return nil
+	}
+	s := &scope{noAgg: "ON CONFLICT DO UPDATE"}
+	_, from, it, err := w.writtenFrom(rel, n.Relation, nil, nil, s)
+	if err != nil {
+		return err
+	}
+	excluded := *rel
+	excluded.Schema, excluded.Name, excluded.Key, excluded.WholeRow = "", "excluded", nil, false
+	src, err := w.relationSource(&excluded, &pg.RangeVar{Relname: "excluded", Location: -1})
+	if err != nil {
+		return err
+	}
+	if err := w.addItems(s, src.items); err != nil {
+		return err
+	}
+	// Columns of excluded are only named with it.
+	var on []string
+	for _, k := range rel.Key {
+		on = append(on, it.columns[k].sql()+" = "+src.columns[k].sql())
+	}
+	set, err := w.assignments(rel, c.TargetList, s)
+	if err != nil {
+		return err
+	}
+	from += " JOIN " + src.sql + " ON " + strings.Join(on, " AND ")
+	old := identity(rel)
+	sql, err := w.changedRows(&changed{item: it, old: old, set: set, from: from, where: c.WhereClause}, s)
+	if err != nil {
+		return err
+	}
+	w.out.Conflict.Update, w.out.Conflict.Old = w.finished(sql), old
+	return nil
+}
+
+// arbiter checks that ON CONFLICT means the key.
+func (w *writer) arbiter(rel *Relation, c *pg.OnConflictClause) error {
+	in := c.Infer
+	if in == nil {
+		if c.Action == pg.OnConflictAction_ONCONFLICT_UPDATE {
+			return w.errAt(c.Location, pgerr.New(codes.Syntax, "ON CONFLICT DO UPDATE requires inference specification or constraint name").
+				WithHint("For example, ON CONFLICT (column_name)."))
+		}
+		return nil
+	}
+	if in.Conname != "" {
+		if len(rel.Key) == 0 || in.Conname != rel.Name+"_pkey" {
+			return w.errAt(in.Location, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", in.Conname, rel.Name))
+		}
+		return nil
+	}
+	var named []int
+	for _, e := range in.IndexElems {
+		name := e.GetIndexElem().GetName()
+		i := slices.IndexFunc(rel.Columns, func(c RelationColumn) bool { return c.Name == name })
+		if i < 0 && name != "" {
+			return w.errAt(in.Location, pgerr.New(codes.UndefinedColumn, "column \"%s\" does not exist", name))
+		}
+		if !slices.Contains(named, i) {
+			named = append(named, i)
+		}
+	}
+	same := len(named) == len(rel.Key) && !slices.ContainsFunc(rel.Key, func(k int) bool { return !slices.Contains(named, k) })
+	if !same || len(rel.Key) == 0 || in.WhereClause != nil {
+		return pgerr.New(codes.InvalidColumnReference, "there is no unique or exclusion constraint matching the ON CONFLICT specification")
+	}
+	return nil
+}
+
+// AnalyzeCopy is the insert of rows whose values are given as text, in the form that
+// parameters have: into columns of a relation, the first use standing for the rows. Each
+// value is followed by a boolean that says that the column's default is meant. The other
+// columns have their defaults.
+func AnalyzeCopy(rel *Relation, columns []int, env *Env) (*Write, error) {
+	w := &writer{analyzer: &analyzer{env: env}, out: Write{Relation: rel}}
+	given := &Relation{Name: "copy"}
+	for _, i := range columns {
+		given.Columns = append(given.Columns, RelationColumn{Name: fmt.Sprintf("c%d", i+1), Type: plain(OIDText), Engine: "VARCHAR"},
+			RelationColumn{Name: fmt.Sprintf("d%d", i+1), Type: plain(OIDBool), Engine: "BOOLEAN"})
+	}
+	src, err := w.relationSource(given, &pg.RangeVar{Relname: "copy", Location: -1})
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for i, c := range rel.Columns {
+		sql, err := w.defaultOf(c)
+		if err != nil {
+			return nil, err
+		}
+		if at := slices.Index(columns, i); at >= 0 {
+			value, err := w.stored(typed(src.columns[2*at].sql(), c.Type.OID), c)
+			if err != nil {
+				return nil, err
+			}
+			sql = fmt.Sprintf("CASE WHEN %s THEN %s ELSE %s END", src.columns[2*at+1].sql(), sql, value)
+		}
+		list = append(list, fmt.Sprintf("%s AS c%d", sql, i+1))
+	}
+	w.out.Rows = w.finished("SELECT " + strings.Join(list, ", ") + " FROM " + src.sql)
+	return &w.out, nil
+}

@@ -1,0 +1,341 @@
+package pgsql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
+// Write is an analysed INSERT, UPDATE or DELETE. Immutable.
+type Write struct {
+	Relation *Relation
+	// Rows gives the rows to write. Its columns are, in the engine types of the stored
+	// values: of an UPDATE or DELETE first the Old columns as they are; of an INSERT or
+	// UPDATE then all columns of the relation as they are to be.
+	Rows *Analysis
+	// Old are indexes into Relation.Columns: those by which the row is found, or all when
+	// Returning asks a DELETE for them.
+	Old []int
+	// Conflict says what becomes of a new row whose key another row has; nil: an error.
+	Conflict *Conflict
+	// Returning gives the rows of RETURNING, nil without: its first use is of the rows
+	// written, in place of the relation.
+	Returning *Analysis
+	// Params are the parameter types of all.
+	Params []uint32
+}
+
+// Conflict is ON CONFLICT.
+type Conflict struct {
+	// Update gives what becomes of the rows in the way: Write.Old's columns, then all of
+	// the relation. Its first use is of the table, its second of the new rows. Nil: DO
+	// NOTHING.
+	Update *Analysis
+	Old    []int
+}
+
+// AnalyzeWrite analyses an INSERT, UPDATE or DELETE. See Analyze.
+func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
+	w := &writer{analyzer: &analyzer{env: env, sql: p.SQL, params: slices.Clone(params)}}
+	var err error
+	switch n := p.Node.Node.(type) {
+	case *pg.Node_InsertStmt:
+		err = w.insert(n.InsertStmt)
+	case *pg.Node_UpdateStmt:
+		err = w.update(n.UpdateStmt)
+	case *pg.Node_DeleteStmt:
+		err = w.delete(n.DeleteStmt)
+	default:
+		err = unsupported("cannot analyze this statement")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(w.effects) > 0 {
+		return nil, unsupported("functions that act on the server are not supported in INSERT, UPDATE and DELETE")
+	}
+	w.out.Params, err = w.decidedParams()
+	for _, a := range []*Analysis{w.out.Rows, w.out.Returning} {
+		if a != nil {
+			a.Params = w.out.Params
+		}
+	}
+	if c := w.out.Conflict; c != nil && c.Update != nil {
+		c.Update.Params = w.out.Params
+	}
+	return &w.out, err
+}
+
+// writer analyses one statement that writes.
+type writer struct {
+	*analyzer
+	out Write
+}
+
+// target finds the relation that is written.
+func (w *writer) target(n *pg.RangeVar) (*Relation, error) {
+	if n.Catalogname != "" && n.Catalogname != w.env.Database {
+		return nil, w.errAt(n.Location, unsupported("cross-database references are not implemented: \"%s.%s.%s\"",
+			n.Catalogname, n.Schemaname, n.Relname))
+	}
+	rel, err := w.relation(n.Schemaname, n.Relname, n.Location)
+	if err != nil {
+		return nil, err
+	}
+	w.out.Relation = rel
+	return rel, CheckWritable(rel)
+}
+
+// CheckWritable refuses a relation that statements here cannot change.
+func CheckWritable(rel *Relation) error {
+	switch {
+	case rel.System:
+		return pgerr.New(codes.InsufficientPrivilege, "permission denied for table %s", rel.Name).
+			WithDetail("It is a system catalog.")
+	case !rel.Own:
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s\" is filled by a pipeline", rel.Schema+"."+rel.Name).
+			WithDetail("Its rows are those of the source, and change there.").
+			WithHint("Change the row at the source. Tables made with CREATE TABLE take INSERT, UPDATE, DELETE and COPY.")
+	}
+	return nil
+}
+
+// finished makes the analysis of a printed statement and starts the next one's uses.
+func (w *writer) finished(sql string) *Analysis {
+	out := &Analysis{SQL: sql, Uses: w.uses}
+	for _, u := range w.uses {
+		u.close()
+	}
+	w.uses = nil
+	return out
+}
+
+// identity are the columns by which a row of the relation is found.
+func identity(rel *Relation) []int {
+	if len(rel.Key) > 0 {
+		return rel.Key
+	}
+	return allColumns(rel)
+}
+
+func allColumns(rel *Relation) []int {
+	out := make([]int, len(rel.Columns))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// update analyses UPDATE.
+func (w *writer) update(n *pg.UpdateStmt) error {
+	rel, err := w.target(n.Relation)
+	if err != nil {
+		return err
+	}
+	s := &scope{noAgg: "UPDATE"}
+	with, from, it, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.FromClause, s)
+	if err != nil {
+		return err
+	}
+	set, err := w.assignments(rel, n.TargetList, s)
+	if err != nil {
+		return err
+	}
+	w.out.Old = identity(rel)
+	sql, err := w.changedRows(&changed{item: it, old: w.out.Old, set: set, from: from, where: n.WhereClause}, s)
+	if err != nil {
+		return err
+	}
+	w.out.Rows = w.finished(with + sql)
+	return w.returning(n.Relation, n.ReturningList, len(n.FromClause) > 0)
+}
+
+// writtenFrom opens the scope of UPDATE and DELETE: the table that is written, then the
+// others.
+func (w *writer) writtenFrom(rel *Relation, n *pg.RangeVar, with *pg.WithClause, others []*pg.Node, s *scope) (
+	withSQL, from string, it *item, err error,
+) {
+	if withSQL, err = w.with(with, s); err != nil {
+		return "", "", nil, err
+	}
+	src, err := w.relationSource(rel, n)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if err := w.addItems(s, src.items); err != nil {
+		return "", "", nil, err
+	}
+	s.columns = append(s.columns, src.columns...)
+	from = src.sql
+	if len(others) > 0 {
+		if len(rel.Key) == 0 {
+			return "", "", nil, unsupported("UPDATE … FROM and DELETE … USING are not supported for a table without a primary key").
+				WithHint("Use a subquery in WHERE, or give the table a primary key.")
+		}
+		more, err := w.from(others, s)
+		if err != nil {
+			return "", "", nil, err
+		}
+		from += ", " + more
+	}
+	return withSQL, from, src.items[0], nil
+}
+
+// assignments are the new values of columns, by index.
+func (w *writer) assignments(rel *Relation, list []*pg.Node, s *scope) (map[int]string, error) {
+	set := map[int]string{}
+	for _, n := range list {
+		t := n.GetResTarget()
+		i, err := w.columnOf(rel, t)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := set[i]; twice {
+			return nil, w.errAt(t.Location, pgerr.New(codes.Syntax, "multiple assignments to same column \"%s\"", t.Name))
+		}
+		val := t.Val
+		if m := val.GetMultiAssignRef(); m != nil {
+			row := m.Source.GetRowExpr()
+			if row == nil {
+				return nil, w.errAt(t.Location, unsupported("assignment of a subquery to several columns is not supported"))
+			}
+			if int(m.Ncolumns) != len(row.Args) {
+				return nil, w.errAt(t.Location, pgerr.New(codes.Syntax, "number of columns does not match number of values"))
+			}
+			val = row.Args[m.Colno-1]
+		}
+		if set[i], err = w.value(val, rel.Columns[i], s); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// changed are the rows that a statement changes.
+type changed struct {
+	item *item // the table
+	old  []int // see Write.Old
+	// set are the new values of columns, by index; nil for rows that go.
+	set   map[int]string
+	from  string
+	where *pg.Node
+}
+
+// changedRows prints the query of the rows that a statement changes.
+func (w *writer) changedRows(c *changed, s *scope) (string, error) {
+	var list []string
+	for _, i := range c.old {
+		list = append(list, c.item.columns[i].sql())
+	}
+	for i, column := range c.item.columns {
+		switch sql, ok := c.set[i]; {
+		case ok:
+			list = append(list, sql)
+		case c.set != nil:
+			list = append(list, column.sql())
+		}
+	}
+	condition := ""
+	if c.where != nil {
+		s.noAgg = "WHERE"
+		e, err := w.condition(c.where, s, "WHERE")
+		if err != nil {
+			return "", err
+		}
+		w.restrict(c.where, s)
+		condition = " WHERE " + e.sql
+	}
+	for i, sql := range list {
+		list[i] = fmt.Sprintf("%s AS c%d", sql, i+1)
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + c.from + condition, nil
+}
+
+// delete analyses DELETE.
+func (w *writer) delete(n *pg.DeleteStmt) error {
+	rel, err := w.target(n.Relation)
+	if err != nil {
+		return err
+	}
+	s := &scope{}
+	with, from, it, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.UsingClause, s)
+	if err != nil {
+		return err
+	}
+	w.out.Old = identity(rel)
+	if len(n.ReturningList) > 0 {
+		w.out.Old = allColumns(rel)
+	}
+	sql, err := w.changedRows(&changed{item: it, old: w.out.Old, from: from, where: n.WhereClause}, s)
+	if err != nil {
+		return err
+	}
+	w.out.Rows = w.finished(with + sql)
+	return w.returning(n.Relation, n.ReturningList, len(n.UsingClause) > 0)
+}
+
+// returning analyses RETURNING over the rows written.
+func (w *writer) returning(n *pg.RangeVar, list []*pg.Node, others bool) error {
+	if len(list) == 0 {
+		return nil
+	}
+	s := &scope{noAgg: "RETURNING"}
+	src, err := w.relationSource(w.out.Relation, n)
+	if err != nil {
+		return err
+	}
+	if err := w.addItems(s, src.items); err != nil {
+		return err
+	}
+	s.columns = src.columns
+	q := &query{head: "SELECT ", tail: " FROM " + src.sql}
+	if q.targets, err = w.targets(list, s); err != nil {
+		if others {
+			return unsupported("RETURNING of columns of other tables is not supported")
+		}
+		return err
+	}
+	out, err := w.finish(q)
+	if err != nil {
+		return err
+	}
+	w.uses = nil
+	w.out.Returning = out
+	return nil
+}
+
+// FindRelation finds a relation that a statement names, along the search path when it has
+// no schema.
+func FindRelation(n *pg.RangeVar, env *Env) (*Relation, error) {
+	a := &analyzer{env: env}
+	return a.relation(n.Schemaname, n.Relname, -1)
+}
+
+// Computes says whether values of a type that the lake keeps as exact text can be written
+// here: the type is one that expressions have.
+func Computes(t Type) bool {
+	switch t.OID {
+	case OIDNumeric, OIDInterval, OIDJSON, OIDJSONB:
+		return true
+	}
+	return false
+}
+
+// ExpressionText prints an expression as SQL.
+func ExpressionText(n *pg.Node) (string, error) {
+	tree, err := pg.Parse("SELECT 1")
+	if err != nil {
+		return "", fmt.Errorf("print expression: %w", err)
+	}
+	tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val = n
+	text, err := pg.Deparse(tree)
+	if err != nil {
+		return "", fmt.Errorf("print expression: %w", err)
+	}
+	return strings.TrimPrefix(text, "SELECT "), nil
+}

@@ -1,0 +1,327 @@
+package write
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// BytesMax is how much a transaction may change before it commits.
+const BytesMax = 512 << 20
+
+// Changes are those of one transaction, in order. The zero value is none. Used by one
+// goroutine, but for Each once they are complete.
+type Changes struct {
+	list  []*change.Batch
+	bytes int64
+	own   map[change.TableID]*own // nil of a table: to be made from list
+}
+
+// own is what a table's changes come to.
+type own struct {
+	table     *Table
+	truncated bool
+	// batches are those since the last truncate.
+	batches []arrow.RecordBatch
+	// there says of the keys among them whether the last change left a row.
+	there map[string]bool
+}
+
+// Empty says that there are none.
+func (c *Changes) Empty() bool { return len(c.list) == 0 }
+
+// Touches says whether there are some of a table.
+func (c *Changes) Touches(t change.TableID) bool {
+	for _, b := range c.list {
+		if b.Table == t {
+			return true
+		}
+	}
+	return false
+}
+
+// Mark is how many there are, to come back to; none of nil.
+func (c *Changes) Mark() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.list)
+}
+
+// Rollback takes back those since a mark.
+func (c *Changes) Rollback(mark int) {
+	if c == nil {
+		return
+	}
+	for _, b := range c.list[mark:] {
+		c.bytes -= batchBytes(b)
+		b.Release()
+		delete(c.own, b.Table)
+	}
+	c.list = c.list[:mark]
+}
+
+// Release frees all.
+func (c *Changes) Release() { c.Rollback(0) }
+
+// Each implements own.Changes: it hands over the batches in order.
+func (c *Changes) Each(f func(*change.Batch) error) error {
+	for _, b := range c.list {
+		if err := f(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Truncate adds that the table loses all its rows.
+func (c *Changes) Truncate(t *Table) error {
+	return c.add(t, &change.Batch{Table: t.ID, SchemaVersion: t.Current.Version, Truncate: true})
+}
+
+// Delete adds that rows go: columns are those of the table's key. It takes no reference.
+func (c *Changes) Delete(t *Table, key []arrow.Array) error {
+	columns := make([]arrow.Array, len(t.Current.Fields))
+	n := key[0].Len()
+	for i, p := range t.key {
+		key[i].Retain()
+		columns[p] = key[i]
+	}
+	for i, f := range t.Current.Fields {
+		if columns[i] == nil {
+			columns[i] = array.MakeArrayOfNull(memory.DefaultAllocator, schema.ArrowType(f.Type), n)
+		}
+	}
+	defer release(columns)
+	return c.rows(t, change.Delete, columns)
+}
+
+// Put adds rows: new ones, or such as take the place of the one with their key. columns
+// are all of the table's. It takes no reference.
+func (c *Changes) Put(t *Table, op change.Op, columns []arrow.Array) error {
+	return c.rows(t, op, columns)
+}
+
+func (c *Changes) rows(t *Table, op change.Op, columns []arrow.Array) error {
+	n := columns[0].Len()
+	if n == 0 {
+		return nil
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, systemColumns)
+	defer b.Release()
+	ops, tokens, ordinals := b.Field(0).(*array.Uint8Builder), b.Field(1).(*array.Int64Builder), b.Field(2).(*array.Int32Builder)
+	for range n {
+		ops.Append(uint8(op))
+		tokens.Append(int64(len(c.list))) // grows, as the merge wants it
+		ordinals.Append(0)
+	}
+	system := b.NewRecordBatch()
+	defer system.Release()
+	all := append(system.Columns(), columns...)
+	out := &change.Batch{
+		Table: t.ID, SchemaVersion: t.Current.Version,
+		Record: array.NewRecordBatch(t.Current.Arrow(), all, int64(n)),
+	}
+	out.Recount()
+	return c.add(t, out)
+}
+
+var systemColumns = arrow.NewSchema([]arrow.Field{
+	{Name: change.ColOp, Type: arrow.PrimitiveTypes.Uint8},
+	{Name: change.ColToken, Type: arrow.PrimitiveTypes.Int64},
+	{Name: change.ColOrdinal, Type: arrow.PrimitiveTypes.Int32},
+}, nil)
+
+func batchBytes(b *change.Batch) int64 {
+	if b.Record == nil {
+		return 0
+	}
+	return change.RecordBytes(b.Record)
+}
+
+func (c *Changes) add(t *Table, b *change.Batch) error {
+	size := batchBytes(b)
+	if c.bytes+size > BytesMax {
+		b.Release()
+		return pgerr.New(codes.ProgramLimitExceeded, "transaction changes too much").
+			WithDetail("A transaction may change %d MiB of rows.", BytesMax>>20).
+			WithHint("Commit more often, or load the rows in several COPY statements.")
+	}
+	o, known := c.own[t.ID]
+	if known {
+		if err := o.add(b); err != nil {
+			b.Release()
+			return err
+		}
+	}
+	c.list, c.bytes = append(c.list, b), c.bytes+size
+	return nil
+}
+
+func (o *own) add(b *change.Batch) error {
+	if b.Truncate {
+		o.truncated, o.batches, o.there = true, nil, map[string]bool{}
+	}
+	if b.Record == nil {
+		return nil
+	}
+	if o.table.Keyed() {
+		keys, err := o.table.keysOf(pick(b.Record.Columns()[change.SystemColumns:], o.table.key))
+		if err != nil {
+			return err
+		}
+		ops := b.Record.Column(0).(*array.Uint8)
+		var key []byte
+		for i := range ops.Len() {
+			key = keys.Append(key[:0], i)
+			o.there[string(key)] = change.Op(ops.Value(i)) != change.Delete
+		}
+	}
+	o.batches = append(o.batches, b.Record)
+	return nil
+}
+
+// of is what the changes of a table come to.
+func (c *Changes) of(t *Table) (*own, error) {
+	if o, ok := c.own[t.ID]; ok {
+		return o, nil
+	}
+	o := &own{table: t, there: map[string]bool{}}
+	for _, b := range c.list {
+		if b.Table == t.ID {
+			if err := o.add(b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if c.own == nil {
+		c.own = map[change.TableID]*own{}
+	}
+	c.own[t.ID] = o
+	return o, nil
+}
+
+// readMax is how much of its own a query may read.
+const readMax = 128 << 20
+
+// Own is what queries of the transaction see of its changes to a table, nil for nothing.
+func (c *Changes) Own(t *Table) (*duckdb.Own, error) {
+	if !c.Touches(t.ID) {
+		return nil, nil
+	}
+	o, err := c.of(t)
+	if err != nil {
+		return nil, err
+	}
+	out := &duckdb.Own{Truncated: o.truncated, Fields: t.Fields()}
+	if len(o.batches) == 0 {
+		return out, nil
+	}
+	if c.bytes > readMax {
+		return nil, pgerr.New(codes.ProgramLimitExceeded, "transaction has changed too much to read table \"%s\"", t.Schema+"."+t.Name).
+			WithDetail("It has changed %d MiB; queries see up to %d MiB of the changes of their own transaction.", c.bytes>>20, readMax>>20).
+			WithHint("COMMIT first.")
+	}
+	winners, err := o.winners()
+	if err != nil {
+		return nil, err
+	}
+	out.Rows, out.Deletes, err = o.encode(winners)
+	return out, err
+}
+
+// winners are the rows that count, in each batch.
+func (o *own) winners() ([]merge.Selection, error) {
+	if !o.table.Keyed() {
+		return merge.Cancel(o.batches)
+	}
+	key := make([]int, len(o.table.key))
+	for i, p := range o.table.key {
+		key[i] = change.SystemColumns + p
+	}
+	return merge.Collapse(key, o.batches)
+}
+
+// encode writes the winners as an Arrow stream without token and ordinal.
+func (o *own) encode(winners []merge.Selection) (stream []byte, deletes bool, err error) {
+	whole := o.table.Current.Arrow().Fields()
+	s := arrow.NewSchema(append([]arrow.Field{whole[0]}, whole[change.SystemColumns:]...), nil)
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(s))
+	for i, rec := range o.batches {
+		ops := rec.Column(0).(*array.Uint8)
+		for from := 0; from < len(winners[i]); { // runs of rows that follow each other
+			to := from + 1
+			for to < len(winners[i]) && winners[i][to] == winners[i][to-1]+1 {
+				to++
+			}
+			run := rec.NewSlice(int64(winners[i][from]), int64(winners[i][to-1])+1)
+			for _, row := range winners[i][from:to] {
+				deletes = deletes || change.Op(ops.Value(int(row))) == change.Delete
+			}
+			columns := append([]arrow.Array{run.Column(0)}, run.Columns()[change.SystemColumns:]...)
+			part := array.NewRecordBatch(s, columns, run.NumRows())
+			err = errors.Join(err, w.Write(part))
+			part.Release()
+			run.Release()
+			from = to
+		}
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, false, fmt.Errorf("encode own changes of table %d: %w", o.table.ID, err)
+	}
+	return buf.Bytes(), deletes, nil
+}
+
+// KeyKinds are new rows by what is known of their keys.
+type KeyKinds struct {
+	// Twice are those whose key an earlier one of them has.
+	Twice []int32
+	// Left are those with whose key the transaction itself has left a row.
+	Left []int32
+	// Open are those with whose key others may have left a row.
+	Open []int32
+}
+
+// Keys looks at the keys of new rows: columns are the key's, without nulls.
+func (c *Changes) Keys(t *Table, key []arrow.Array) (KeyKinds, error) {
+	var out KeyKinds
+	o, err := c.of(t)
+	if err != nil {
+		return out, err
+	}
+	keys, err := t.keysOf(key)
+	if err != nil {
+		return out, err
+	}
+	seen := map[string]struct{}{}
+	var buf []byte
+	for i := range key[0].Len() {
+		buf = keys.Append(buf[:0], i)
+		left, known := o.there[string(buf)]
+		if _, twice := seen[string(buf)]; twice {
+			out.Twice = append(out.Twice, int32(i))
+			continue
+		}
+		seen[string(buf)] = struct{}{}
+		switch {
+		case left:
+			out.Left = append(out.Left, int32(i))
+		case !known && !o.truncated:
+			out.Open = append(out.Open, int32(i))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package write
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Table is a table as statements change it. Immutable.
+type Table struct {
+	ID   change.TableID
+	Face change.TableID
+	// Schema and Name are the table's.
+	Schema, Name string
+	Current      *schema.Table
+	// key are the places of the key's fields, in key order; all fields of a table whose
+	// rows are told apart by all of them.
+	key []int
+}
+
+// Of is a catalog table for writing.
+func Of(t *catalog.Table) *Table {
+	out := &Table{ID: t.ID, Face: t.Face(), Schema: t.Schema, Name: t.Name, Current: t.Current}
+	for _, id := range t.Current.Key {
+		out.key = append(out.key, t.Current.Index(id))
+	}
+	if len(out.key) == 0 {
+		for i := range t.Current.Fields {
+			out.key = append(out.key, i)
+		}
+	}
+	return out
+}
+
+// Keyed says whether a row is found by its key, which no other row has.
+func (t *Table) Keyed() bool { return t.Current.HasKey() }
+
+// Key are the places of the fields by which a row is found.
+func (t *Table) Key() []int { return t.key }
+
+// Fields are the field ids, in order.
+func (t *Table) Fields() []int32 {
+	out := make([]int32, len(t.Current.Fields))
+	for i, f := range t.Current.Fields {
+		out[i] = f.ID
+	}
+	return out
+}
+
+// Columns gives columns as the engine returns them the types that the fields have in the
+// log. places are the fields'. The caller releases the result.
+func (t *Table) Columns(from []arrow.Array, places []int) ([]arrow.Array, error) {
+	out := make([]arrow.Array, 0, len(from))
+	for i, c := range from {
+		f := t.Current.Fields[places[i]]
+		w, err := lake.Widen(c, schema.ArrowType(f.Type))
+		if err != nil {
+			release(out)
+			return nil, fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+// CheckNulls refuses rows that have null in a column that must not: columns are all of the
+// table's.
+func (t *Table) CheckNulls(columns []arrow.Array) error {
+	for i, f := range t.Current.Fields {
+		if !f.NotNull && (!t.Keyed() || !slices.Contains(t.key, i)) || columns[i].NullN() == 0 {
+			continue
+		}
+		row := 0
+		for !columns[i].IsNull(row) {
+			row++
+		}
+		return pgerr.New(codes.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", f.Name, t.Name).
+			WithDetail("Failing row contains %s.", t.rowText(columns, row))
+	}
+	return nil
+}
+
+// keysOf renders the keys of rows: columns are the key's.
+func (t *Table) keysOf(columns []arrow.Array) (*merge.Keys, error) {
+	keys, err := merge.NewKeys(columns)
+	if errors.Is(err, merge.ErrKeyType) {
+		return nil, fmt.Errorf("key of table %s.%s: %w", t.Schema, t.Name, err)
+	}
+	return keys, err
+}
+
+// pick are the columns at places.
+func pick(columns []arrow.Array, places []int) []arrow.Array {
+	out := make([]arrow.Array, len(places))
+	for i, p := range places {
+		out[i] = columns[p]
+	}
+	return out
+}
+
+// Duplicate is the error of a row whose key another one has; key are the key's columns,
+// in which it is at row.
+func (t *Table) Duplicate(key []arrow.Array, row int) error {
+	names, values := "", ""
+	for i, p := range t.key {
+		if i > 0 {
+			names, values = names+", ", values+", "
+		}
+		names += t.Current.Fields[p].Name
+		values += valueText(key[i], row)
+	}
+	return pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s_pkey\"", t.Name).
+		WithDetail("Key (%s)=(%s) already exists.", names, values)
+}
+
+// textMax is up to how many bytes of a value are shown in a message.
+const textMax = 64
+
+func valueText(a arrow.Array, row int) string {
+	if a.IsNull(row) {
+		return "null"
+	}
+	text := a.ValueStr(row)
+	if len(text) > textMax {
+		text = text[:textMax] + "..."
+	}
+	return text
+}
+
+func (t *Table) rowText(columns []arrow.Array, row int) string {
+	out := "("
+	for i, c := range columns {
+		if i > 0 {
+			out += ", "
+		}
+		out += valueText(c, row)
+	}
+	return out + ")"
+}
+
+func release(columns []arrow.Array) {
+	for _, c := range columns {
+		c.Release()
+	}
+}
