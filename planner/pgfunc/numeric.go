@@ -74,7 +74,19 @@ func numericFunctions() []scalar.Function {
 		unary("skippr_n_sign", scalar.Text, sure(signOf)),
 		unary("skippr_n_key", scalar.Text, func(n numeric.Num) (value, error) { return scalar.OfText(n.Key()), nil }),
 		unary("skippr_n_norm", scalar.Text, sure(func(n numeric.Num) numeric.Num { return n })),
-		unary("skippr_n_scale", scalar.Int32, scaleOf(numeric.Num.Scale)),
+		{
+			Name: "skippr_n_scale", Params: kinds(scalar.Text), Result: scalar.Int32,
+			Call: func(args []value) (value, error) {
+				if n, ok := plainScale(args[0].Text); ok {
+					return scalar.OfInt(int64(n)), nil
+				}
+				n, err := numeric.Parse(args[0].Text)
+				if err != nil {
+					return value{}, err
+				}
+				return scaleOf(numeric.Num.Scale)(n)
+			},
+		},
 		unary("skippr_n_minscale", scalar.Int32, scaleOf(numeric.Num.MinScale)),
 		unary("skippr_n_float", scalar.Float64, func(n numeric.Num) (value, error) {
 			f, err := n.Float()
@@ -172,6 +184,9 @@ func sumFunctions() []scalar.Function {
 		{
 			Name: "skippr_n_part", Params: kinds(scalar.Text, scalar.Int32), Result: scalar.Int64,
 			Call: func(args []value) (value, error) {
+				if p, ok := textPart(args[0].Text, int(args[1].Int)); ok {
+					return scalar.OfInt(p), nil
+				}
 				n, err := numeric.Parse(args[0].Text)
 				if err != nil || !n.IsFinite() {
 					return value{}, err
@@ -180,17 +195,16 @@ func sumFunctions() []scalar.Function {
 				return scalar.OfInt(p), err
 			},
 		},
-		unary("skippr_n_special", scalar.Int32, func(n numeric.Num) (value, error) {
-			switch {
-			case n.IsFinite():
-				return scalar.OfInt(0), nil
-			case n.IsNaN():
-				return scalar.OfInt(sumNaN), nil
-			case n.Sign() > 0:
-				return scalar.OfInt(sumPlus), nil
-			}
-			return scalar.OfInt(sumMinus), nil
-		}),
+		{
+			Name: "skippr_n_special", Params: kinds(scalar.Text), Result: scalar.Int32,
+			Call: func(args []value) (value, error) {
+				if _, ok := plainScale(args[0].Text); ok {
+					return scalar.OfInt(0), nil
+				}
+				n, err := numeric.Parse(args[0].Text)
+				return scalar.OfInt(specialOf(n)), err
+			},
+		},
 		{
 			// The sums of the parts as text, the greatest scale, the flags.
 			Name: "skippr_n_total", Result: scalar.Text,
@@ -204,6 +218,72 @@ func sumFunctions() []scalar.Function {
 			Call:   deviation,
 		},
 	}
+}
+
+// textPart reads a part out of a plain text of no more digits than the parts have.
+func textPart(s string, part int) (int64, bool) {
+	if _, plain := plainScale(s); !plain {
+		return 0, false
+	}
+	negative := s[0] == '-'
+	if negative {
+		s = s[1:]
+	}
+	whole, frac, _ := strings.Cut(s, ".")
+	if whole == "" || len(whole) > partsBefore*partDigits || len(frac) > (parts-partsBefore)*partDigits {
+		return 0, false
+	}
+	digits, fill := "", 0
+	switch cut := len(whole) - partDigits; {
+	case part == 0:
+		digits = whole[:max(cut, 0)]
+	case part == 1:
+		digits = whole[max(cut, 0):]
+	case part == partsBefore:
+		digits = frac[:min(len(frac), partDigits)]
+		fill = partDigits - len(digits)
+	case len(frac) > partDigits:
+		digits = frac[partDigits:]
+		fill = partDigits - len(digits)
+	}
+	var n int64
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(digits[i]-'0')
+	}
+	for ; fill > 0 && n != 0; fill-- {
+		n *= 10
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
+// plainScale is the scale of a plain text.
+func plainScale(s string) (int, bool) {
+	if s == "" || s[len(s)-1] > '9' { // NaN, Infinity
+		return 0, false
+	}
+	whole, frac, _ := strings.Cut(s, ".")
+	if strings.ContainsAny(whole, "eE ") || strings.ContainsAny(frac, "eE ") {
+		return 0, false
+	}
+	return len(frac), true
+}
+
+func specialOf(n numeric.Num) int64 {
+	switch {
+	case n.IsFinite():
+		return 0
+	case n.IsNaN():
+		return sumNaN
+	case n.Sign() > 0:
+		return sumPlus
+	}
+	return sumMinus
 }
 
 func total(args []value) (value, error) {

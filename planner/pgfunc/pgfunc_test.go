@@ -157,3 +157,29 @@ func TestFunctionsAreNamedOnce(t *testing.T) {
 		seen[f.Name] = true
 	}
 }
+
+// TestPartsOfText: what is read out of a text is what the number's parts are.
+func TestPartsOfText(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want [4]int64
+	}{
+		{"0", [4]int64{}},
+		{"-1.5", [4]int64{0, -1, -500_000_000_000_000_000, 0}},
+		{"1234567890123456789.1234567890123456789", [4]int64{1, 234567890123456789, 123456789012345678, 900_000_000_000_000_000}},
+		{"1e20", [4]int64{100, 0, 0, 0}},
+		{"0.0000000000000000000000000000000000010", [4]int64{0, 0, 0, 1}},
+		{"NaN", [4]int64{}},
+		{"-Infinity", [4]int64{}},
+	} {
+		for i, want := range c.want {
+			got, err := call(t, "skippr_n_part", scalar.OfText(c.text), scalar.OfInt(int64(i)))
+			if err != nil || got.Int != want {
+				t.Errorf("part %d of %s is %d, %v, want %d", i, c.text, got.Int, err, want)
+			}
+		}
+	}
+	if _, err := call(t, "skippr_n_part", scalar.OfText("1e40"), scalar.OfInt(0)); err == nil || !strings.HasPrefix(err.Error(), "0A000") {
+		t.Errorf("a number of 41 digits: %v", err)
+	}
+}

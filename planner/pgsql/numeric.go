@@ -263,7 +263,7 @@ func choiceOf(out expr, list []expr, print func(parts []string) string) expr {
 	alt := *out.alt
 	alt.sql = pick(func(e expr) string { return e.alt.sql })
 	out.alt = &alt
-	out.dscale = pick(func(e expr) string { return "CASE WHEN " + e.sql + " IS NOT NULL THEN " + e.dscale + " END" })
+	out.dscale = pick(func(e expr) string { return "CASE WHEN " + e.alt.sql + " IS NOT NULL THEN " + e.dscale + " END" })
 	return out
 }
 

@@ -93,15 +93,15 @@ func mulSpecial(a, b Num) Num {
 
 // group is the first digit of n in base 10000, and its weight there.
 func (n Num) group() (weight, first int) {
+	if n.coef == nil {
+		return n.smallGroup()
+	}
 	c := n.Abs().big()
 	digits := digitCount(c)
 	if digits == 0 {
 		return 0, 0
 	}
-	// The value is 0.d₁d₂… · 10^point.
-	point := digits - n.scale
-	weight = (point+groupDigits-1+4*(scaleMax+1))/groupDigits - (scaleMax + 1) - 1
-	used := point - weight*groupDigits // 1 to 4 digits stand in the first group
+	weight, used := place(digits - n.scale)
 	lead := new(big.Int)
 	if digits > used {
 		lead.Quo(c, pow10(digits-used))
@@ -109,6 +109,36 @@ func (n Num) group() (weight, first int) {
 		lead.Mul(c, pow10(used-digits))
 	}
 	return weight, int(lead.Int64())
+}
+
+// place is the weight of the first group of a value 0.d₁d₂… · 10^point, and how many digits
+// stand in it: 1 to 4.
+func place(point int) (weight, used int) {
+	weight = (point+groupDigits-1+4*(scaleMax+1))/groupDigits - (scaleMax + 1) - 1
+	return weight, point - weight*groupDigits
+}
+
+// smallGroup is group of a small coefficient.
+func (n Num) smallGroup() (weight, first int) {
+	c := n.small
+	if c < 0 {
+		c = -c
+	}
+	digits := 0
+	for v := c; v != 0; v /= 10 {
+		digits++
+	}
+	if digits == 0 {
+		return 0, 0
+	}
+	weight, used := place(digits - n.scale)
+	for ; digits > used; digits-- {
+		c /= 10
+	}
+	for ; digits < used; digits++ {
+		c *= 10
+	}
+	return weight, int(c)
 }
 
 // divScale is PostgreSQL's select_div_scale.
