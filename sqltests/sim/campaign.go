@@ -215,6 +215,7 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.FillPastParts:           {most: 150},
 	mutant.FillPastLog:             {most: 150},
 	mutant.FillByNewKey:            {most: 150},
+	mutant.AwaitNothing:            {most: 300},
 	mutant.ResyncInPlace:           {script: "copy/answers_while_it_is_copied_anew.sim"},
 	mutant.PlaceTooEarly:           {script: "copy/copy_is_ahead_of_the_stream.sim"},
 	mutant.DeleteAllEqual:          {most: 300},

@@ -18,7 +18,7 @@ var marksAlways = []string{
 	"transaction", "kill", "power cut", "lake commit", "lake deletes written",
 	"lake maintained", "lake table dropped", "log opened", "log not opened", "pin taken", "pin executed",
 	"pin executed again", "pin lost or unreadable", "re-pin", "snapshot too old", "slow reader",
-	"transaction pins", "segments reclaimed", "seal asked",
+	"transaction pins", "position awaited", "position reached", "segments reclaimed", "seal asked",
 	"changes while tables are copied", "statement reset", "statement done reset", "statement resync", "statement done resync", "statement pause",
 	"statement done pause", "statement resume", "statement done resume", "statement sync", "statement done sync",
 	"statement drop table", "statement done drop table", "statement add tables", "statement done add tables",

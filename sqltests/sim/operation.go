@@ -126,6 +126,9 @@ func (w *World) query(arg uint8) {
 	if s.held {
 		s.queries = 2 + w.rng.n(3)
 	}
+	if uint64(w.queries)*0x9E3779B97F4A7C15>>62 == 0 { // no draw of its own
+		s.wants = w.db.LSN
+	}
 	if arg&8 != 0 {
 		s.nap = time.Duration(1+w.rng.n(4000)) * time.Millisecond
 	}

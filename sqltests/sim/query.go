@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/sqltests/sim/check"
 	"github.com/skipprd/skipprd/sqltests/sim/query"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
 )
 
 // session is a client that queries: one query, or several at one moment.
@@ -22,6 +24,11 @@ type session struct {
 	again   bool
 	// nap is how long it takes between the steps of a query: 0 for none.
 	nap time.Duration
+
+	// wants is a position that it waits for before it queries, 0 for none; in is where it was
+	// reached, by OID.
+	wants int64
+	in    []uint32
 
 	// ended, if any, is called at the end.
 	ended func()
@@ -43,6 +50,9 @@ func (s *session) run() {
 	p := s.p
 	if s.ended != nil {
 		defer s.ended()
+	}
+	if s.wants > 0 && s.await() != nil {
+		return
 	}
 	if s.held {
 		s.txn = p.catalog.Snapshot()
@@ -76,6 +86,31 @@ func (s *session) run() {
 			return
 		}
 	}
+}
+
+// await waits as skippr.read_position does, for the tables that can be read.
+func (s *session) await() error {
+	p := s.p
+	target := ingest.Target{Pipeline: pipelineID, At: source.Position(s.wants), Compare: (*source.Conn)(nil).Compare}
+	snap := p.catalog.Snapshot()
+	for _, t := range snap.AllTables() {
+		if t.Answers() && t.State != catalog.TableStopped {
+			target.Tables = append(target.Tables, t.ID)
+			s.in = append(s.in, t.SourceOID)
+		}
+	}
+	snap.Close()
+	p.world.mark("position awaited")
+	err := p.supervisor.Await(p.ctx, target)
+	switch {
+	case p.dead:
+		return errDead
+	case err != nil:
+		p.world.mark("position not reached")
+	default:
+		p.world.mark("position reached")
+	}
+	return err
 }
 
 func (s *session) take() (*catalog.Snapshot, func()) {
@@ -138,7 +173,7 @@ func (s *session) plan(snap *catalog.Snapshot) (*plan, error) {
 	out.pin.Position, out.pin.Seq, out.pin.End = offset.Position, offset.Seq, offset.End
 	if !s.held || !s.told { // a transaction has one pin
 		p.world.mark("pin taken")
-		p.world.emit(check.PinTaken{Query: s.id, Host: p.host.name, Pin: out.pin})
+		p.world.emit(check.PinTaken{Query: s.id, Host: p.host.name, Pin: out.pin, Awaited: s.wants, In: s.in})
 		s.told = true
 	}
 	out.TablesPin, err = p.pinner.Plan(p.ctx, snap, uses)

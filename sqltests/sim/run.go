@@ -123,7 +123,7 @@ func (w *World) drain() {
 		if !w.loadAt.IsZero() && (w.slow == 0 || w.now.Sub(begin) > loadMost) {
 			w.loadAt, begin, from = time.Time{}, w.now, w.points
 		}
-		if why = w.drained(); why == nil {
+		if why = w.drained(); why == nil && w.loadAt.IsZero() {
 			break
 		}
 		if w.loadAt.IsZero() && (w.now.Sub(begin) > drainTime || w.points-from > waiting+max(drainPoints, drainTimes*from)) {

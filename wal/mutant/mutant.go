@@ -111,6 +111,8 @@ const (
 	LetterClosedFirst
 	// LetterRetriedLate retries the dead letters that were open before the pipeline stood still.
 	LetterRetriedLate
+	// AwaitNothing lets a reader that waits for a position read at once.
+	AwaitNothing
 
 	end
 )
@@ -155,4 +157,5 @@ var names = [end]string{
 	PlaceTooEarly: "place too early", LetterOutlived: "dead letter outlived", LetterLate: "dead letter late",
 	CopyLetterKept: "dead letter of a changed copy", OwedForgotten: "dead letter of a row deleted before",
 	LetterClosedFirst: "dead letter closed before its row", LetterRetriedLate: "dead letter of before retried",
+	AwaitNothing: "position not awaited",
 }

@@ -426,6 +426,13 @@ func brokenPins() []broken {
 			x.commit(x.upsert(x.at(0), 4, "four"))
 			return x.answer("1|one", "3|three")
 		}},
+		{"Q1", "below what was waited for", func(x *fixture) map[string]string {
+			x.commit(x.upsert(x.at(0), 3, "three"))
+			e, _ := x.pin()
+			e.Awaited, e.In = source.LSN(e.Pin.Position), []uint32{e.Pin.Tables[0].Table.SourceOID}
+			e.Pin.Position = source.Position(e.Awaited - 1)
+			return x.show(e)
+		}},
 		{"Q1", "below what was acknowledged", func(x *fixture) map[string]string {
 			e, _ := x.pin()
 			e.Pin.Position = source.Position(101)

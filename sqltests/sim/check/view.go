@@ -146,6 +146,10 @@ type (
 		Query int
 		Host  string
 		Pin   Pin
+		// Awaited is a position that its session has waited to see in tables, by OID: everything
+		// that the source had committed by then; 0: none.
+		Awaited int64
+		In      []uint32
 	}
 	// PinExecuted is a pin that was executed to its end: its rows, or why not. Again says that
 	// the pin was executed before, on purpose (P2).
