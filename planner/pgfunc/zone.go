@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/lake/scalar"
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner/pgfunc/numeric"
 )
 
@@ -63,10 +64,11 @@ func findZone(name string) (*time.Location, bool) {
 	if seconds, ok := zoneOffset(name); ok {
 		return time.FixedZone(name, -seconds), true
 	}
-	if loc, err := time.LoadLocation(name); err == nil {
-		return loc, true
+	if low[0] >= '0' && low[0] <= '9' { // hours, which only a setting may be
+		return nil, false
 	}
-	return nil, false
+	loc, err := encode.LoadZone(name)
+	return loc, err == nil
 }
 
 // zoneOffset reads ±hh[:mm[:ss]].

@@ -510,7 +510,7 @@ func recordText(e expr) (string, error) {
 	}
 	parts := make([]string, len(e.row))
 	for i, f := range e.row {
-		text := quote.Text("")
+		var text string
 		switch {
 		case f.lit != nil:
 			text = quote.Text(*f.lit)

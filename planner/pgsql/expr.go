@@ -165,6 +165,7 @@ func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
 		}
 	}
 	if e.typ.OID == to.OID && e.typ.OID == OIDNumeric && to.Mod < 0 {
+		e.typ.Mod, e.col = -1, nil
 		return e, nil
 	}
 	out, err := a.castReg(e, to)

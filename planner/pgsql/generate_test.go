@@ -152,6 +152,21 @@ var shapes = []string{
 	"SELECT id, count(*) OVER (PARTITION BY {bool}) FROM t ORDER BY id",
 	"SELECT sum(k) FROM (SELECT {numeric} AS k FROM t) q",
 	"SELECT string_agg(k, ',' ORDER BY k) FROM (SELECT DISTINCT {text} AS k FROM t) q",
+	"SELECT {jsonb} AS k, count(*), min(id) FROM t GROUP BY k ORDER BY k, 3",
+	"SELECT DISTINCT {jsonb} FROM t ORDER BY 1",
+	"SELECT id FROM t ORDER BY {jsonb}, {bytea} DESC, id",
+	"SELECT id FROM t ORDER BY {date} DESC NULLS LAST, {time}, {uuid}, id",
+	"SELECT {interval} FROM t UNION SELECT {interval} FROM t ORDER BY 1",
+	"SELECT {numeric} FROM t EXCEPT SELECT {numeric} FROM t ORDER BY 1",
+	"SELECT x.id, y.id FROM t x JOIN t y ON x.nn = y.n OR x.nn * 2 = y.id ORDER BY 1, 2",
+	"SELECT v, sum(count(*)) OVER (ORDER BY v), avg({numeric}), max({interval}) FROM t GROUP BY v ORDER BY v",
+	"SELECT id, CASE WHEN {bool} THEN {text} WHEN {bool} THEN {text} END, coalesce({numeric}, {int4}, 0) FROM t ORDER BY id",
+	"SELECT ROW({int4}, {text}, {numeric}, {bool}, {date}, {int4[]}), ({text}, {float8})::text FROM t ORDER BY id",
+	"SELECT nullif({numeric}, {int4}), nullif({text}, {text}), greatest({date}, {date}), least({interval}, {interval}) FROM t ORDER BY id",
+	"WITH RECURSIVE r(i, k) AS (SELECT 1, ({numeric=})::numeric UNION ALL SELECT i + 1, k * 1.5 FROM r WHERE i < 4) SELECT * FROM r ORDER BY i",
+	"SELECT * FROM (SELECT id, v FROM t) x FULL JOIN (SELECT id, {int4} AS k FROM t) y USING (id) ORDER BY id",
+	"SELECT count(*) FROM t WHERE {numeric} > ANY (SELECT nn FROM t) OR {int4} IN (SELECT id FROM t WHERE {bool})",
+	"SELECT k, row_number() OVER (ORDER BY k DESC, id) FROM (SELECT id, {numeric} AS k FROM t) q ORDER BY id",
 }
 
 // query draws a query.

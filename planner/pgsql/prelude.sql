@@ -47,3 +47,15 @@ CREATE OR REPLACE MACRO skippr_power(a, b) AS CASE WHEN a = 0 AND b < 0
 CREATE OR REPLACE MACRO skippr_mod(a, b) AS CASE WHEN b = 0 THEN error('division by zero') WHEN b = -1 THEN a - a ELSE a % b END;
 -- No array contains a null.
 CREATE OR REPLACE MACRO skippr_contains(a, b) AS (list_has_all(a, b) AND list_count(b) = len(b));
+-- Percentiles of a sorted list.
+CREATE OR REPLACE MACRO skippr_fraction(p) AS CASE WHEN p < 0 OR p > 1 OR isnan(p) 
+  THEN error('22003: percentile value ' || CAST(p AS VARCHAR) || ' is not between 0 and 1') ELSE p END;
+CREATE OR REPLACE MACRO skippr_disc(l, p) AS list_extract(l, greatest(1, CAST(ceil(skippr_fraction(p) * len(l)) AS BIGINT)));
+CREATE OR REPLACE MACRO skippr_low(l, p) AS CAST(floor(skippr_fraction(p) * (len(l) - 1)) AS BIGINT) + 1;
+CREATE OR REPLACE MACRO skippr_high(l, p) AS CAST(ceil(skippr_fraction(p) * (len(l) - 1)) AS BIGINT) + 1;
+CREATE OR REPLACE MACRO skippr_between(l, p) AS p * (len(l) - 1) - floor(p * (len(l) - 1));
+CREATE OR REPLACE MACRO skippr_cont(l, p) AS CASE WHEN skippr_low(l, p) = skippr_high(l, p) THEN list_extract(l, skippr_low(l, p)) 
+  ELSE list_extract(l, skippr_low(l, p)) + skippr_between(l, p) * (list_extract(l, skippr_high(l, p)) - list_extract(l, skippr_low(l, p))) END;
+CREATE OR REPLACE MACRO skippr_cont_interval(l, p) AS CASE WHEN skippr_low(l, p) = skippr_high(l, p) THEN list_extract(l, skippr_low(l, p)) 
+  ELSE skippr_iv_add(list_extract(l, skippr_low(l, p)), skippr_iv_mul(skippr_iv_sub(list_extract(l, skippr_high(l, p)), 
+  list_extract(l, skippr_low(l, p))), skippr_between(l, p))) END;

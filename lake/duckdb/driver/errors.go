@@ -64,6 +64,7 @@ var prefixes = []struct {
 	{"Divide by Zero Error: ", DivisionByZero},
 	{"Invalid Input Error: ", InvalidInput},
 	{"Not implemented Error: ", NotSupported},
+	{"Serialization Error: ", NotSupported}, // of a plan that it cannot copy
 	{"Out of Memory Error: ", OutOfMemory},
 	{"INTERRUPT Error: ", Interrupted},
 	{"IO Error: ", IO},

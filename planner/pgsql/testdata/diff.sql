@@ -412,3 +412,7 @@ SELECT 'Infinity'::float8 * 2, 0::float8 / 5, 1.5::float4 * 2::float4
 SELECT width_bucket(5.35, 0.024, 10.06, 5), width_bucket(3, ARRAY[1,2,4]), array_fill(7, ARRAY[2]), trim_array(ARRAY[1,2,3], 1), array_positions(ARRAY[1,2,1], 1), array_replace(ARRAY[1,2], 2, 9)
 SELECT format('%-5s|%5s|%2$s', 'a', 'b'), format('%I.%L', 'A b', 'it''s')
 SELECT jsonb_set('{"a":[1,2]}', '{a,0}', '9'), jsonb_insert('{"a":[1,2]}', '{a,1}', '7'), '{"a":1,"b":2}'::jsonb - 'a', '[1,2,3]'::jsonb - 1, '{"a":{"b":1}}'::jsonb #- '{a,b}', jsonb_pretty('{"a":[1]}')
+SELECT percentile_cont(ARRAY[0, 0.25, 0.5, 1]) WITHIN GROUP (ORDER BY f8), percentile_disc(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY v DESC) FROM t WHERE id < 4
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY iv), percentile_disc(0.5) WITHIN GROUP (ORDER BY nn), percentile_cont(0.3) WITHIN GROUP (ORDER BY n) FILTER (WHERE id < 3) FROM t
+SELECT v, percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM t GROUP BY v ORDER BY v
+SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY id) FROM t
