@@ -302,7 +302,7 @@ func runSchema(ctx context.Context, args []string) error {
 // runDump prints the statements that make what is there, secrets without values.
 func runDump(ctx context.Context, args []string) error {
 	var c client
-	fs := newFlags("dump", "[flags]", "Prints the statements that make all secrets, connections and pipelines.\nSecret values are never part of it.")
+	fs := newFlags("dump", "[flags]", "Prints the statements that make all secrets, connections, pipelines and tables of your own, which are empty then.\nSecret values are never part of it.")
 	c.flags(fs)
 	if err := parseFlags(fs, args); err != nil {
 		return err

@@ -256,8 +256,16 @@ func fillDDL(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, er
 		}
 	}
 	for _, p := range env.Snapshot.Pipelines() {
+		if p.Name == catalog.OwnPipeline {
+			continue
+		}
 		if err := add("pipeline", p.Name); err != nil {
 			return nil, err
+		}
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		if t.Own {
+			rows = append(rows, row{"ordinal": len(rows) + 1, "kind": "table", "name": t.Schema + "." + t.Name, "ddl": ddl.TableDDL(t)})
 		}
 	}
 	return c.build("skippr.ddl", rows)
