@@ -291,6 +291,10 @@ func zoneMoment(t int64, zone string, out bool) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	return inZone(t, loc, out)
+}
+
+func inZone(t int64, loc *time.Location, out bool) (value, error) {
 	var offset int
 	if out {
 		_, offset = time.UnixMicro(t).In(loc).Zone()

@@ -130,6 +130,13 @@ func zoneFunctions() []scalar.Function {
 			return intervalPart(strings.ToLower(a[0].Text), a[1])
 		}},
 		{Name: "skippr_tz_of", Params: kinds(float), Result: scalar.TimestampTZ, Call: func(a []value) (value, error) { return epochMoment(a[0].Float) }},
+		{Name: "skippr_ts_east", Params: kinds(ts, text), Result: scalar.TimestampTZ, Call: func(a []value) (value, error) {
+			loc, err := easternZone(a[1].Text)
+			if err != nil || infiniteMoment(a[0].Int) {
+				return a[0], err
+			}
+			return inZone(a[0].Int, loc, false)
+		}},
 		{Name: "skippr_ts_in", Params: kinds(ts, text), Result: scalar.TimestampTZ, Call: func(a []value) (value, error) {
 			return zoneMoment(a[0].Int, a[1].Text, false)
 		}},

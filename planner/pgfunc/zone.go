@@ -71,6 +71,14 @@ func findZone(name string) (*time.Location, bool) {
 	return loc, err == nil
 }
 
+// easternZone finds a zone by its name, or an offset in ISO's sign: "+03" lies east.
+func easternZone(name string) (*time.Location, error) {
+	if seconds, ok := zoneOffset(name); ok {
+		return time.FixedZone("", seconds), nil
+	}
+	return zoneNamed(name)
+}
+
 // zoneOffset reads ±hh[:mm[:ss]].
 func zoneOffset(s string) (seconds int, ok bool) {
 	sign := 1
@@ -94,9 +102,6 @@ func zoneOffset(s string) (seconds int, ok bool) {
 
 // julianText is a Julian day with its fraction, as PostgreSQL's numeric division shows it.
 func julianText(day, micros int64) string {
-	if micros == 0 {
-		return strconv.FormatInt(day, 10)
-	}
 	q, err := numeric.Div(numeric.FromInt(micros), numeric.FromInt(dayTime))
 	if err != nil {
 		return strconv.FormatInt(day, 10)

@@ -92,6 +92,9 @@ func (a *analyzer) numbers(op string, l, r expr, loc int32) (expr, error) {
 	default:
 		out.sql = "(" + lc.sql + " " + op + " " + divisor + ")"
 	}
+	if to.OID == OIDInt2 { // columns of smallint have 32 bits in the engine
+		out.sql = "CAST(" + out.sql + " AS SMALLINT)"
+	}
 	return out, nil
 }
 

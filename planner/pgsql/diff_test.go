@@ -173,6 +173,9 @@ func (oneTable) Relation(schema, name string) (*pgsql.Relation, bool) {
 	return r, true
 }
 
+// testZone is the session's time zone on both sides.
+var testZone = "UTC"
+
 // testDatabase is what current_database() says; set by the test that compares.
 var testDatabase = "postgres"
 
@@ -180,7 +183,7 @@ func testEnv() *pgsql.Env {
 	return &pgsql.Env{
 		Resolver: oneTable{}, SearchPath: []string{"pg_catalog", "public"}, User: "postgres", SessionUser: "postgres",
 		Database: testDatabase, Version: "15.8", PID: 42,
-		Setting: func(name string) (string, bool) { return "UTC", strings.EqualFold(name, "TimeZone") },
+		Setting: func(name string) (string, bool) { return testZone, strings.EqualFold(name, "TimeZone") },
 	}
 }
 
@@ -210,9 +213,10 @@ func runOurs(t testing.TB, pool *duckdb.Pool, inline []byte, sql string) answer 
 	}
 	plan := &duckdb.Plan{
 		SQL:      strings.ReplaceAll(an.SQL, pgsql.NowMark, "'2024-06-01 12:00:00+00'"),
-		Settings: map[string]string{"TimeZone": "UTC"},
+		Settings: map[string]string{"TimeZone": testZone},
 		Output:   duckdb.Output{Kind: duckdb.OutputRows, Format: duckdb.Format(encode.DefaultFormat())},
 	}
+	plan.Output.Format.TimeZone = testZone
 	a.sql = plan.SQL
 	var types, names []string
 	for _, c := range an.Columns {
@@ -380,6 +384,7 @@ func loadPostgres(t testing.TB, conn *pgx.Conn) {
 		}
 		stmts = append(stmts, "INSERT INTO t VALUES ("+strings.Join(vals, ", ")+")")
 	}
+	stmts = append(stmts, "SET TimeZone = '"+testZone+"'")
 	for _, s := range stmts {
 		if _, err := conn.Exec(ctx, s); err != nil {
 			t.Fatalf("%s: %v", s, err)

@@ -94,7 +94,7 @@ func onlyNulls(rows string) bool { return rows != "" && strings.Trim(rows, "∅|
 // must be equal, and what fails there must fail here with the same SQLSTATE, or be
 // refused. PGSQL_QUERIES is how many are drawn, PGSQL_SEED of which seed; with
 // PGSQL_REFUSED set the reasons of refusals are counted, and with PGSQL_ONLY set only
-// templates that contain it are drawn.
+// templates that contain it are drawn; PGSQL_ZONE is the session's time zone.
 func TestGenerated(t *testing.T) {
 	count, seed := 800, uint64(1)
 	if v := os.Getenv("PGSQL_QUERIES"); v != "" {
@@ -102,6 +102,10 @@ func TestGenerated(t *testing.T) {
 	}
 	if v := os.Getenv("PGSQL_SEED"); v != "" {
 		seed, _ = strconv.ParseUint(v, 10, 64)
+	}
+	if v := os.Getenv("PGSQL_ZONE"); v != "" {
+		testZone = v
+		t.Cleanup(func() { testZone = "UTC" })
 	}
 	server := pgtest.Start(t)
 	ctx := context.Background()

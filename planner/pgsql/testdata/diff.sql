@@ -416,3 +416,5 @@ SELECT percentile_cont(ARRAY[0, 0.25, 0.5, 1]) WITHIN GROUP (ORDER BY f8), perce
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY iv), percentile_disc(0.5) WITHIN GROUP (ORDER BY nn), percentile_cont(0.3) WITHIN GROUP (ORDER BY n) FILTER (WHERE id < 3) FROM t
 SELECT v, percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM t GROUP BY v ORDER BY v
 SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY id) FROM t
+SELECT 7::int2 / (i2 + 32767::int2) FROM t
+SELECT extract(julian from timestamp '2000-01-01'), extract(julian from date '2000-01-01'), make_timestamptz(2024, 1, 2, 3, 4, 5, '+03'), timestamp '2024-01-02' AT TIME ZONE '+03'
