@@ -99,12 +99,16 @@ func (t *Table) as(row string, from uint32, to *schema.Table) string {
 	if err != nil {
 		return ""
 	}
-	out := make([]Value, len(to.Fields))
-	for k, f := range to.Fields {
-		out[k] = Value{Name: f.Name, Text: f.Initial}
-		if old, ok := t.versions[i].Field(f.ID); ok {
-			out[k].Text = values[old.Name]
+	out := make([]Value, 0, len(to.Fields))
+	for _, f := range to.Fields {
+		if f.Unsent() {
+			continue // no letter has it
 		}
+		v := Value{Name: f.Name, Text: f.Initial}
+		if old, ok := t.versions[i].Field(f.ID); ok {
+			v.Text = values[old.Name]
+		}
+		out = append(out, v)
 	}
 	return Row(out)
 }

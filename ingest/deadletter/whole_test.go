@@ -112,3 +112,28 @@ func TestOwed(t *testing.T) {
 		t.Error("a table that is not copied owes")
 	}
 }
+
+// TestPassRowWithoutUnsent: columns that the source computes and does not send are in no
+// letter, and in no row that a delete names.
+func TestPassRowWithoutUnsent(t *testing.T) {
+	field := func(name string, att int16, computed *schema.Computed) schema.NewField {
+		return schema.NewField{Name: name, Type: schema.Type{Kind: schema.Int64}, OID: 20, TypMod: -1, AttNum: att, Computed: computed}
+	}
+	twice := &schema.Computed{Expr: "v * 2", Type: "int8", Form: "f"}
+	first, err := schema.New([]schema.NewField{field("v", 1, nil), field("g", 2, twice)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := schema.Evolve(first, []schema.NewField{field("u", 1, nil), field("g", 2, twice), field("w", 3, nil)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := NewOpen(3, map[change.TableID]uint32{1: 0}).Table(1)
+	table.Know(first)
+	table.Know(second)
+	table.Add(letterOf(table, 5, "", `{"v":"1"}`))
+	closes, _ := table.PassRow(`{"u":"1","w":null}`, second)
+	if got := ids(closes); got != "5" {
+		t.Errorf("the delete of its row takes %q", got)
+	}
+}
