@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -345,14 +346,20 @@ func (s *session) streamTables() []StreamTable {
 	snap := s.deps.Catalog.Snapshot()
 	defer snap.Close()
 	var tables []StreamTable
+	var ids strings.Builder
 	for _, t := range snap.EveryTableOf(s.pipeline.ID) {
 		if t.State == catalog.TableStopped {
 			continue
 		}
 		tables = append(tables, StreamTable{
 			ID: t.ID, Source: sourceTable(t), Schema: t.Current, Versions: t.Versions, VoidVersion: t.VoidVersion,
-			After: s.progress.after(t), Copied: t.Backfill.Horizon, Uncomputed: s.live.uncomputed.Of(t.ID),
+			After: s.progress.after(t), Copied: t.Backfill.Horizon,
 		})
+		fmt.Fprintf(&ids, "%d ", t.ID) // not the generation: it may grow with each session
+	}
+	s.live.uncomputed.Begin(ids.String())
+	for i := range tables {
+		tables[i].Uncomputed = s.live.uncomputed.Of(tables[i].ID)
 	}
 	return tables
 }

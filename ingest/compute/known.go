@@ -36,9 +36,21 @@ const knownMax = 100_000
 // place among other changes. It is a hint: what is not remembered is found out again. Safe
 // for concurrent use.
 type Known struct {
-	mu   sync.Mutex
-	n    int
-	rows map[change.TableID]map[RowID]Refusal
+	mu     sync.Mutex
+	stream string
+	n      int
+	rows   map[change.TableID]map[RowID]Refusal
+}
+
+// Begin says which tables are streamed from now on. What is remembered of others is
+// forgotten: a change has another place among those of other tables, and the place would
+// name another row.
+func (k *Known) Begin(tables string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stream != tables {
+		k.stream, k.rows, k.n = tables, nil, 0
+	}
 }
 
 // Add remembers the rows of an error.
