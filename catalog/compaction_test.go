@@ -279,3 +279,18 @@ func TestNewerThanLake(t *testing.T) {
 	})
 	equal(t, "tie, earlier in the log", newer(), false)
 }
+
+func TestNewestSlice(t *testing.T) {
+	c := open(t, memkv.New())
+	shop(t, c)
+	newest := func() segment.SliceRef { return get[segment.SliceRef](t)(snapshot(t, c).NewestSlice(1)) }
+	equal(t, "none", newest(), segment.SliceRef{})
+	publish(t, c, group(1, 0, 1), group(1, 1, 2))
+	equal(t, "live", newest(), segment.SliceRef{Seq: 1})
+	truncate := group(1, 2, 1)
+	truncate.Slices[0].Truncate, truncate.Slices[0].Rows, truncate.Slices[0].Counts = true, 0, change.Counts{}
+	publish(t, c, truncate)
+	equal(t, "truncated", newest(), segment.SliceRef{Seq: 1, Start: 200})
+	ackAll(t, c, 1, "c1", catalog.LakeState{Snapshot: 1, MaxToken: 1000})
+	equal(t, "compacted", newest(), segment.SliceRef{Seq: 1, Start: 200})
+}

@@ -135,6 +135,18 @@ func (r *reader) ReclaimableSegments(pipeline change.PipelineID, active segment.
 	return out, nil
 }
 
+// NewestSlice is the last slice of a table that a reader sees, in the lake or live, the
+// zero value when there is none. It changes with every change of the table, and with
+// nothing else.
+func (s *Snapshot) NewestSlice(table change.TableID) (segment.SliceRef, error) {
+	newest := s.facts.lakes[table].MaxRef
+	live, err := s.LiveSlices(table)
+	if n := len(live); n > 0 && newest.Less(live[n-1].Ref) {
+		newest = live[n-1].Ref
+	}
+	return newest, err
+}
+
 // NewerThanLake says that each change in live, which are the table's live slices or some
 // of them, supersedes each lake row of its key, so that a reader need not compare order
 // tokens. It is true when there are none.

@@ -221,10 +221,8 @@ func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string
 	if err != nil {
 		return nil, pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", rel.Name)
 	}
-	if s.repeatable() && s.tx.pin != nil && newest(s.tx.pin, t.ID) != newest(snap, t.ID) {
-		return nil, pgerr.New(codes.SerializationFailure, "could not serialize access due to concurrent update").
-			WithDetail("Table \"%s\" was changed after the transaction began.", t.Schema+"."+t.Name).
-			WithHint("Run the transaction again.")
+	if err := s.unchanged(snap, t); err != nil {
+		return nil, err
 	}
 	if known := s.tx.writes[t.Face()]; known != nil {
 		return known, nil
@@ -234,17 +232,26 @@ func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string
 	return out, nil
 }
 
-// newest is the greatest order token that a table has.
-func newest(snap *catalog.Snapshot, id change.TableID) int64 {
-	token := snap.LakeState(id).MaxToken
-	live, err := snap.LiveSlices(id)
-	if err != nil {
-		return -1
+// unchanged refuses a table that others have changed, or made, since the moment that a
+// REPEATABLE READ transaction sees.
+func (s *session) unchanged(now *catalog.Snapshot, t *catalog.Table) error {
+	if !s.repeatable() || s.tx.pin == nil {
+		return nil
 	}
-	for i := range live {
-		token = max(token, live[i].Counts.MaxToken)
+	_, err := s.tx.pin.TableByFace(t.Face())
+	if err == nil {
+		seen, err := s.tx.pin.NewestSlice(t.ID)
+		if err != nil {
+			return err
+		}
+		newest, err := now.NewestSlice(t.ID)
+		if err != nil || newest == seen {
+			return err
+		}
 	}
-	return token
+	return pgerr.New(codes.SerializationFailure, "could not serialize access due to concurrent update").
+		WithDetail("Table \"%s\" was changed after the transaction began.", t.Schema+"."+t.Name).
+		WithHint("Run the transaction again.")
 }
 
 // lockTable waits for a table, as long as lock_timeout allows.

@@ -301,6 +301,36 @@ func TestOwnTablesCopy(t *testing.T) {
 	}
 }
 
+// TestOwnTablesRepeatable: in a REPEATABLE READ transaction nobody changes a table that
+// others have changed since its moment, in whatever way.
+func TestOwnTablesRepeatable(t *testing.T) {
+	s := harness.New(t, t.TempDir())
+	s.Start()
+	harness.Exec(t, s.DSN, "CREATE TABLE still (id int)")
+	for _, other := range []string{
+		"UPDATE moves SET v = v + 1 WHERE id = 1", "DELETE FROM moves WHERE id = 1", "TRUNCATE moves",
+		"DROP TABLE moves; CREATE TABLE moves (id int PRIMARY KEY, v int)",
+	} {
+		harness.Exec(t, s.DSN, "DROP TABLE IF EXISTS moves", "CREATE TABLE moves (id int PRIMARY KEY, v int)",
+			"INSERT INTO moves VALUES (1, 1), (2, 2)")
+		conn := harness.Connect(t, s.DSN)
+		if _, err := conn.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM moves"); err != nil {
+			t.Fatal(err)
+		}
+		harness.Exec(t, s.DSN, other)
+		if _, err := conn.Exec(t.Context(), "INSERT INTO still VALUES (1)"); err != nil {
+			t.Errorf("after %s, a table that did not change: %v", other, err)
+		}
+		var told *pgconn.PgError
+		if _, err := conn.Exec(t.Context(), "UPDATE moves SET v = 9 WHERE id = 2"); !errors.As(err, &told) || told.Code != "40001" {
+			t.Errorf("after %s: %v", other, err)
+		}
+		if _, err := conn.Exec(t.Context(), "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // failing is data that ends with an error of the client's.
 type failing struct{ data io.Reader }
 
