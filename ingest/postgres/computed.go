@@ -96,7 +96,7 @@ func (s *Source) compute(ctx context.Context, c *computing, oid uint32, t *schem
 		}
 		c.recipes[at] = recipe
 	}
-	columns, refused, err := recipe.Values(ctx, computingQuerier{c.conn}, t, rec, decode)
+	columns, refused, err := recipe.Values(ctx, generated.Session{Conn: c.conn.PgConn(), Table: oid}, t, rec, decode)
 	if !errors.Is(err, generated.ErrDefinition) {
 		return columns, refused, err
 	}
@@ -112,7 +112,7 @@ func (s *Source) compute(ctx context.Context, c *computing, oid uint32, t *schem
 		return nil, nil, err
 	}
 	c.recipes[at] = recipe
-	return recipe.Values(ctx, computingQuerier{c.conn}, again, rec, decode)
+	return recipe.Values(ctx, generated.Session{Conn: c.conn.PgConn(), Table: oid}, again, rec, decode)
 }
 
 // renamed is a version of a table with its expressions as the source writes them now, nil
@@ -157,7 +157,7 @@ func uncomputable(t *schema.Table, err error) *ingest.TableError {
 		Hint:   resync,
 	}
 	if code(err) == codePrivilege {
-		e.Hint = "GRANT what is missing to the connection's role at the source; then ALTER PIPELINE … RESUME TABLE …;"
+		e.Hint = "GRANT what is missing at the source to the table's owner, or to the connection's role where it may not act as the owner; then ALTER PIPELINE … RESUME TABLE …;"
 	}
 	return e
 }
@@ -181,22 +181,6 @@ func (s *Source) dialComputing(ctx context.Context) (*pgx.Conn, error) {
 		return nil, unavailable("set search_path", err)
 	}
 	return conn, nil
-}
-
-// computingQuerier implements generated.Querier.
-type computingQuerier struct{ conn *pgx.Conn }
-
-// Query implements generated.Querier.
-func (q computingQuerier) Query(ctx context.Context, sql string, params [][]byte, row func([][]byte) error) error {
-	rows := q.conn.PgConn().ExecParams(ctx, sql, params, nil, nil, nil)
-	var failed error
-	for rows.NextRow() {
-		if failed == nil { // the rest is read, so that the session can go on
-			failed = row(rows.Values())
-		}
-	}
-	_, err := rows.Close()
-	return errors.Join(failed, err)
 }
 
 // describeGenerated finds out about the generated columns among those of tables: what the
@@ -289,7 +273,7 @@ func tryColumn(ctx context.Context, conn *pgx.Conn, t *ingest.SourceTable, c ing
 		params = append(params, []byte("{}"))
 	}
 	try := func() error {
-		return computingQuerier{conn}.Query(ctx, recipe.SQL, params, func([][]byte) error { return nil })
+		return generated.Session{Conn: conn.PgConn(), Table: t.OID}.Query(ctx, recipe.SQL, params, func([][]byte) error { return nil })
 	}
 	if conn.PgConn().TxStatus() == 'T' {
 		err = aside(ctx, conn.PgConn(), try)
@@ -492,9 +476,9 @@ func (a *addedColumns) notes(to map[uint32]ingest.TableNote) map[uint32]ingest.T
 	return to
 }
 
-// functionNeeds adds to what tables lack the functions that the role may not call, of
+// functionNeeds adds to what tables lack the functions that may not be called, of
 // generated columns that are left out for it.
-func (s *Source) functionNeeds(ctx context.Context, conn *pgx.Conn, v settings, tables []ingest.SourceTable,
+func (s *Source) functionNeeds(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable,
 	needs map[uint32][]preflight.Need,
 ) error {
 	if s.cfg.skipGenerated {
@@ -508,7 +492,6 @@ func (s *Source) functionNeeds(ctx context.Context, conn *pgx.Conn, v settings, 
 	if err != nil {
 		return unavailable("list columns", err)
 	}
-	role := quoteIdent(v.role)
 	for _, t := range tables {
 		selected := selectedTable(s.cfg.selection, t.Schema, t.Name)
 		for _, c := range all[t.OID] {
@@ -517,6 +500,7 @@ func (s *Source) functionNeeds(ctx context.Context, conn *pgx.Conn, v settings, 
 				continue
 			}
 			for _, f := range c.Barred {
+				role := quoteIdent(f.Role)
 				fix := fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s;", f.Signature, role)
 				if !f.Usage {
 					fix = fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; ", quoteIdent(f.Schema), role) + fix

@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/generated"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -160,4 +163,82 @@ func (r *rig) one(sql string) string {
 		r.Fatal(err)
 	}
 	return row[0]
+}
+
+// Expressions are evaluated by the owner of their table, as in PostgreSQL's own maintenance
+// commands, and nothing of that stays in the session.
+func TestComputeAsOwner(t *testing.T) {
+	r := newRig(t)
+	reader := r.loginOnly()
+	owner := "Own_" + r.name
+	r.exec(`DROP ROLE IF EXISTS "`+owner+`"`, `CREATE ROLE "`+owner+`"`)
+	r.Cleanup(func() { r.exec(`DROP OWNED BY "`+owner+`"`, `DROP ROLE "`+owner+`"`) })
+	r.exec("CREATE FUNCTION who(n int) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN current_user; END $$",
+		"CREATE FUNCTION shut(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n; END $$",
+		"CREATE TABLE t (id int PRIMARY KEY, g text GENERATED ALWAYS AS (who(id)) STORED)", "INSERT INTO t VALUES (1), (2)",
+		"CREATE TABLE barred (id int PRIMARY KEY, g int GENERATED ALWAYS AS (shut(id)) STORED)", "REVOKE EXECUTE ON FUNCTION shut FROM PUBLIC",
+		"CREATE PUBLICATION skippr_"+r.name+" FOR ALL TABLES", // which does not send them
+		`ALTER TABLE t OWNER TO "`+owner+`"`, `ALTER TABLE barred OWNER TO "`+owner+`"`)
+	r.begin()
+	if _, got, err := computeAgain(r, "t"); err != nil || !slices.Equal(got, []string{"g: " + owner, "g: " + owner}) {
+		t.Errorf("computed %v, %v", got, err)
+	}
+	if notes := strings.Join(r.table("barred").Notes, "; "); !strings.Contains(notes, "permission denied for function shut") {
+		t.Errorf("a function that the owner may not call: %s", notes)
+	}
+	report := r.findings()
+	fix := `GRANT EXECUTE ON FUNCTION public.shut(integer) TO "` + owner + `";`
+	if !slices.ContainsFunc(report, func(f ingest.Finding) bool { return f.Fix == fix }) {
+		t.Errorf("no finding says %s: %+v", fix, report)
+	}
+
+	oid, err := strconv.ParseUint(r.one("SELECT 'public.t'::regclass::oid"), 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, dsn string
+		table     uint32
+		want      string
+	}{
+		{"may act as the owner", r.dsn, uint32(oid), owner},
+		{"may not", reader, uint32(oid), "Cdc_" + r.name},
+		{"no such table", reader, 1, "Cdc_" + r.name},
+		{"no such table, superuser", r.dsn, 1, "pg_read_all_settings"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conn, err := r.openAs(c.dsn).dialComputing(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeNow(conn.PgConn())
+			ask := func(sql string) (role string, err error) {
+				err = generated.Session{Conn: conn.PgConn(), Table: c.table}.Query(t.Context(), sql, nil, func(row [][]byte) error {
+					role = string(row[0])
+					return nil
+				})
+				return role, err
+			}
+			before, err := oneRow(t.Context(), conn.PgConn(), "SELECT current_user")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ask("SELECT 1 / 0"); code(err) != "22012" {
+				t.Errorf("error %v", err)
+			}
+			if _, err := ask("CREATE TEMP TABLE x ()"); code(err) != "25006" {
+				t.Errorf("error %v", err)
+			}
+			if _, err := ask("SELECT set_config('role', 'none', false), set_config('search_path', 'nowhere', false)"); err != nil {
+				t.Error(err)
+			}
+			if got, err := ask("SELECT current_user"); err != nil || got != c.want {
+				t.Errorf("evaluated as %s, %v, want %s", got, err, c.want)
+			}
+			after, err := oneRow(t.Context(), conn.PgConn(), "SELECT current_user WHERE current_setting('search_path') NOT LIKE '%nowhere%'")
+			if err != nil || after[0] != before[0] {
+				t.Errorf("the session's role is %v, %v, was %v", after, err, before)
+			}
+		})
+	}
 }

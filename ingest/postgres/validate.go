@@ -223,7 +223,7 @@ func (s *Source) validateTables(ctx context.Context, conn *pgx.Conn, v settings)
 	if err := tryPublications(ctx, conn, tables); err != nil {
 		return nil, nil, err
 	}
-	if err := s.functionNeeds(ctx, conn, v, tables, report.Tables); err != nil {
+	if err := s.functionNeeds(ctx, conn, tables, report.Tables); err != nil {
 		return nil, nil, err
 	}
 	var out []ingest.Finding

@@ -6,6 +6,6 @@
 // a value gives it again, exactly, when it is asked to evaluate the expression for the same
 // values of the other columns: see Values. Nothing is evaluated here.
 //
-// Reading order: Read, Recipe, Values. It asks the server through Querier, and has no
+// Reading order: Read, Recipe, Values, Session. It asks the server through Querier, and has no
 // clock and no logging.
 package generated

@@ -23,10 +23,11 @@ type Column struct {
 	Barred  []Function
 }
 
-// Function is one that an expression calls, which the role may not execute.
+// Function is one that an expression calls, which the role may not execute that evaluates
+// it: see Session.
 type Function struct {
-	Schema, Signature string
-	Usage             bool // whether the role may use its schema
+	Role, Schema, Signature string
+	Usage                   bool // whether the role may use its schema
 }
 
 // longAgo is an age in transactions beyond which their numbers are not compared.
@@ -35,7 +36,7 @@ const longAgo = 1_000_000_000
 // columnsQuery lists the generated columns of tables $1. Names in expressions and types are
 // qualified, for the session's search_path is pg_catalog alone. An expression depends on
 // the columns that it reads by the column or, from version 15 on, by its default.
-const columnsQuery = `
+var columnsQuery = `
 SELECT a.attrelid, a.attnum, a.attname::text, a.attgenerated::text,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid), pg_catalog.format_type(a.atttypid, a.atttypmod),
        pg_catalog.md5(d.adbin::text),
@@ -57,17 +58,18 @@ SELECT a.attrelid, a.attnum, a.attname::text, a.attgenerated::text,
                  LEFT JOIN pg_catalog.pg_attrdef ld ON ld.adrelid = la.attrelid AND ld.adnum = la.attnum
                 WHERE l.relid <> a.attrelid
                   AND pg_catalog.pg_get_expr(ld.adbin, ld.adrelid) IS DISTINCT FROM pg_catalog.pg_get_expr(d.adbin, d.adrelid)),
-       (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('Schema', n.nspname, 'Signature', f.oid::regprocedure::text,
-                 'Usage', pg_catalog.has_schema_privilege(n.oid, 'USAGE')) ORDER BY f.oid), '[]')
+       (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('Role', x.role, 'Schema', n.nspname, 'Signature', f.oid::regprocedure::text,
+                 'Usage', pg_catalog.has_schema_privilege(x.role, n.oid, 'USAGE')) ORDER BY f.oid), '[]')
           FROM pg_catalog.pg_depend p
           LEFT JOIN pg_catalog.pg_operator o ON p.refclassid = 'pg_catalog.pg_operator'::regclass AND o.oid = p.refobjid
           JOIN pg_catalog.pg_proc f ON f.oid = o.oprcode OR p.refclassid = 'pg_catalog.pg_proc'::regclass AND f.oid = p.refobjid
           JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
          WHERE (   p.classid = 'pg_catalog.pg_class'::regclass AND p.objid = a.attrelid AND p.objsubid = a.attnum
                 OR p.classid = 'pg_catalog.pg_attrdef'::regclass AND p.objid = d.oid)
-           AND NOT (pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')))::text
+           AND NOT (pg_catalog.has_function_privilege(x.role, f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(x.role, n.oid, 'USAGE')))::text
   FROM pg_catalog.pg_attribute a
   JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+ CROSS JOIN LATERAL (` + evaluatorOf("a.attrelid") + `) x
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> ''
  ORDER BY a.attrelid, a.attnum`
 
