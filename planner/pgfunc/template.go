@@ -417,6 +417,20 @@ func templateFunctions() []scalar.Function {
 			name, offset := zoneAt(t, loc)
 			return showMoment(t+int64(offset)*second, name, offset, a[2].Text)
 		}},
+		{Name: "skippr_tz_add", Params: kinds(scalar.TimestampTZ, scalar.Interval, text), Result: scalar.TimestampTZ, Call: func(a []value) (value, error) {
+			loc, err := zoneNamed(a[2].Text)
+			if err != nil {
+				return value{}, err
+			}
+			return addZoned(a[0].Int, a[1], loc)
+		}},
+		{Name: "skippr_tz_text", Params: kinds(scalar.TimestampTZ, text), Result: text, Call: func(a []value) (value, error) {
+			loc, err := zoneNamed(a[1].Text)
+			if err != nil {
+				return value{}, err
+			}
+			return scalar.OfText(zonedText(a[0].Int, loc)), nil
+		}},
 		{Name: "skippr_iv_char", Params: kinds(scalar.Interval, text), Result: text, Call: func(a []value) (value, error) {
 			return showInterval(a[0], a[1].Text)
 		}},

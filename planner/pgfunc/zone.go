@@ -1,6 +1,7 @@
 package pgfunc
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -124,4 +125,57 @@ func intervalEpoch(v value) (value, error) {
 // zoneAt is the abbreviation and the offset of a zone at a moment.
 func zoneAt(t int64, loc *time.Location) (string, int) {
 	return time.UnixMicro(t).In(loc).Zone()
+}
+
+// zonedText is timestamptz_out in a zone, in the ISO style.
+func zonedText(t int64, loc *time.Location) string {
+	switch {
+	case t >= futureMoment:
+		return "infinity"
+	case t <= pastMoment:
+		return "-infinity"
+	}
+	_, offset := zoneAt(t, loc)
+	local := floorDiv(t, second) + int64(offset) // seconds, which cannot overflow
+	day, left := floorDiv(local, 86400), floorMod(local, 86400)
+	year, month, mday := civil(day)
+	era := ""
+	if year <= 0 {
+		year, era = 1-year, " BC"
+	}
+	s := fmt.Sprintf("%04d-%02d-%02d %02d:%02d:%02d", year, month, mday, left/3600, left/60%60, left%60)
+	if us := floorMod(t, second); us != 0 {
+		s += strings.TrimRight(fmt.Sprintf(".%06d", us), "0")
+	}
+	sign := byte('+')
+	if offset < 0 {
+		sign, offset = '-', -offset
+	}
+	s += fmt.Sprintf("%c%02d", sign, offset/3600)
+	if offset%3600 != 0 {
+		s += fmt.Sprintf(":%02d", offset/60%60)
+	}
+	if offset%60 != 0 {
+		s += fmt.Sprintf(":%02d", offset%60)
+	}
+	return s + era
+}
+
+// addZoned is timestamptz + interval: months and days are those of the zone.
+func addZoned(t int64, iv value, loc *time.Location) (value, error) {
+	if infiniteMoment(t) {
+		return scalar.OfInt(t), nil
+	}
+	for _, step := range []value{{Months: iv.Months}, {Days: iv.Days}} {
+		if step.Months == 0 && step.Days == 0 {
+			continue
+		}
+		_, offset := zoneAt(t, loc)
+		local, err := addMoment(t+int64(offset)*second, step)
+		if err != nil {
+			return value{}, err
+		}
+		t = local.Int - localOffset(local.Int, loc)*second
+	}
+	return addMoment(t, value{Int: iv.Int})
 }

@@ -146,7 +146,12 @@ func (a *analyzer) times(op string, l, r expr) (expr, bool, error) {
 // moved renders a date or time that an interval is added to, or taken from.
 func moved(op string, oid uint32, moment, by string) string {
 	switch oid {
-	case OIDTimestamptz, OIDTimetz: // their days are those of the session's zone
+	case OIDTimestamptz: // its days are those of the session's zone
+		if op == "-" {
+			by = "skippr_iv_neg(" + by + ")"
+		}
+		return "skippr_tz_add(" + moment + ", " + by + ", " + sessionZone + ")"
+	case OIDTimetz:
 		return "(" + moment + " " + op + " " + by + ")"
 	case OIDDate:
 		moment = "skippr_d_ts(" + moment + ")"

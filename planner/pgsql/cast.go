@@ -467,7 +467,9 @@ func textOf(e expr) (string, error) {
 		return e.sql, nil
 	}
 	switch e.typ.OID {
-	case OIDDate, OIDTimestamp, OIDTimestamptz:
+	case OIDTimestamptz:
+		return "skippr_tz_text(" + e.sql + ", " + sessionZone + ")", nil
+	case OIDDate, OIDTimestamp:
 		return "skippr_era_text(CAST(" + e.sql + " AS VARCHAR))", nil
 	case OIDInet:
 		return "skippr_inet_text(" + e.sql + ")", nil
@@ -502,6 +504,9 @@ func textOf(e expr) (string, error) {
 	}
 	return "CAST(" + e.sql + " AS VARCHAR)", nil
 }
+
+// sessionZone is the session's time zone when the statement runs.
+const sessionZone = "current_setting('TimeZone')"
 
 // recordText renders the text of a row: its fields in parentheses.
 func recordText(e expr) (string, error) {

@@ -339,8 +339,7 @@ func (a *analyzer) toChar(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) {
 		if e, err = a.coerce(e, plain(OIDTimestamptz), implicit); err != nil {
 			return out, err
 		}
-		zone, _ := a.env.Setting("TimeZone")
-		out.sql = "skippr_tz_char(" + native(e) + ", " + quote.Text(zone) + ", " + format.sql + ")"
+		out.sql = "skippr_tz_char(" + native(e) + ", " + sessionZone + ", " + format.sql + ")"
 		return out, nil
 	case oid == OIDInterval || oid == OIDTime:
 		if e, err = a.coerce(e, plain(OIDInterval), implicit); err != nil {
