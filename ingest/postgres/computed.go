@@ -119,7 +119,7 @@ func (s *Source) compute(ctx context.Context, c *computing, oid uint32, t *schem
 // when they are others.
 func (s *Source) renamed(ctx context.Context, oid uint32, t *schema.Table) (*schema.Table, error) {
 	var now []generated.Column
-	err := s.withControl(ctx, func(conn *pgx.Conn) error {
+	err := s.withControlUnlocked(ctx, func(conn *pgx.Conn) error {
 		all, err := generated.Read(ctx, conn, []uint32{oid})
 		now = all[oid]
 		return err

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -75,6 +77,35 @@ func (s *Source) withControl(ctx context.Context, f func(conn *pgx.Conn) error) 
 		conn = nil
 	}
 	return err
+}
+
+// lockWait is how long a question by the control connection waits for a table's lock
+// before it gives the connection to others, in milliseconds.
+const lockWait = 500
+
+// withControlUnlocked is withControl for what waits for locks of tables, as the text of an
+// expression does. Whoever has them may want the connection: a chunk that is being copied
+// keeps an ALTER TABLE waiting, for which we wait, and asks for the names of its columns.
+// So f is called again after a pause, as often as it takes.
+func (s *Source) withControlUnlocked(ctx context.Context, f func(conn *pgx.Conn) error) error {
+	for {
+		err := s.withControl(ctx, func(conn *pgx.Conn) error {
+			if err := run(ctx, conn.PgConn(), fmt.Sprintf("SET lock_timeout = %d", lockWait)); err != nil {
+				return unavailable("limit waits for locks", err)
+			}
+			err := f(conn)
+			if !conn.IsClosed() {
+				err = errors.Join(err, run(ctx, conn.PgConn(), "SET lock_timeout = 0"))
+			}
+			return err
+		})
+		if code(err) != codeLockTimeout {
+			return err
+		}
+		if err := s.clock.Sleep(ctx, lockWait*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // visible asks what others see, by the control connection.

@@ -31,7 +31,7 @@ func (a *applier) describe(t *streamTable) error {
 	var change ingest.SchemaChange
 	var problem *ingest.TableError
 	again := false
-	err := a.source.withControl(a.ctx, func(conn *pgx.Conn) error {
+	err := a.source.withControlUnlocked(a.ctx, func(conn *pgx.Conn) error {
 		live, err := readLiveTable(a.ctx, conn, t.Source.OID)
 		if err != nil {
 			return err

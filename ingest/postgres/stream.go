@@ -123,7 +123,7 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []i
 		names[i] = t.Source.Schema + "." + t.Source.Name
 	}
 	var files map[uint32]tableFiles
-	err := s.withControl(ctx, func(conn *pgx.Conn) error {
+	err := s.withControlUnlocked(ctx, func(conn *pgx.Conn) error {
 		v, err := readSettings(ctx, conn)
 		if err != nil {
 			return err
