@@ -36,6 +36,7 @@ var knownDeviations = map[string]string{
 	"2024-02-29 04:05:06 UTC+3": "POSIX zone", "1 day 1 day": "a unit twice adds up", "P0001-02-03T04:05:06": "ISO alternative form",
 	"'1 day'": "stray quotes", "0.0000015 s": "rounding of half a microsecond", "PT": "empty ISO interval", "0x10": "hexadecimal float",
 	"-nan": "signed NaN", "{{},{}}": "empty sub-arrays",
+	"{{null}}": "two dimensions", "{{{1}}}": "three dimensions",
 }
 
 // Both must accept or refuse, and accepted values must be the same.

@@ -291,46 +291,35 @@ func engineBlob(b []byte) string {
 const listTextMax = 256 << 20
 
 // engineText writes the array as the engine's cast to a list reads it, converting
-// each element by f.
+// each element by f. The engine's lists have one dimension and begin at 1.
 func (a array) engineText(f func(string) (string, *pgerr.Error)) (string, *pgerr.Error) {
-	var b strings.Builder
-	next := 0
-	var level func(d int) *pgerr.Error
-	level = func(d int) *pgerr.Error {
-		b.WriteByte('[')
-		for k := range a.dims[d] {
-			if k > 0 {
-				b.WriteString(", ")
-			}
-			if d+1 < len(a.dims) {
-				if err := level(d + 1); err != nil {
-					return err
-				}
-				continue
-			}
-			e := a.elems[next]
-			next++
-			if e == nil {
-				b.WriteString("NULL")
-				continue
-			}
-			s, err := f(*e)
-			if err != nil {
-				return err
-			}
-			if writeListElement(&b, s); b.Len() > listTextMax {
-				return pgerr.New(codes.ProgramLimitExceeded, "array is too large")
-			}
-		}
-		b.WriteByte(']')
-		return nil
-	}
-	if len(a.dims) == 0 {
+	switch {
+	case len(a.dims) == 0:
 		return "[]", nil
+	case len(a.dims) > 1:
+		return "", pgerr.New(codes.FeatureNotSupported, "multi-dimensional arrays are not supported")
+	case len(a.lower) > 0 && a.lower[0] != 1:
+		return "", pgerr.New(codes.FeatureNotSupported, "arrays that do not begin at index 1 are not supported")
 	}
-	if err := level(0); err != nil {
-		return "", err
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, e := range a.elems {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if e == nil {
+			b.WriteString("NULL")
+			continue
+		}
+		s, err := f(*e)
+		if err != nil {
+			return "", err
+		}
+		if writeListElement(&b, s); b.Len() > listTextMax {
+			return "", pgerr.New(codes.ProgramLimitExceeded, "array is too large")
+		}
 	}
+	b.WriteByte(']')
 	return b.String(), nil
 }
 

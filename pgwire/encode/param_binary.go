@@ -247,7 +247,7 @@ func decodeBinaryArray(oid uint32, b []byte) (string, *pgerr.Error) {
 		if n < 0 || n > len(b) {
 			return "", errBinary()
 		}
-		a.dims = append(a.dims, n)
+		a.dims, a.lower = append(a.dims, n), append(a.lower, int32(binary.BigEndian.Uint32(b[4:])))
 		if total *= n; total > len(b) {
 			return "", errBinary()
 		}
