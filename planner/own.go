@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -189,6 +190,10 @@ func (d *definition) column(n *pg.ColumnDef) error {
 	if t.OID == pgsql.OIDTime && t.Mod >= 0 && t.Mod < 6 {
 		return pgerr.New(codes.FeatureNotSupported, "columns of type time(%d) are not supported", t.Mod).WithHint("Take time.")
 	}
+	if lake.Kind == schema.List && t.Mod >= 0 && lake.Elem.Kind != schema.Decimal { // nothing would hold the elements to it
+		return pgerr.New(codes.FeatureNotSupported, "columns of type %s with a length or precision are not supported", pgsql.Type{OID: t.OID, Mod: -1}.Name()).
+			WithHint("Leave the length or precision out.")
+	}
 	if n.CollClause != nil {
 		return pgerr.New(codes.FeatureNotSupported, "COLLATE of columns is not supported")
 	}
@@ -245,6 +250,9 @@ func (d *definition) finish() (*catalog.Table, error) {
 			return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" appears twice in primary key constraint", k)
 		}
 		d.fields[at].NotNull = true
+		if err := checkKeyType(&d.fields[at]); err != nil {
+			return nil, err
+		}
 	}
 	current, err := schema.New(d.fields, d.key)
 	if err != nil {
@@ -261,6 +269,30 @@ func (d *definition) finish() (*catalog.Table, error) {
 		}
 	}
 	return d.table, nil
+}
+
+// checkKeyType refuses a key of a type whose values can be equal and yet be kept as
+// different ones, such as 1.0 and 1.00: both would find a place beside each other.
+func checkKeyType(f *schema.NewField) error {
+	t, hint := pgsql.Type{OID: f.OID, Mod: f.TypMod}, "Take another type for the key."
+	switch f.OID {
+	case pgsql.OIDJSON:
+		return pgerr.New(codes.UndefinedObject, "data type json has no default operator class for access method \"btree\"")
+	case pgsql.OIDNumeric:
+		if f.Type.Kind == schema.Decimal {
+			return nil
+		}
+		hint = fmt.Sprintf("Take numeric(p,s), with a precision of at most %d.", schema.DecimalPrecisionMax)
+	case pgsql.OIDBpchar:
+		if f.TypMod >= 0 {
+			return nil
+		}
+		hint = "Take char(n) or text."
+	case pgsql.OIDInterval, pgsql.OIDJSONB, schema.ArrayOID(pgsql.OIDBpchar):
+	default:
+		return nil
+	}
+	return pgerr.New(codes.FeatureNotSupported, "a primary key of type %s is not supported", t.Name()).WithHint("%s", hint)
 }
 
 // ownTable finds a table of our own by its name in a statement.

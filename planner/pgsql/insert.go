@@ -97,7 +97,7 @@ func (w *writer) source(rel *Relation, n *pg.InsertStmt, given []int, s *scope) 
 	case sel == nil: // DEFAULT VALUES
 		return "", nil, nil, nil
 	case len(sel.ValuesLists) > 0 && sel.SortClause == nil && sel.LimitCount == nil && sel.LimitOffset == nil && sel.WithClause == nil:
-		return w.valueRows(rel, sel, given, s)
+		return w.valueRows(rel, sel, given, len(n.Cols) > 0, s)
 	}
 	q, err := w.query(sel, s)
 	if err != nil {
@@ -138,14 +138,14 @@ func fits(rel *Relation, values int, given []int, named bool) ([]int, error) {
 
 // valueRows analyses VALUES, in which each value has the type of its column, and may be
 // DEFAULT.
-func (w *writer) valueRows(rel *Relation, sel *pg.SelectStmt, given []int, s *scope) (body string, values []string, columns []int, err error) {
+func (w *writer) valueRows(rel *Relation, sel *pg.SelectStmt, given []int, named bool, s *scope) (body string, values []string, columns []int, err error) {
 	var b strings.Builder
 	for r, n := range sel.ValuesLists {
 		items := n.GetList().GetItems()
 		if r > 0 && len(items) != len(columns) {
 			return "", nil, nil, pgerr.New(codes.Syntax, "VALUES lists must all be the same length")
 		}
-		if columns, err = fits(rel, len(items), given, len(given) < len(rel.Columns)); err != nil {
+		if columns, err = fits(rel, len(items), given, named); err != nil {
 			return "", nil, nil, err
 		}
 		row := make([]string, len(items))

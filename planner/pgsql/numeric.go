@@ -194,7 +194,7 @@ func (a *analyzer) constrain(e expr, to Type) expr {
 func fromNumeric(e expr, to Type) string {
 	switch {
 	case to.OID == OIDFloat4:
-		return "CAST(" + numericText(e) + " AS FLOAT)"
+		return fmt.Sprintf("CAST(skippr_text_in(%s, %d) AS FLOAT)", numericText(e), OIDFloat4)
 	case isFloat(to.OID):
 		return doubleOf(e)
 	case e.text && isInt(to.OID):
