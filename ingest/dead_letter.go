@@ -92,8 +92,9 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 	t.drop()
 	if r.Op == change.Delete && r.Key == "" {
 		closes, undo := open.PassRow(r.Row, t.schema)
-		if len(closes) == 0 && open.MayOwe(r.Row) {
+		if len(closes) == 0 && open.MayOwe(r.Row) && b.letterBytes < deadletter.GroupBytesMax {
 			b.owing = append(b.owing, owing{id, r.Row, t.schema})
+			b.letterBytes += int64(len(r.Row)) + owingBytes
 			return nil
 		}
 		if len(closes) == 0 {
@@ -134,13 +135,16 @@ type owing struct {
 	schema *schema.Table // whose columns row has
 }
 
+// owingBytes is what one of them has in memory but for its row.
+const owingBytes = 64
+
 // pay closes the letters of rows that are owing, now that their transaction is whole.
 func (b *batcher) pay() {
 	for _, o := range b.owing {
 		closes, undo := b.letters.Table(o.table).PassRowOrOwe(o.row, o.schema)
 		b.closeLetters(o.table, closes, undo)
 	}
-	b.owing = b.owing[:0]
+	b.owing = nil // they may be many
 }
 
 // stopFor stops a table and says so.

@@ -3,14 +3,18 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/kv/memkv"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // letterWorld is a sinkWorld with dead letters.
@@ -199,6 +203,47 @@ func TestRefuseStops(t *testing.T) {
 	defer g.release()
 	if len(g.batches) != 0 || len(g.stops) != 1 || g.stops[0].Reason != "column \"v\" is bad" || g.letters != nil {
 		t.Errorf("group %+v", g)
+	}
+}
+
+// TestOwingEnds: of rows without a key that a transaction deletes and the copy may have yet,
+// no more are kept in memory than of rows that cannot be taken in.
+func TestOwingEnds(t *testing.T) {
+	fake := env.NewFake(time.Unix(1000, 0), 1)
+	c, err := catalog.Open(t.Context(), memkv.New(), catalog.Deps{Clock: fake, IDs: fake, Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	err = c.Update(t.Context(), func(txn *catalog.Txn) error {
+		p := &catalog.Pipeline{Name: "p", Connection: "c"}
+		if err := txn.CreatePipeline(p); err != nil {
+			return err
+		}
+		return txn.CreateTable(&catalog.Table{
+			Pipeline: p.ID, Schema: "s", Name: "t", Current: &schema.Table{Version: 1}, State: catalog.TableBackfill,
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := c.Snapshot()
+	defer snap.Close()
+	w := newLetterWorld(t, 100, 0)
+	if w.letters, err = deadletter.Load(snap, 1, 100); err != nil {
+		t.Fatal(err)
+	}
+	w.begin()
+	row := strings.Repeat("x", 1<<20)
+	for n := range int64(deadletter.GroupBytesMax>>20 + 1) {
+		w.insert(1, n, "")
+		err = w.Refuse(1, deadletter.Refused{Op: change.Delete, Row: row, Reason: "it is bad"})
+		if (err == nil) != (n < deadletter.GroupBytesMax>>20) {
+			t.Fatalf("row %d: %v", n, err)
+		}
+	}
+	if !errors.Is(err, ErrTableStopped) || len(w.owing) != 0 {
+		t.Errorf("%v, and %d rows are owing", err, len(w.owing))
 	}
 }
 

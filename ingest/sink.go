@@ -172,7 +172,7 @@ func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	}
 	b.mu.open = true
 	b.txn++
-	b.current, b.openBytes, b.letterBytes, b.owing = nil, 0, 0, b.owing[:0]
+	b.current, b.openBytes, b.letterBytes, b.owing = nil, 0, 0, nil
 	b.committed = committedAt
 	return nil
 }
