@@ -148,18 +148,19 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		hosts = append(hosts, h)
 	}
 	s.mu.Unlock()
+	late := s.deps.Clock.Now().Add(s.cfg.StopWait) // for all: they have ended at once
 	for _, h := range hosts {
-		s.awaitEnd(h)
+		s.awaitEnd(h, late)
 	}
 	return context.Cause(ctx)
 }
 
 // awaitEnd waits until a host whose context has ended has. A group that is being appended
-// is not cut short; when it takes too long, because an object store does not answer, the
+// is not cut short; when it takes until late, because an object store does not answer, the
 // log is closed over it: opening it finds out whether the group is durable.
-func (s *Supervisor) awaitEnd(h *hosted) {
+func (s *Supervisor) awaitEnd(h *hosted, late time.Time) {
 	ctx := context.Background() // never ends
-	_ = s.deps.Tasks.Wait(ctx, s.cfg.StopWait, h.done)
+	_ = s.deps.Tasks.Wait(ctx, max(late.Sub(s.deps.Clock.Now()), time.Nanosecond), h.done)
 	select {
 	case <-h.done:
 		return
