@@ -12,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 const (
@@ -160,7 +161,7 @@ func (g *group) batch(b *change.Batch, s *schema.Table) error {
 		}
 		done = append(done, columns)
 		for _, c := range columns {
-			bytes += dataBytes(c.Data())
+			bytes += change.DataBytes(c.Data())
 		}
 		if to < rows && g.bytes+bytes < pieceBytes {
 			continue
@@ -180,6 +181,9 @@ func (g *group) batch(b *change.Batch, s *schema.Table) error {
 
 // rows computes some rows of a batch. What is refused of them is null.
 func (g *group) rows(b *change.Batch, s *schema.Table, from, to int) ([]arrow.Array, error) {
+	if mutant.On(mutant.ComputedNull) {
+		return nulls(s, to-from), nil
+	}
 	rec := b.Record.NewSlice(int64(from), int64(to))
 	defer rec.Release()
 	columns, err := g.source.Compute(g.ctx, b.Table, s, rec)
@@ -212,11 +216,7 @@ func nulls(s *schema.Table, rows int) []arrow.Array {
 
 // stepOf is how many rows of a batch are asked for at once.
 func stepOf(b *change.Batch) int {
-	var bytes int64
-	for _, c := range b.Record.Columns() {
-		bytes += dataBytes(c.Data())
-	}
-	each := bytes/max(b.Rows(), 1) + 1
+	each := change.RecordBytes(b.Record)/max(b.Rows(), 1) + 1
 	return int(min(max(bytesMax/each, 1), rowsMax))
 }
 
@@ -250,17 +250,4 @@ func release(all []arrow.Array) {
 	for _, a := range all {
 		a.Release()
 	}
-}
-
-func dataBytes(d arrow.ArrayData) int64 {
-	var n int64
-	for _, b := range d.Buffers() {
-		if b != nil {
-			n += int64(b.Len())
-		}
-	}
-	for _, c := range d.Children() {
-		n += dataBytes(c)
-	}
-	return n
 }
