@@ -122,6 +122,7 @@ func head(b *change.Batch, rows int) *change.Batch {
 	whole := b.Record
 	b.Record = whole.NewSlice(0, int64(rows))
 	b.Unchanged = change.Head(b.Unchanged, rows)
+	b.Computes = b.Computes && rows > 0
 	whole.Release()
 	b.Recount()
 	return b

@@ -12,7 +12,6 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
-	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 const (
@@ -64,7 +63,8 @@ func Group(ctx context.Context, src Source, version func(*change.Batch) (*schema
 	g.rest = batches
 	for len(g.rest) > 0 {
 		b := g.rest[0]
-		if !b.Computes {
+		if !b.Computes || b.Rows() == 0 { // it may still truncate
+			b.Computes = false
 			g.add(b, 0)
 			g.rest = g.rest[1:]
 			continue
@@ -181,9 +181,6 @@ func (g *group) batch(b *change.Batch, s *schema.Table) error {
 
 // rows computes some rows of a batch. What is refused of them is null.
 func (g *group) rows(b *change.Batch, s *schema.Table, from, to int) ([]arrow.Array, error) {
-	if mutant.On(mutant.ComputedNull) {
-		return nulls(s, to-from), nil
-	}
 	rec := b.Record.NewSlice(int64(from), int64(to))
 	defer rec.Release()
 	columns, err := g.source.Compute(g.ctx, b.Table, s, rec)

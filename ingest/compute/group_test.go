@@ -129,6 +129,21 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// What is left of a TRUNCATE when the rows after it were taken back goes on.
+func TestGroupTruncateAlone(t *testing.T) {
+	s := computedTable(t)
+	b := rowsOf(s, 0, 0)
+	b.Truncate, b.Computes = true, true
+	pieces, err := Group(t.Context(), &fake{}, func(*change.Batch) (*schema.Table, error) { return s, nil }, []*change.Batch{b})
+	if err != nil || len(pieces) != 1 || len(pieces[0]) != 1 {
+		t.Fatalf("%v, %v", pieces, err)
+	}
+	defer pieces[0][0].Release()
+	if got := pieces[0][0]; !got.Truncate || got.Computes {
+		t.Errorf("truncates %v, computes %v", got.Truncate, got.Computes)
+	}
+}
+
 // All rows of a group that are refused are named at once; nothing of the group goes on.
 func TestGroupRefused(t *testing.T) {
 	s := computedTable(t)
