@@ -18,8 +18,10 @@ import (
 	"github.com/skipprd/skipprd/wal/change"
 )
 
-// BytesMax is how much a transaction may change before it commits.
-const BytesMax = 512 << 20
+// BytesMax is how much a transaction may change before it commits. It is less than the
+// longest row that the log takes (ingest.RowBytesMax): for a longer one its table would stop
+// for good.
+const BytesMax = 384 << 20
 
 // Changes are those of one transaction, in order. The zero value is none. Used by one
 // goroutine, but for Each once they are complete.
