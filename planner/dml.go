@@ -350,8 +350,8 @@ func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, err
 	if err != nil {
 		return fresh, err
 	}
-	if err := c.Put(t, change.Insert, fresh.New); err != nil || conflict.Update == nil {
-		return fresh, err
+	if conflict.Update == nil {
+		return fresh, c.Put(t, change.Insert, fresh.New)
 	}
 	inTheWay, err := rows.Take(ctx, taken)
 	if err != nil {
@@ -361,15 +361,22 @@ func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, err
 	return j.update(ctx, conflict, fresh, inTheWay)
 }
 
-// update is ON CONFLICT DO UPDATE: it changes the rows that are in the way of new ones, and
-// returns them behind those that were fresh.
+// update is ON CONFLICT DO UPDATE: it adds the rows that are fresh and changes those that
+// are in the way of new ones; it returns them in this order. What becomes of the latter is
+// asked first: subqueries there see the table as the statement found it.
 func (j *writeJob) update(ctx context.Context, conflict *pgsql.Conflict, fresh, inTheWay write.Rows) (write.Rows, error) {
-	excluded, err := inline(conflict.Update.Uses[1], inTheWay.New)
-	if err != nil {
-		return fresh, err
+	var rows write.Rows
+	if inTheWay.Len() > 0 {
+		excluded, err := inline(conflict.Update.Uses[1], inTheWay.New)
+		if err != nil {
+			return fresh, err
+		}
+		if rows, err = j.read(ctx, conflict.Update, conflict.Old, nil, excluded); err != nil {
+			return fresh, err
+		}
 	}
-	rows, err := j.read(ctx, conflict.Update, conflict.Old, nil, excluded)
-	if err != nil || rows.Len() == 0 {
+	if err := j.session.tx.changes.Put(j.table, change.Insert, fresh.New); err != nil || rows.Len() == 0 {
+		rows.Release()
 		return fresh, err
 	}
 	changed, err := j.change(ctx, rows, conflict.Old)

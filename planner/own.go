@@ -356,6 +356,10 @@ func (s *session) prepareDropTable(n *pg.DropStmt) (pgwire.Statement, error) {
 				return nil, err
 			}
 			id, _ := TableIDOf(rel.OID)
+			if t := s.tx.writes[id]; t != nil && s.tx.changes.Touches(t.ID) { // they could not be committed any more
+				return nil, pgerr.New(codes.FeatureNotSupported, "DROP TABLE of a table that the same transaction has changed is not supported").
+					WithHint("Run it after the changes are committed.")
+			}
 			ids = append(ids, id)
 		}
 		return &result{tag: "DROP TABLE"}, s.drop(ctx, ids)

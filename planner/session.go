@@ -238,6 +238,9 @@ func (s *session) enter() {
 	}
 	s.tx = transaction{implicit: true, startedAt: s.engine.deps.Clock.Now()}
 	s.values.Begin()
+	if s.values.Value("default_transaction_read_only") == "on" { // each change of a setting has plans made anew
+		s.values.ForceLocal("transaction_read_only", "on")
+	}
 }
 
 // endTransaction ends the transaction, if any. One that cannot be committed is rolled back.
