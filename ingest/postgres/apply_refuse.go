@@ -119,6 +119,9 @@ func (t *streamTable) keyText(row *pgoutput.Row, tuple *pgoutput.Tuple) (key str
 // says that all are UTF-8.
 func (t *streamTable) texts(a *applier, r *refusal) (out []deadletter.Value, valid, known bool) {
 	valid, known = true, true
+	if errors.Is(r.err, errRowTooLarge) {
+		return nil, true, false // not all of it is here, and it is not kept
+	}
 	for _, c := range t.columns {
 		kind, src := r.tuple.Kinds[c.source], r.tuple.Values[c.source]
 		if kind == pgoutput.Unchanged {
@@ -128,6 +131,8 @@ func (t *streamTable) texts(a *applier, r *refusal) (out []deadletter.Value, val
 		}
 		v := deadletter.Value{Name: c.name}
 		switch kind {
+		case pgoutput.Omitted:
+			known = false
 		case pgoutput.Unchanged:
 			continue
 		case pgoutput.Text:

@@ -64,7 +64,7 @@ func (a *applier) put(t *streamTable, op change.Op, moved bool) error {
 			return err
 		}
 	}
-	if a.rowBytes > ingest.RowBytesMax {
+	if tuple.Cut || a.rowBytes > ingest.RowBytesMax {
 		return a.tooLarge(t, b, op)
 	}
 	for i := range t.columns {
@@ -83,6 +83,9 @@ func (a *applier) put(t *streamTable, op change.Op, moved bool) error {
 				}
 				b.LeaveOut(c.place, moved)
 				continue
+			}
+			if kind == pgoutput.Omitted {
+				return a.tooLarge(t, b, op)
 			}
 		}
 		if kind == pgoutput.Null {
@@ -123,6 +126,9 @@ func (a *applier) remove(t *streamTable) error {
 		if aside, err := a.blank(t, b, change.Delete, tuple); aside || err != nil {
 			return err
 		}
+	}
+	if tuple.Cut && t.Schema.WholeRow {
+		return a.setAside(t, b, refusal{op: change.Delete, tuple: tuple, err: errRowTooLarge})
 	}
 	for i := range t.columns {
 		c := &t.columns[i]

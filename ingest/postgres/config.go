@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/cut"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -183,9 +183,7 @@ func connConfig(options map[string]string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connection options: %w", err)
 	}
-	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		return pgproto3.NewFrontend(bufio.NewReaderSize(r, receiveBuffer), w)
-	}
+	cfg.BuildFrontend = cutting(ingest.RowBytesMax)
 	cfg.AfterConnect = takeBytes
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = connectMost
@@ -210,6 +208,13 @@ var sessionSettings = map[string]string{
 	"extra_float_digits": "3", "bytea_output": "hex", "search_path": "pg_catalog",
 	"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0",
 	"row_security": "off", // rather an error than rows that are missing
+}
+
+// cutting makes readers that take the large values out of rows with more bytes.
+func cutting(most int) pgconn.BuildFrontendFunc {
+	return func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(cut.NewReader(r, receiveBuffer, most), w)
+	}
 }
 
 // takeBytes has the server send texts as they are when it does not know their encoding. One

@@ -11,6 +11,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/cut"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -53,6 +54,10 @@ type rowWriter struct {
 	lenient bool
 	skipped int
 	dropped []int
+	// large are the keys of rows that are too long, as they were sent; of a table without a
+	// key nothing but how many there are.
+	large      map[string]bool
+	largeCount int
 }
 
 func newRowWriter(s *schema.Table, token int64, emit func(*change.Batch) error) (*rowWriter, error) {
@@ -148,7 +153,7 @@ func rowSize(b []byte, count int) (size int, whole bool, err error) {
 		}
 		n := int32(binary.BigEndian.Uint32(b[size:]))
 		size += 4
-		if n < -1 {
+		if n < cut.Omitted {
 			return 0, false, fmt.Errorf("%w: length %d", errCopyFormat, n)
 		}
 		if n > 0 {
@@ -165,11 +170,13 @@ func rowSize(b []byte, count int) (size int, whole bool, err error) {
 func (w *rowWriter) row(b []byte) error {
 	w.bytes += len(b)
 	w.builder.Add(change.Insert, w.token, 0)
+	all, short := b, false
 	for i, decode := range w.decode {
 		n := int32(binary.BigEndian.Uint32(b))
 		b = b[4:]
 		if n < 0 {
 			w.columns[i].AppendNull()
+			short = short || n == cut.Omitted
 			continue
 		}
 		if err := decode(w.columns[i], b[:n]); err != nil {
@@ -177,7 +184,21 @@ func (w *rowWriter) row(b []byte) error {
 		}
 		b = b[n:]
 	}
+	if short {
+		w.tooLong(all)
+		return w.refuse("", errRowTooLarge)
+	}
 	return w.full()
+}
+
+// tooLong remembers a row that is too long by its key.
+func (w *rowWriter) tooLong(b []byte) {
+	w.largeCount++
+	fields, _ := split(b, w.width) // it says that one is left out
+	if w.large == nil {
+		w.large = map[string]bool{}
+	}
+	w.large[keyBytes(w.table, fields)] = true
 }
 
 // refuse is about a row whose column cannot be taken in.
@@ -247,11 +268,19 @@ func columnError(column string, err error) error {
 	if column != "" {
 		what = fmt.Sprintf("column %s", quote.Name(column))
 	}
+	if refused == errRowTooLarge {
+		return &ingest.TableError{
+			Reason: fmt.Sprintf("a row has more than the %d MiB that can be made durable at once", ingest.RowBytesMax>>20),
+			Hint:   hintSmallerRow,
+		}
+	}
 	return &ingest.TableError{
 		Reason: what + " " + refused.Class,
 		Hint:   valueHint(refused),
 	}
 }
+
+const hintSmallerRow = "Make the row smaller at the source, or leave the column out of the table's list, then ALTER PIPELINE … RESYNC TABLE …;"
 
 // valueHint names what helps against a refused value.
 func valueHint(e *value.Error) string {

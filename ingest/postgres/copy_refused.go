@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/cut"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/ingest/postgres/visible"
@@ -48,8 +49,15 @@ func (b *backfill) readRefused(ctx context.Context, conn *pgconn.PgConn, c refus
 		return nil, err
 	}
 	defer w.release()
-	sql := fmt.Sprintf("COPY (SELECT %s, ctid::text, xmin::text FROM ONLY %s%s) TO STDOUT (FORMAT binary)",
-		textList(c.schema), c.leaf, c.where())
+	if err := w.largeWithoutKey(); err != nil {
+		return nil, err
+	}
+	columns := textList(c.schema) + ", ctid::text, xmin::text"
+	if w.first.large != nil && len(w.keyed) > 0 {
+		columns += ", " + selectList(&schema.Table{Fields: c.schema.KeyFields()})
+		w.width += len(w.keyed)
+	}
+	sql := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s%s) TO STDOUT (FORMAT binary)", columns, c.leaf, c.where())
 	if _, err := conn.CopyTo(ctx, w, sql); err != nil {
 		if w.err != nil {
 			return nil, w.err
@@ -70,6 +78,10 @@ func textList(s *schema.Table) string {
 	columns := make([]string, len(s.Fields))
 	for i, f := range s.Fields {
 		columns[i] = asText(f)
+		if f.OID == schema.OIDBytea { // of more the server could not make text; the row is too long
+			name := quoteIdent(f.Name)
+			columns[i] = fmt.Sprintf("CASE WHEN pg_catalog.octet_length(%s) <= %d THEN %s END", name, ingest.RowBytesMax, columns[i])
+		}
 	}
 	return strings.Join(columns, ", ")
 }
@@ -83,11 +95,13 @@ type place struct {
 // refusedWriter is a rowWriter that looks only for rows that cannot be taken in.
 type refusedWriter struct {
 	*rowWriter
+	first    *rowWriter // which skipped them
 	backfill *backfill
 	chunk    refusedChunk
 	ruled    []value.Decoder // of the text form, with the rule; decode is without
 	keyed    []int           // places of the key's columns, in key order
 	found    int             // rows that were refused
+	short    bool            // the row lacks values that were too large
 	places   []place         // of dead letters, of tables with a key
 }
 
@@ -96,7 +110,7 @@ func newRefusedWriter(b *backfill, c refusedChunk, first *rowWriter) (*refusedWr
 	if err != nil {
 		return nil, err
 	}
-	w := &refusedWriter{rowWriter: plain, backfill: b, chunk: c}
+	w := &refusedWriter{rowWriter: plain, first: first, backfill: b, chunk: c}
 	plain.limit, plain.width, plain.take = first.limit, len(plain.columns)+2, w.look
 	for i, f := range c.schema.Fields {
 		d, err := value.TextDecoder(f.Type)
@@ -117,18 +131,18 @@ func newRefusedWriter(b *backfill, c refusedChunk, first *rowWriter) (*refusedWr
 
 // look is what is done with a row, whose lengths were checked.
 func (w *refusedWriter) look(b []byte) error {
-	fields := make([][]byte, w.width)
-	for i := range fields {
-		n := int32(binary.BigEndian.Uint32(b))
-		b = b[4:]
-		if n >= 0 {
-			fields[i] = b[:n:n]
-			b = b[n:]
-		}
+	fields, err := split(b, w.width)
+	if err != nil && !errors.Is(err, errRowTooLarge) {
+		return err
+	}
+	w.short = err != nil
+	if n := len(w.table.Fields) + 2; w.width > n && w.first.large[bytesOf(fields[n:])] {
+		w.found++
+		return w.setAside(fields, "", errRowTooLarge)
 	}
 	column, err := w.add(fields, w.decode)
 	if err == nil {
-		return w.drop() // the first reading had it
+		return w.drop() // the first reading had it, or it is too long
 	}
 	var refused *value.Error
 	if !errors.As(err, &refused) {
@@ -137,6 +151,9 @@ func (w *refusedWriter) look(b []byte) error {
 	w.found++
 	if err := w.drop(); err != nil {
 		return err
+	}
+	if w.short {
+		return w.setAside(fields, column, err)
 	}
 	if column, err = w.add(fields, w.ruled); err == nil {
 		return w.full()
@@ -187,7 +204,9 @@ func (w *refusedWriter) setAside(fields [][]byte, column string, err error) erro
 		}
 		values = append(values, v)
 	}
-	r.Row = deadletter.Row(values)
+	if !w.short && !errors.Is(err, errRowTooLarge) {
+		r.Row = deadletter.Row(values)
+	}
 	if len(w.keyed) > 0 {
 		texts := make([]string, len(w.keyed))
 		for i, k := range w.keyed {
@@ -198,6 +217,63 @@ func (w *refusedWriter) setAside(fields [][]byte, column string, err error) erro
 		w.places = append(w.places, place{visible.Row{CTID: string(fields[n]), Xmin: string(fields[n+1])}, r.Key})
 	}
 	return w.backfill.refusals.Refused(w.chunk.table, w.chunk.text, w.table.Version, r)
+}
+
+// largeWithoutKey sets aside the rows that were too long for the first reading, of a table
+// without a key: nothing tells them apart.
+func (w *refusedWriter) largeWithoutKey() error {
+	if len(w.keyed) > 0 {
+		return nil
+	}
+	w.found += w.first.largeCount
+	for range w.first.largeCount {
+		why := columnError("", errRowTooLarge)
+		var table *ingest.TableError
+		_ = errors.As(why, &table)
+		r := deadletter.Refused{
+			Op: change.Insert, Token: w.token, Reason: table.Reason, Hint: table.Hint, Code: deadletter.CodeRowTooLarge,
+		}
+		if err := w.backfill.refusals.Refused(w.chunk.table, w.chunk.text, w.table.Version, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split finds the fields of a row, whose lengths were checked; errRowTooLarge comes with
+// them, when one was left out.
+func split(b []byte, width int) (fields [][]byte, err error) {
+	fields = make([][]byte, width)
+	for i := range fields {
+		n := int32(binary.BigEndian.Uint32(b))
+		b = b[4:]
+		if n == cut.Omitted {
+			err = errRowTooLarge
+		}
+		if n >= 0 {
+			fields[i] = b[:n:n]
+			b = b[n:]
+		}
+	}
+	return fields, err
+}
+
+// keyBytes is the key of a row as it was sent.
+func keyBytes(s *schema.Table, fields [][]byte) string {
+	var key [][]byte
+	for _, k := range s.KeyFields() {
+		key = append(key, fields[slices.IndexFunc(s.Fields, func(f schema.Field) bool { return f.ID == k.ID })])
+	}
+	return bytesOf(key)
+}
+
+// bytesOf is fields with their lengths.
+func bytesOf(fields [][]byte) string {
+	var b []byte
+	for _, f := range fields {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(f))), f...)
+	}
+	return string(b)
 }
 
 // checkUnchanged finds dead letters whose rows have changed since the session's moment:

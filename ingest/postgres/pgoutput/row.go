@@ -8,6 +8,7 @@ const (
 	Unchanged = 'u' // a large value that did not change and was not sent
 	Text      = 't'
 	Binary    = 'b'
+	Omitted   = 'x' // a large value that we took out of a row that is too long
 )
 
 // Tuple is the values of a row, in the order of the relation's columns. Its slices
@@ -15,6 +16,7 @@ const (
 type Tuple struct {
 	Kinds  []byte
 	Values [][]byte // nil unless Text or Binary
+	Cut    bool     // some are Omitted
 }
 
 // The forms of a row message's old tuple.
@@ -67,12 +69,14 @@ func (t *Tuple) parse(r *reader) error {
 	if n > columnsMax {
 		return fmt.Errorf("%w: row has %d columns", ErrMalformed, n)
 	}
-	t.Kinds, t.Values = t.Kinds[:0], t.Values[:0]
+	t.Kinds, t.Values, t.Cut = t.Kinds[:0], t.Values[:0], false
 	for range n {
 		kind := r.uint8()
 		var value []byte
 		switch kind {
 		case Null, Unchanged:
+		case Omitted:
+			t.Cut = true
 		case Text, Binary:
 			value = r.take(int(int32(r.uint32())))
 		default:
