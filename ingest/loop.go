@@ -44,6 +44,11 @@ func (s *session) stream(ctx context.Context) error {
 	err := s.deps.Tasks.Run(ctx, stream, app.run, s.copyTables, s.keep)
 	s.live.attach(nil)
 	sink.release()
+	var large *TransactionError
+	if r, ok := s.source.(Rejecter); ok && errors.As(err, &large) {
+		r.Reject(large)
+		return errRestart
+	}
 	return err
 }
 

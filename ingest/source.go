@@ -302,6 +302,12 @@ type Pacer interface {
 	GroupInterval() time.Duration
 }
 
+// Rejecter is a Source that can give up the transaction that it is streaming, for which the
+// log has no room: nothing of it takes place, and the stream begins anew behind it.
+type Rejecter interface {
+	Reject(why error)
+}
+
 // Finding is one result of Validate.
 type Finding struct {
 	Check  string

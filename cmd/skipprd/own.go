@@ -68,6 +68,12 @@ func ownError(err error) error {
 		return pgerr.New(codes.DeadlockDetected, "deadlock detected").WithHint("Run the transaction again.")
 	case errors.Is(err, own.ErrTableGone):
 		return pgerr.New(codes.SerializationFailure, "a table was dropped or altered while the transaction changed it").WithCause(err)
+	case errors.Is(err, own.ErrNoRoom):
+		return pgerr.New(codes.DiskFull, "the log has no room for the transaction").
+			WithHint("Commit more often, or start the server with a larger --wal-quota-bytes.").WithCause(err)
+	case errors.Is(err, own.ErrGivenUp):
+		return pgerr.New(codes.System, "the transaction could not be made durable").
+			WithHint("The reason of pipeline %s in pg_stat_pipeline says why.", catalog.OwnPipeline).WithCause(err)
 	case errors.Is(err, own.ErrNameTaken):
 		return pgerr.New(codes.DuplicateObject, "pipeline or connection \"%s\" already exists", catalog.OwnPipeline).
 			WithDetail("Tables made with CREATE TABLE need a pipeline of that name.").WithCause(err)

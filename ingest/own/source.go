@@ -23,8 +23,9 @@ var errNoCopy = errors.New("a table that is fed by statements here has nothing t
 type source struct{ store *Store }
 
 var (
-	_ ingest.Source = (*source)(nil)
-	_ ingest.Pacer  = (*source)(nil)
+	_ ingest.Source   = (*source)(nil)
+	_ ingest.Pacer    = (*source)(nil)
+	_ ingest.Rejecter = (*source)(nil)
 )
 
 // Source is an ingest.SourceFactory.
@@ -38,6 +39,16 @@ const groupInterval = 2 * time.Millisecond
 
 // GroupInterval implements ingest.Pacer.
 func (s *source) GroupInterval() time.Duration { return groupInterval }
+
+// Reject implements ingest.Rejecter: it settles the first transaction that is not durable,
+// which is the one that the log is full of.
+func (s *source) Reject(why error) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	if s.store.mu.handed > 0 {
+		s.store.giveUp(0, fmt.Errorf("%w: %w", ErrNoRoom, why))
+	}
+}
 
 // Discover knows of no tables: they are the catalog's.
 func (s *source) Discover(context.Context, catalog.TableSelection) ([]ingest.SourceTable, error) {

@@ -19,6 +19,17 @@ var ErrInDoubt = errors.New("the commit was interrupted while it was being made 
 // to be committed. Nothing of it takes place.
 var ErrTableGone = errors.New("table is not there any more")
 
+// ErrNoRoom means that the log, empty but for the transaction, has no room for it. Nothing
+// of it takes place.
+var ErrNoRoom = errors.New("transaction does not fit the log")
+
+// ErrGivenUp means that a transaction was given to the log several times, each time in
+// vain. Nothing of it takes place.
+var ErrGivenUp = errors.New("transaction could not be made durable")
+
+// triesMax is how often a transaction is given to the log: it may itself be what is wrong.
+const triesMax = 10
+
 // Changes are those of one transaction, in the order in which they apply.
 type Changes interface {
 	// Each hands over the batches, whose order tokens and ordinals count for nothing; they
@@ -56,6 +67,8 @@ type entry struct {
 	changes Changes
 	// token is its order token, 0 until it is given to a stream first.
 	token int64
+	// tries is how often it was the first that was given to a stream.
+	tries int
 	// settled is called once, when its fate is known.
 	settled func()
 	// left is why nobody waits for it any more: it is given up as soon as it is known not
@@ -115,6 +128,11 @@ func (s *Store) resume(from int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settleTo(from)
+	if s.mu.handed > 0 {
+		if s.mu.queue[0].tries++; s.mu.queue[0].tries >= triesMax {
+			s.giveUp(0, ErrGivenUp)
+		}
+	}
 	s.mu.handed = 0
 	s.mu.newest = max(s.mu.newest, from)
 	s.mu.queue = slices.DeleteFunc(s.mu.queue, func(e *entry) bool {
@@ -160,10 +178,16 @@ func (s *Store) refuse(e *entry, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at := slices.Index(s.mu.queue, e); at >= 0 {
-		s.mu.queue = slices.Delete(s.mu.queue, at, at+1)
-		s.mu.handed--
-		e.settle(err)
+		s.giveUp(at, err)
 	}
+}
+
+// giveUp settles a transaction that was handed to a stream. Callers hold the mutex.
+func (s *Store) giveUp(at int, err error) {
+	e := s.mu.queue[at]
+	s.mu.queue = slices.Delete(s.mu.queue, at, at+1)
+	s.mu.handed--
+	e.settle(err)
 }
 
 // durable says that everything up to a token is durable and visible.

@@ -267,6 +267,33 @@ func TestTableIsGone(t *testing.T) {
 	})
 }
 
+// A transaction for which the log has no room, or that it never takes, is given up, and
+// does not keep the others.
+func TestTransactionIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		s := r.stream("0")
+		large := r.commit(changes{{table: 1, op: change.Insert, id: 1}})
+		next := r.commit(changes{{table: 1, op: change.Insert, id: 2}})
+		s.source.(ingest.Rejecter).Reject(errors.New("full"))
+		large.want(t, "no room", own.ErrNoRoom, 1)
+		next.waits(t, "behind it")
+		for range 9 {
+			_ = s.stop()
+			s = r.stream("0")
+			next.waits(t, "tried")
+		}
+		last := r.commit(changes{{table: 1, op: change.Insert, id: 3}})
+		_ = s.stop()
+		s = r.stream("0")
+		next.want(t, "tried often", own.ErrGivenUp, 1)
+		s.want(t, "3@3 [t1 1 0 3|]")
+		s.source.Ack("3")
+		last.want(t, "the last", nil, 1)
+		_ = s.stop()
+	})
+}
+
 // Every type that a table can have comes through, with nulls.
 func TestValues(t *testing.T) {
 	kinds := []schema.Type{

@@ -82,6 +82,7 @@ func (w *ownWriter) transaction(ctx context.Context, conn *pgx.Conn, id int, giv
 // each death what was told of as committed is there, once and whole, and nothing that was
 // rolled back.
 func TestOwnTablesKills(t *testing.T) {
+	t.Parallel()
 	seed := uint64(number("SKIPPRD_SEED", 1))
 	r := rand.New(rand.NewPCG(seed, 23))
 	s := harness.New(t, t.TempDir(), "--commit-interval=300ms")
@@ -199,6 +200,7 @@ func ownRows(t *testing.T, conn *pgx.Conn, table, value string) map[int]int {
 // TestOwnTablesCopy: COPY loads all or nothing, whatever becomes of its client; two
 // sessions that write one table take turns, and a circle is told.
 func TestOwnTablesCopy(t *testing.T) {
+	t.Parallel()
 	s := harness.New(t, t.TempDir())
 	s.Start()
 	harness.Exec(t, s.DSN, "CREATE TABLE goods (id int PRIMARY KEY, name text, price numeric(10,2) DEFAULT 9.5)", "CREATE TABLE other (id int)")
@@ -340,4 +342,22 @@ func (f *failing) Read(p []byte) (int, error) {
 		err = errors.New("the client gives up")
 	}
 	return n, err
+}
+
+// TestOwnTablesFullLog: a transaction for which the log has no room fails alone.
+func TestOwnTablesFullLog(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, t.TempDir(), "--wal-quota-bytes=16MiB", "--wal-segment-bytes=4MiB", "--buffer-threshold-bytes=1MiB")
+	s.Start()
+	harness.Exec(t, s.DSN, "CREATE TABLE heap (id int, body text)")
+	conn := harness.Connect(t, s.DSN)
+	_, err := conn.Exec(t.Context(), "INSERT INTO heap SELECT i, repeat(md5(i::text), 1000) FROM generate_series(1, 2000) i")
+	var told *pgconn.PgError
+	if !errors.As(err, &told) || told.Code != "53100" {
+		t.Errorf("64 MB into a log of 16: %v", err)
+	}
+	harness.Exec(t, s.DSN, "INSERT INTO heap VALUES (1, 'x')")
+	if got, err := harness.Text(s.DSN, "SELECT count(*) FROM heap"); got != "1" {
+		t.Errorf("%s rows: %v", got, err)
+	}
 }
