@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	bykey "github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/ingest/postgres/literal"
+	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -219,6 +220,11 @@ func readError(err error) error {
 	case code(err) == codePrivilege:
 		return &ingest.TableError{
 			Reason: "the role may not read the table any more", Hint: "GRANT SELECT on it to the connection's user.",
+		}
+	case code(err) == codeUntranslatable:
+		return &ingest.TableError{
+			Reason: "a text of the table cannot be written as UTF-8: " + outage.Say(err),
+			Hint:   "Correct the value at the source, or leave the column out of the table's list, then ALTER PIPELINE … RESYNC TABLE …;",
 		}
 	case code(err) == "", strings.HasPrefix(code(err), "08"), strings.HasPrefix(code(err), "57"):
 		return unavailable("copy", err)

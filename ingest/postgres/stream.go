@@ -230,6 +230,14 @@ func serverError(err *pgconn.PgError) error {
 	if err.Code == codeNotInPrerequisite || err.Code == codeUndefinedObject {
 		return fmt.Errorf("%w: %w", ErrSlotLost, err)
 	}
+	if err.Code == codeUntranslatable {
+		where, _, _ := strings.Cut(err.Where, "\n")
+		return &ingest.SourceError{
+			Message: "the source cannot send a changed row as UTF-8: " + err.Message + " (" + where +
+				"); correct the value at the source, then ALTER PIPELINE … RESET;",
+			Cause: err,
+		}
+	}
 	return unavailable("receive changes", err)
 }
 
