@@ -33,6 +33,7 @@ var generatedKeys = map[string]string{"doc": "id", "whole": "a, b, c, d", "part"
 // TestGenerated: columns that the source computes and does not send have the values that it
 // has, wherever their rows come from and whatever an update leaves out.
 func TestGenerated(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, generatedTables...)
 	harness.Exec(t, source, "SELECT fill(1, 20)", "INSERT INTO whole VALUES (1, 'x'), (1, 'x'), (NULL, NULL)", "INSERT INTO part (id, v) VALUES (1, 'a'), (101, 'b')")
@@ -85,6 +86,7 @@ func TestGenerated(t *testing.T) {
 // TestGeneratedLetters: a computed value that the type here does not hold makes its row a
 // dead letter, in its place among the changes of its key, and RETRY computes it again.
 func TestGeneratedLetters(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	harness.Exec(t, source, "CREATE TABLE t (id int PRIMARY KEY, at text, note text, n numeric(6,2))",
 		"CREATE FUNCTION moment(t text) RETURNS timestamp IMMUTABLE LANGUAGE sql AS $$ SELECT t::timestamp $$",
@@ -119,6 +121,7 @@ func TestGeneratedLetters(t *testing.T) {
 // TestGeneratedStops: what cannot be computed any more stops its table alone, and says what
 // helps; while the source cannot be asked nothing is made up.
 func TestGeneratedStops(t *testing.T) {
+	t.Parallel()
 	source := pgtest.Start(t).CreateDatabase(t)
 	if v, err := harness.Text(source, "SELECT (current_setting('server_version_num')::int >= 180000)::text"); err != nil || v == "true" {
 		t.Skipf("the server sends such columns, and they need not be computed: %v, %v", v, err)

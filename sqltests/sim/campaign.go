@@ -216,6 +216,7 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.FillPastLog:             {most: 150},
 	mutant.FillByNewKey:            {most: 150},
 	mutant.AwaitNothing:            {most: 300},
+	mutant.ComputedNull:            {script: "unchanged/computed_from_what_was_left_out.sim"},
 	mutant.ResyncInPlace:           {script: "copy/answers_while_it_is_copied_anew.sim"},
 	mutant.PlaceTooEarly:           {script: "copy/copy_is_ahead_of_the_stream.sim"},
 	mutant.DeleteAllEqual:          {most: 300},

@@ -16,6 +16,9 @@ func (w *World) row(r *random, t *source.Table, n int) source.Row {
 	v := t.Current()
 	out := make(source.Row, len(v.Columns))
 	for i, c := range v.Columns {
+		if c.From != 0 {
+			continue
+		}
 		if v.WholeRow {
 			out[i] = wholeValue(c.Type, n)
 		} else if slices.Contains(v.Key, c.Name) {
@@ -24,6 +27,7 @@ func (w *World) row(r *random, t *source.Table, n int) source.Row {
 			out[i] = w.value(r, c.Type)
 		}
 	}
+	source.Fill(v, out)
 	return out
 }
 
@@ -196,12 +200,13 @@ func (w *World) leaveOut(c *source.Change, which uint64) {
 		if text, ok := c.Old[i].(string); ok && strings.HasPrefix(text, source.RefusedPrefix) {
 			continue // so that it can be told from what the table has
 		}
-		if which>>(i%40)&1 == 0 || isKey(c.Version, i) {
+		if which>>(i%40)&1 == 0 || isKey(c.Version, i) || c.Version.Columns[i].From != 0 {
 			continue
 		}
 		c.New[i] = c.Old[i]
 		c.Left = append(c.Left, i)
 	}
+	source.Fill(c.Version, c.New)
 	if len(c.Left) > 0 {
 		w.mark("value left out")
 	}
@@ -219,8 +224,9 @@ func (w *World) refuse(c *source.Change) {
 		return
 	}
 	for i, v := range c.New {
-		if text, ok := v.(string); ok && !isKey(c.Version, i) && !slices.Contains(c.Left, i) {
+		if text, ok := v.(string); ok && !isKey(c.Version, i) && !slices.Contains(c.Left, i) && c.Version.Columns[i].From == 0 {
 			c.New[i] = source.RefusedPrefix + text
+			source.Fill(c.Version, c.New)
 			w.mark("refused row")
 			return
 		}
@@ -256,10 +262,11 @@ func wholeValue(t schema.Type, n int) any {
 
 // refuseWhole makes some contents ones that cannot be taken in, so that refused rows have
 // equals, too; no draw of its own.
-func (w *World) refuseWhole(row source.Row) {
+func (w *World) refuseWhole(ver *source.Version, row source.Row) {
 	for i, v := range row {
 		if v == "NULL" {
 			row[i] = source.RefusedPrefix + "NULL"
+			source.Fill(ver, row)
 			w.mark("refused whole row")
 			return
 		}
@@ -278,7 +285,7 @@ func (s *shadow) bag(t *source.Table) []source.Row {
 func (s *shadow) wholeChange(r *random, c source.Change, row source.Row) []source.Change {
 	rows := s.bag(c.Table)
 	if s.w.cfg.refuses() {
-		s.w.refuseWhole(row)
+		s.w.refuseWhole(c.Version, row)
 	}
 	switch n := len(rows); {
 	case n > 0 && r.one(3):

@@ -72,7 +72,7 @@ func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []sou
 	if v.WholeRow {
 		row := s.w.row(&s.w.rng, t, key)
 		if shape == "refused" {
-			s.w.refuseWhole(row)
+			s.w.refuseWhole(v, row)
 		}
 		return s.directedWhole(c, kind, row, s.w.row(&s.w.rng, t, key+1))
 	}
@@ -151,7 +151,7 @@ func (s *shadow) reshape(t *source.Table, kind string) {
 	w, from := s.w, t.Current()
 	column := -1
 	for i, c := range from.Columns {
-		if fits := reshapes[kind]; fits != nil && !isKey(from, i) && fits(c) {
+		if fits := reshapes[kind]; fits != nil && !isKey(from, i) && fits(c) && (kind == "drop_column" || kind == "rename_column" || !from.Bound(i)) {
 			column = i // the last one
 		}
 	}
@@ -204,6 +204,7 @@ func (w *World) shaped(t *source.Table, key int, shape string) source.Row {
 		w.serial++
 		row[i] = shapedValue(c.Type, shape, key, w.serial)
 	}
+	source.Fill(v, row)
 	return row
 }
 

@@ -35,7 +35,7 @@ const (
 	byBackup
 	byLinger
 	byLoad // whether the source has transactions of its own accord
-	_
+	byComputed
 	byWhole // whether the table without a key has whole rows as its identity
 )
 
@@ -60,6 +60,9 @@ func (s settings) whole() bool { return s.c[byWhole]%2 == 1 }
 
 // refuses says whether some rows cannot be taken in.
 func (s settings) refuses() bool { return s.c[byWhole]/2%2 == 1 }
+
+// computes says whether tables have a column that the source computes and does not send.
+func (s settings) computes() bool { return s.c[byComputed]%8 == 7 }
 
 // busy says whether the source has transactions of its own accord.
 func (s settings) busy() bool { return s.c[byLoad]%4 == 3 }
@@ -155,6 +158,11 @@ func (w *World) createTables() {
 		}),
 	}
 	w.tables[2].Current().WholeRow = w.cfg.whole()
+	if w.cfg.computes() {
+		for _, t := range []*source.Table{w.tables[0], w.tables[2]} {
+			w.db.ComputeColumn(t, source.Column{Name: "g", Type: stringType, OID: oidText, TypMod: -1}, 1)
+		}
+	}
 	r := &random{w.cfg.Seed ^ 0x1a1}
 	var rows []source.Change
 	for _, t := range w.tables {

@@ -113,6 +113,8 @@ const (
 	LetterRetriedLate
 	// AwaitNothing lets a reader that waits for a position read at once.
 	AwaitNothing
+	// ComputedNull leaves columns null that the source computes and does not send.
+	ComputedNull
 
 	end
 )
@@ -157,5 +159,5 @@ var names = [end]string{
 	PlaceTooEarly: "place too early", LetterOutlived: "dead letter outlived", LetterLate: "dead letter late",
 	CopyLetterKept: "dead letter of a changed copy", OwedForgotten: "dead letter of a row deleted before",
 	LetterClosedFirst: "dead letter closed before its row", LetterRetriedLate: "dead letter of before retried",
-	AwaitNothing: "position not awaited",
+	AwaitNothing: "position not awaited", ComputedNull: "computed column left null",
 }

@@ -17,7 +17,7 @@ const storeLine = "store"
 
 // configWords name the configuration bytes.
 var configWords = [ConfigBytes]string{
-	"segment", "rows", "reclaim", "compaction", "group", "retention", "keys", "c7", "c8", "c9", "c10", "whole",
+	"segment", "rows", "reclaim", "compaction", "group", "retention", "keys", "c7", "c8", "c9", "computed", "whole",
 }
 
 // Format renders a schedule: a line for each record, defaults left out.

@@ -33,6 +33,8 @@ type Hooks struct {
 	Late func()
 	// Fetched is told when rows are read by key.
 	Fetched func()
+	// Computed is told when columns are computed.
+	Computed func()
 	// Alive says whether the client still is.
 	Alive func() bool
 }
@@ -113,7 +115,7 @@ func columns(v *Version) []ingest.SourceColumn {
 	for i, c := range v.Columns {
 		out[i] = ingest.SourceColumn{
 			Name: c.Name, OID: c.OID, TypMod: c.TypMod, TypeName: "t", AttNum: c.AttNum, Type: c.Type,
-			NotNull: slices.Contains(v.Key, c.Name),
+			NotNull: slices.Contains(v.Key, c.Name), Computed: v.recipe(c),
 		}
 	}
 	return out

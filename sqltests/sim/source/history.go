@@ -15,6 +15,9 @@ type Column struct {
 	Type   schema.Type
 	OID    uint32 // of its Postgres type
 	TypMod int32
+	// From is the column that this one is computed from (see Fill), 0: it is not. The stream
+	// does not send it.
+	From int16
 }
 
 // Version is a table's shape from one schema change to the next. Immutable.

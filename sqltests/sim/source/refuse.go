@@ -38,19 +38,23 @@ func (d *DB) refusal(v *Version, r Row, op change.Op, token int64, ordinal int32
 	return out
 }
 
-// rowText is a row as letters have it.
+// rowText is a row as letters have it: without computed columns.
 func rowText(v *Version, r Row) string {
-	values := make([]deadletter.Value, len(r))
+	values := make([]deadletter.Value, 0, len(r))
 	for i, c := range v.Columns {
-		values[i].Name = c.Name
+		if c.From != 0 {
+			continue
+		}
+		value := deadletter.Value{Name: c.Name}
 		switch x := r[i].(type) {
 		case nil:
 		case string:
-			values[i].Text = &x
+			value.Text = &x
 		default:
 			text := string(AppendValue(nil, x))
-			values[i].Text = &text
+			value.Text = &text
 		}
+		values = append(values, value)
 	}
 	return deadletter.Row(values)
 }

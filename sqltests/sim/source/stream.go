@@ -156,19 +156,19 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 		b.Add(op, lsn, *ordinal)
 		*ordinal++
 		if op == change.Delete {
-			appendRow(b, t.places, r, nil)
+			appendRow(b, t.places, r, t.unsent(ch.Version, b, nil))
 			if ch.Version.WholeRow {
 				return t.gone(c.db, sink, ch.Version, r, lsn, *ordinal-1)
 			}
 			return t.passed(sink, ch.Version, r)
 		}
-		appendRow(b, t.places, r, func(i int) bool {
+		appendRow(b, t.places, r, t.unsent(ch.Version, b, func(i int) bool {
 			if !kept && slices.Contains(ch.Left, t.places[i]) {
 				b.LeaveOut(i, moved)
 				return true
 			}
 			return false
-		})
+		}))
 		if r2, ok := sink.(ingest.Refuser); ok && t.letters != nil && !c.db.Healed && Refused(r) {
 			return r2.Refuse(t.id, c.db.refusal(ch.Version, r, op, lsn, *ordinal-1))
 		}
