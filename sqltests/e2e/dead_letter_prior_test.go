@@ -68,7 +68,6 @@ func TestDeadLetterOfWholeRow(t *testing.T) {
 // from the lake, and rows of several MiB are kept. What it cannot have it says.
 func TestDeadLetterFilled(t *testing.T) {
 	t.Parallel()
-	t.Parallel()
 	large := func(c string) string {
 		return "(SELECT string_agg(md5(i || '" + c + "'), '') FROM generate_series(1, 300) i)"
 	}
