@@ -264,12 +264,21 @@ func (s *Supervisor) Still(ctx context.Context, name string, fn func(*catalog.Pi
 }
 
 // recoverMax is how long a statement waits for a log that is being opened.
-const recoverMax = 30 * time.Second
+const recoverMax = 20 * time.Second
 
 // Recovered waits until the catalog has everything that the pipeline's log had when the
 // server started. It wraps ErrNotRunning, with the reason, when that takes too long.
-func (s *Supervisor) Recovered(ctx context.Context, name string) error {
-	_, h, err := s.find(ctx, name)
+func (s *Supervisor) Recovered(ctx context.Context, id change.PipelineID) error {
+	if err := s.deps.Tasks.Wait(ctx, 0, s.began); err != nil {
+		return err
+	}
+	snap := s.deps.Catalog.Snapshot()
+	p, err := snap.PipelineByID(id)
+	snap.Close()
+	if err != nil {
+		return err
+	}
+	h, err := s.host(p)
 	if err != nil {
 		return err
 	}
@@ -283,7 +292,7 @@ func (s *Supervisor) Recovered(ctx context.Context, name string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return fmt.Errorf("log of pipeline %s is not open: %s: %w", quote.Name(name), h.mu.reason, ErrNotRunning)
+	return fmt.Errorf("log of pipeline %s is not open: %s: %w", quote.Name(p.Name), h.mu.reason, ErrNotRunning)
 }
 
 // RecoverLog opens a pipeline's log, which publishes what the catalog has not, and closes

@@ -24,6 +24,10 @@ type Deps struct {
 	Logs LogPins
 	// Positions waits for skippr.read_position; nil: it is not waited for.
 	Positions Positions
+	// Recovered waits until all that a pipeline had when the server started can be read: a
+	// query after a crash must not see less than one before it. Its error says why that takes
+	// too long. nil: there is nothing to wait for.
+	Recovered func(ctx context.Context, pipeline change.PipelineID) error
 	Runner    Runner
 	DDL       DDL
 	// Own changes tables of our own; nil: there are none.
@@ -105,8 +109,6 @@ type OwnTables interface {
 	Create(ctx context.Context, t *catalog.Table) error
 	// Drop removes tables with their rows. The caller holds them.
 	Drop(ctx context.Context, tables []change.TableID) error
-	// Recovered waits until all that was committed before the server started can be read.
-	Recovered(ctx context.Context) error
 	// Holder returns a holder of no table.
 	Holder() TableHolder
 	// Commit makes changes durable and visible. settled is called when their fate is known,

@@ -212,7 +212,7 @@ func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string
 	if err := s.lockTable(ctx, id); err != nil {
 		return nil, err
 	}
-	if err := s.engine.deps.Own.Recovered(ctx); err != nil {
+	if err := s.engine.awaitRecovery(ctx, rel); err != nil {
 		return nil, err
 	}
 	snap := s.engine.deps.Catalog.Snapshot()

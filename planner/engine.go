@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -23,6 +24,7 @@ type Engine struct {
 	pinner    *Pinner
 	functions map[string][]pgsql.Function
 	names     atomic.Pointer[names] // of the catalog version seen last
+	recovered sync.Map              // of the pipelines whose recovery was waited for
 }
 
 var (

@@ -78,7 +78,7 @@ func (n *names) elsewhere(name string) []string {
 
 // relationOf describes a table to the analysis.
 func relationOf(t *catalog.Table) *pgsql.Relation {
-	r := &pgsql.Relation{Schema: t.Schema, Name: t.Name, OID: TableOID(t.Face()), IndexOID: IndexOID(t.Face())}
+	r := &pgsql.Relation{Schema: t.Schema, Name: t.Name, OID: TableOID(t.Face()), IndexOID: IndexOID(t.Face()), Pipeline: uint32(t.Pipeline)}
 	for i, f := range t.Current.Fields {
 		attNum := f.AttNum
 		if attNum == 0 {

@@ -41,12 +41,28 @@ type awaited struct {
 	tables   []change.TableID
 }
 
+// awaitRecovery waits until a relation has what it had when the server started. A table of
+// a pipeline whose log cannot be opened is read as it is then, and waited for once; one of
+// our own, of which clients were told that commits are durable, is not.
+func (e *Engine) awaitRecovery(ctx context.Context, r *pgsql.Relation) error {
+	id := change.PipelineID(r.Pipeline)
+	if _, known := e.recovered.Load(id); known || r.System || id == 0 || e.deps.Recovered == nil {
+		return nil
+	}
+	err := e.deps.Recovered(ctx, id)
+	if err != nil && (r.Own || ctx.Err() != nil) {
+		return err
+	}
+	e.recovered.Store(id, struct{}{})
+	return nil
+}
+
 // awaitPosition waits until the tables of a statement show what skippr.read_position asks
-// for, and those of our own what was committed before the server started, before the
-// statement takes its moment.
+// for, and all that could be read before the server started, before the statement takes
+// its moment.
 func (s *session) awaitPosition(ctx context.Context, a *pgsql.Analysis) error {
-	if slices.ContainsFunc(a.Uses, func(u *pgsql.Use) bool { return u.Relation.Own }) && s.engine.deps.Own != nil {
-		if err := s.engine.deps.Own.Recovered(ctx); err != nil {
+	for _, u := range a.Uses {
+		if err := s.engine.awaitRecovery(ctx, u.Relation); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,15 +39,18 @@ import (
 
 // world is a server in this process: real catalog, log, lake and engine.
 type world struct {
-	t       testing.TB
-	cat     *catalog.Catalog
-	log     *wal.Log
-	table   *catalog.Table
-	compact *compact.Service
-	runner  *countingRunner
-	addr    string
-	token   int64
-	dir     string
+	// waitRecovery is asked before the first query of a pipeline's tables; nil: at once.
+	waitRecovery func(context.Context) error
+	recoveries   atomic.Int64
+	t            testing.TB
+	cat          *catalog.Catalog
+	log          *wal.Log
+	table        *catalog.Table
+	compact      *compact.Service
+	runner       *countingRunner
+	addr         string
+	token        int64
+	dir          string
 }
 
 // countingRunner counts queries and loses pins on demand.
@@ -171,6 +175,7 @@ func newWorldWith(t testing.TB, system planner.SystemRelations) *world {
 	engine := planner.New(planner.Deps{
 		Catalog: w.cat, Warehouse: wh, Runner: w.runner, DDL: noDDL{}, System: system, Clock: clock,
 		LogDir: logDir, Version: "15.8", Database: "lake",
+		Recovered: func(ctx context.Context, p change.PipelineID) error { return w.recovered(ctx, p) },
 	})
 	server, err := pgwire.New(pgwire.Config{}, pgwire.Deps{
 		Engine: engine, Clock: clock, IDs: ids,
@@ -340,4 +345,49 @@ func errText(err error) string {
 		s += fmt.Sprintf(" @%d", e.Position)
 	}
 	return s
+}
+
+func (w *world) recovered(ctx context.Context, _ change.PipelineID) error {
+	w.recoveries.Add(1)
+	if w.waitRecovery == nil {
+		return nil
+	}
+	return w.waitRecovery(ctx)
+}
+
+// TestQueriesAwaitRecovery: the first query of a pipeline's tables waits until its log is
+// recovered, and the next do not ask again; a log that cannot be opened is waited for once.
+func TestQueriesAwaitRecovery(t *testing.T) {
+	for name, result := range map[string]error{"recovered": nil, "not opened": errors.New("no disk")} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			asked, recovered := make(chan struct{}), make(chan struct{})
+			w.waitRecovery = func(context.Context) error {
+				close(asked)
+				<-recovered
+				return result
+			}
+			c := w.connect()
+			simple(t, c, "SELECT 1")
+			done := make(chan error, 1)
+			go func() {
+				_, err := c.PgConn().Exec(context.Background(), "SELECT count(*) FROM shop.orders").ReadAll()
+				done <- err
+			}()
+			<-asked
+			select {
+			case err := <-done:
+				t.Errorf("it did not wait: %v", err)
+			default:
+			}
+			close(recovered)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			simple(t, c, "SELECT count(*) FROM shop.orders")
+			if n := w.recoveries.Load(); n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+		})
+	}
 }

@@ -226,12 +226,17 @@ const postgresVersion = "15.8"
 func (n *node) openEngine() error {
 	n.engine = planner.New(planner.Deps{
 		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Logs: logPins{n.compactor},
-		Positions: positions{n.supervisor}, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
+		Positions: positions{n.supervisor}, Recovered: n.recovered, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL: &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock}, Own: n.own,
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
 	})
 	return nil
+}
+
+// recovered waits for the log of a pipeline.
+func (n *node) recovered(ctx context.Context, p change.PipelineID) error {
+	return ownError(n.supervisor.Recovered(ctx, p))
 }
 
 // logPins keeps the log for transactions and cursors.
@@ -302,7 +307,6 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		deps.OpenLog, deps.RemoveLog = n.objectLogs(cfg, failpoints)
 	}
 	n.supervisor = ingest.NewSupervisor(cfg, deps)
-	n.own.Supervisor = n.supervisor
 	n.own.tables = &own.Tables{Catalog: n.catalog, Pipelines: n.supervisor}
 	n.metrics.supervisor = n.supervisor
 	readers := &logReaders{open: func(p change.PipelineID) *wal.Reader { return wal.OpenReader(n.logDir(p)) }}

@@ -17,7 +17,6 @@ import (
 
 // ownTables joins sessions (planner.OwnTables) to the tables of our own.
 type ownTables struct {
-	*ingest.Supervisor
 	tables *own.Tables
 	store  *own.Store
 	locks  *own.Locks
@@ -38,11 +37,6 @@ func (o *ownTables) Drop(ctx context.Context, ids []change.TableID) error {
 // Commit makes changes durable.
 func (o *ownTables) Commit(ctx context.Context, c *write.Changes, settled func()) error {
 	return ownError(o.store.Commit(ctx, c, settled))
-}
-
-// Recovered waits for the log.
-func (o *ownTables) Recovered(ctx context.Context) error {
-	return ownError(o.Supervisor.Recovered(ctx, catalog.OwnPipeline))
 }
 
 // Holder returns a holder of no table.

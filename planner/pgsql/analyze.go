@@ -23,6 +23,8 @@ type Relation struct {
 	OID          uint32
 	// IndexOID is the oid of the key's index, which is named NAME_pkey.
 	IndexOID uint32
+	// Pipeline is the one that has the table, 0 for none.
+	Pipeline uint32
 	Columns  []RelationColumn
 	// Key are the indexes of the key columns, in key order.
 	Key []int
