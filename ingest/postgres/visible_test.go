@@ -108,7 +108,12 @@ func TestSeenLater(t *testing.T) {
 		}
 		opened <- b
 	}()
-	r.awaitAsks("txid_snapshot_xip")
+	// Where the slot's snapshot has the commit already, whoever copies asks; else making the
+	// slot waits for the transaction.
+	awaitThat(r.T, "a copy that waits for the commit", func() bool {
+		return r.ask("SELECT (count(*) > 0)::text FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND "+
+			"(query LIKE '%txid_snapshot_xip%' OR query LIKE 'CREATE_REPLICATION_SLOT%' AND wait_event = 'transactionid')") == "true"
+	})
 	select {
 	case <-opened:
 		t.Fatal("a copy begins before its moment can be seen")
