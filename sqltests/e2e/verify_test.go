@@ -86,7 +86,10 @@ func TestVerify(t *testing.T) {
 		began := time.Now()
 		lines := verified(t, ours, "VERIFY PIPELINE v WITH (ranges = 8)")
 		t.Logf("compared in %v", time.Since(began).Round(time.Millisecond))
-		if bad := differing(lines); len(bad) > 0 || len(lines) != 5 {
+		bad := slices.DeleteFunc(differing(lines), func(l string) bool { // a TRUNCATE after the position, before its turn
+			return strings.HasPrefix(l, "v.nothing ") && strings.Contains(l, "skipped - it was truncated")
+		})
+		if len(bad) > 0 || len(lines) != 5 {
 			t.Fatalf("equal sides differ:\n%s\nall:\n%s", strings.Join(bad, "\n"), strings.Join(lines, "\n"))
 		}
 	}
