@@ -61,7 +61,8 @@ var transferTables = []string{
 
 const totalBalance = "200000"
 
-// transfer moves money between the two tables until ctx ends.
+// transfer moves money between the two tables until ctx ends: the last transfer is whole
+// when it returns.
 func transfer(ctx context.Context, dsn string, seed int) error {
 	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -76,9 +77,10 @@ func transfer(ctx context.Context, dsn string, seed int) error {
 		}
 		sql := fmt.Sprintf("BEGIN; UPDATE %s SET amount = amount - %d WHERE id = %d; UPDATE %s SET amount = amount + %d WHERE id = %d; COMMIT",
 			a, amount, from, b, amount, to)
-		if _, err := c.PgConn().Exec(ctx, sql).ReadAll(); err != nil && ctx.Err() == nil {
+		// A statement that is cancelled may yet be committed, after transfer has returned.
+		if _, err := c.PgConn().Exec(context.WithoutCancel(ctx), sql).ReadAll(); err != nil {
 			// Two transfers may deadlock; PostgreSQL rolls one back whole.
-			if _, err := c.PgConn().Exec(ctx, "ROLLBACK").ReadAll(); err != nil {
+			if _, err := c.PgConn().Exec(context.WithoutCancel(ctx), "ROLLBACK").ReadAll(); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,8 @@ var readsTables = append([]string{
 	"INSERT INTO tally VALUES (1, 0)",
 }, transferTables...)
 
-// appendEvents adds events, 1 to 40 in a transaction, until ctx ends.
+// appendEvents adds events, 1 to 40 in a transaction, until ctx ends: the last transaction
+// is whole when it returns.
 func appendEvents(ctx context.Context, dsn string, perSecond int) error {
 	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -40,7 +41,8 @@ func appendEvents(ctx context.Context, dsn string, perSecond int) error {
 		n := 1 + r.IntN(40)
 		sql := fmt.Sprintf(`BEGIN; INSERT INTO events SELECT i, repeat('x', (i %% 60)::int) FROM generate_series(%d, %d) i;
 			UPDATE tally SET events = %d; COMMIT`, last+1, last+n, last+n)
-		if _, err := c.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+		// A statement that is cancelled may yet be committed, after appendEvents has returned.
+		if _, err := c.PgConn().Exec(context.WithoutCancel(ctx), sql).ReadAll(); err != nil {
 			return err
 		}
 		last += n

@@ -105,9 +105,11 @@ func (l *Load) write(ctx context.Context, w int, next *int, r *rand.Rand) (wrote
 	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
 	for ; ctx.Err() == nil; *next++ {
 		l.gate.RLock()
-		_, err := c.PgConn().Exec(ctx, l.transaction(r, w, *next)).ReadAll()
+		// A statement that is cancelled may yet be committed, after Close has returned.
+		whole := context.WithoutCancel(ctx)
+		_, err := c.PgConn().Exec(whole, l.transaction(r, w, *next)).ReadAll()
 		if err != nil {
-			_, _ = c.PgConn().Exec(ctx, "ROLLBACK").ReadAll() // a deadlock's loser
+			_, _ = c.PgConn().Exec(whole, "ROLLBACK").ReadAll() // a deadlock's loser
 		} else {
 			l.Written.Add(1)
 			wrote = true
