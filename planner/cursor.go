@@ -25,6 +25,8 @@ type cursor struct {
 	portal  *queryPortal
 	columns []pgwire.Column
 	formats []int16
+	// made is how many savepoints there were when it was declared.
+	made int
 }
 
 // Options of DECLARE, as PostgreSQL's parser numbers them.
@@ -36,6 +38,16 @@ const (
 func (s *session) closeCursors(held bool) {
 	for name, c := range s.cursors {
 		if held || !c.hold {
+			c.close()
+			delete(s.cursors, name)
+		}
+	}
+}
+
+// closeCursorsSince closes the cursors declared behind a number of savepoints.
+func (s *session) closeCursorsSince(savepoints int) {
+	for name, c := range s.cursors {
+		if c.made > savepoints {
 			c.close()
 			delete(s.cursors, name)
 		}
@@ -126,6 +138,7 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	}
 	s.cursors[d.name] = &cursor{
 		sql: d.query.sql, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns,
+		made: len(s.tx.savepoints),
 	}
 	return nil
 }

@@ -140,6 +140,10 @@ func (p *writePortal) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before, err := w.session.before(w.analysis)
+	if err != nil {
+		return err
+	}
 	mark := w.session.tx.changes.Mark()
 	job := &writeJob{session: w.session, table: t, params: p.params, analysis: w.analysis}
 	rows, err := job.run(ctx)
@@ -149,7 +153,26 @@ func (p *writePortal) write(ctx context.Context) error {
 		return err
 	}
 	p.count = rows.Len()
+	w.session.tx.before = before
+	defer func() { w.session.tx.before = nil }()
 	return p.returning(ctx, t, rows)
+}
+
+// before is what the transaction has changed until now in the relations that subqueries of
+// RETURNING read: they do not see what the statement changes.
+func (s *session) before(w *pgsql.Write) (map[uint32]*duckdb.Own, error) {
+	if w.Returning == nil {
+		return nil, nil
+	}
+	out := map[uint32]*duckdb.Own{}
+	for _, u := range w.Returning.Uses[1:] {
+		own, err := s.own(u.Relation)
+		if err != nil {
+			return nil, err
+		}
+		out[u.Relation.OID] = own
+	}
+	return out, nil
 }
 
 // returning begins the rows of RETURNING: a query of the rows written.

@@ -21,6 +21,8 @@ import (
 // back, in a transaction block.
 func (s *session) outsideBlock(what string) error {
 	switch {
+	case s.values.Value("transaction_read_only") == "on":
+		return pgerr.New(codes.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", what)
 	case s.tx.open:
 		return pgerr.New(codes.FeatureNotSupported, "%s in a transaction block is not supported", what).
 			WithHint("Run it before BEGIN: it takes effect at once.")

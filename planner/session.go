@@ -202,6 +202,9 @@ type transaction struct {
 	changes *write.Changes
 	writes  map[change.TableID]*write.Table
 	holder  TableHolder
+	// before is what subqueries of the RETURNING that begins see of changes, by the
+	// relation's oid; nil otherwise.
+	before map[uint32]*duckdb.Own
 }
 
 type savepoint struct {

@@ -66,6 +66,9 @@ func (s *session) own(r *pgsql.Relation) (*duckdb.Own, error) {
 	if !r.Own || s.tx.writes == nil {
 		return nil, nil
 	}
+	if own, known := s.tx.before[r.OID]; known {
+		return own, nil
+	}
 	id, _ := TableIDOf(r.OID)
 	t := s.tx.writes[id]
 	if t == nil {

@@ -155,6 +155,9 @@ func (s *session) releaseSavepoint(name string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, c := range s.cursors { // theirs is the savepoint around it now
+		c.made = min(c.made, i)
+	}
 	s.values.Release(s.tx.savepoints[i].mark)
 	s.tx.savepoints = s.tx.savepoints[:i]
 	return &result{tag: "RELEASE"}, nil
@@ -168,6 +171,7 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.closeCursorsSince(i)
 	s.values.RollbackTo(s.tx.savepoints[i].mark)
 	s.tx.changes.Rollback(s.tx.savepoints[i].changes)
 	s.tx.savepoints = s.tx.savepoints[:i+1]

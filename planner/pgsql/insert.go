@@ -7,6 +7,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -188,7 +189,7 @@ func (w *writer) defaultOf(c RelationColumn) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("default of column %s: %w", quote.Name(c.Name), err)
 	}
-	e, err := w.expr(n, &scope{noAgg: "DEFAULT"})
+	e, err := w.expr(n, &scope{noAgg: "DEFAULT expressions"})
 	if err != nil {
 		return "", fmt.Errorf("default of column %s: %w", quote.Name(c.Name), err)
 	}
@@ -208,13 +209,43 @@ func parseExpression(sql string) (*pg.Node, error) {
 	return list[0].GetResTarget().GetVal(), nil
 }
 
+// constantOnly refuses queries and columns in an expression that depends on no row.
+func constantOnly(n *pg.Node, what string) error {
+	query, column := false, false
+	walk(n.ProtoReflect(), func(m protoreflect.ProtoMessage) {
+		switch m.(type) {
+		case *pg.SubLink:
+			query = true
+		case *pg.ColumnRef:
+			column = true
+		}
+	})
+	switch {
+	case query:
+		return unsupported("cannot use subquery in %s", what)
+	case column:
+		return unsupported("cannot use column reference in %s", what)
+	}
+	return nil
+}
+
 // CheckDefault refuses an expression that cannot be the default of a column.
 func CheckDefault(sql string, c RelationColumn, env *Env) error {
+	n, err := parseExpression(sql)
+	if err == nil {
+		err = constantOnly(n, "DEFAULT expression")
+	}
+	if err != nil {
+		return err
+	}
 	c.Default = sql
-	w := &writer{analyzer: &analyzer{env: env, sql: "SELECT " + sql}}
-	_, err := w.defaultOf(c)
+	w := &writer{analyzer: &analyzer{env: env, sql: sql}}
+	_, err = w.defaultOf(c)
+	if e, ok := pgerr.As(err); ok {
+		return e.WithPosition(0) // it is one in sql, not in the statement
+	}
 	if err == nil && (len(w.uses) > 0 || len(w.seenParam) > 0) {
-		err = pgerr.New(codes.FeatureNotSupported, "cannot use subquery in DEFAULT expression")
+		err = unsupported("cannot use subquery in DEFAULT expression")
 	}
 	return err
 }

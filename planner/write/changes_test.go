@@ -234,8 +234,13 @@ func TestCheckNulls(t *testing.T) {
 	ids.AppendNull()
 	err := tab.CheckNulls([]arrow.Array{all[0], ids.NewArray()})
 	e, ok := pgerr.As(err)
-	if !ok || e.Code != "23502" || e.Detail != "Failing row contains (null, null)." {
+	if !ok || e.Code != "23502" || e.Detail != "Failing row contains (null, null)." ||
+		e.Schema != "public" || e.Table != "t" || e.Column != "id" {
 		t.Errorf("%v: %+v", err, e)
+	}
+	e, ok = pgerr.As(tab.Duplicate(columns("2 a")[1:], 0))
+	if !ok || e.Code != "23505" || e.Schema != "public" || e.Table != "t" || e.Constraint != "t_pkey" {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -85,8 +85,10 @@ func (t *Table) CheckNulls(columns []arrow.Array) error {
 		for !columns[i].IsNull(row) {
 			row++
 		}
-		return pgerr.New(codes.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", f.Name, t.Name).
+		e := pgerr.New(codes.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", f.Name, t.Name).
 			WithDetail("Failing row contains %s.", t.rowText(columns, row))
+		e.Schema, e.Table, e.Column = t.Schema, t.Name, f.Name
+		return e
 	}
 	return nil
 }
@@ -120,8 +122,10 @@ func (t *Table) Duplicate(key []arrow.Array, row int) error {
 		names += t.Current.Fields[p].Name
 		values += valueText(key[i], row)
 	}
-	return pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s_pkey\"", t.Name).
+	e := pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s_pkey\"", t.Name).
 		WithDetail("Key (%s)=(%s) already exists.", names, values)
+	e.Schema, e.Table, e.Constraint = t.Schema, t.Name, t.Name+"_pkey"
+	return e
 }
 
 // textMax is up to how many bytes of a value are shown in a message.
