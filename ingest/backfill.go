@@ -10,6 +10,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // openBackfill opens the session that copies what is not copied yet, if anything, and
@@ -264,6 +265,9 @@ func (w *chunkWriter) emit(ctx context.Context, b *change.Batch) error {
 // finish appends what is held with the fact that the chunk is done.
 func (w *chunkWriter) finish(ctx context.Context) error {
 	s := w.copier.session
+	if err := s.awaitDurable(ctx, w.chunk.table.ID, s.refusals.owedAt(w.chunk)); err != nil {
+		return err
+	}
 	state := &groupState{Chunk: &chunkDone{
 		Table: w.chunk.table.ID, Generation: w.chunk.table.Generation, Chunk: w.chunk.index,
 		Rows: w.rows, Bytes: w.bytes, At: s.deps.Clock.Now().UTC(),
@@ -274,6 +278,20 @@ func (w *chunkWriter) finish(ctx context.Context) error {
 		return err
 	}
 	return w.append(ctx, encoded)
+}
+
+// awaitDurable waits until a table has everything up to at.
+func (s *session) awaitDurable(ctx context.Context, id change.TableID, at change.Position) error {
+	for at != "" && !mutant.On(mutant.OwedPaidEarly) {
+		moved := s.progress.move() // before the look
+		if s.progress.compare(s.progress.own(id), at) >= 0 {
+			break
+		}
+		if err := s.deps.Tasks.Wait(ctx, 0, moved); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *chunkWriter) append(ctx context.Context, state []byte) error {

@@ -138,10 +138,11 @@ type owing struct {
 // owingBytes is what one of them has in memory but for its row.
 const owingBytes = 64
 
-// pay closes the letters of rows that are owing, now that their transaction is whole.
-func (b *batcher) pay() {
+// pay closes the letters of rows that are owing, now that their transaction is whole, with
+// its commit at at.
+func (b *batcher) pay(at change.Position) {
 	for _, o := range b.owing {
-		closes, undo := b.letters.Table(o.table).PassRowOrOwe(o.row, o.schema)
+		closes, undo := b.letters.Table(o.table).PassRowOrOwe(o.row, o.schema, at)
 		b.closeLetters(o.table, closes, undo)
 	}
 	b.owing = nil // they may be many
@@ -414,9 +415,11 @@ type chunkLetters struct {
 	// overtaken are those of rows that are another by now: they are superseded when they
 	// come, and tell that the copy did not take such rows in.
 	overtaken []*catalog.DeadLetter
-	paid      []func()       // what takes that back, if the chunk does not become durable
-	equal     map[string]int // rows that were there before, by content
-	bytes     int64
+	paid      []func() // what takes that back, if the chunk does not become durable
+	// owedAt is the transaction that must be durable before: it deleted rows of overtaken.
+	owedAt change.Position
+	equal  map[string]int // rows that were there before, by content
+	bytes  int64
 }
 
 // begin opens a chunk: what is refused of it belongs to the table.
@@ -441,6 +444,16 @@ func (c *copyLetters) records(ch chunk) *deadletter.Records {
 		r.Closed = append(r.Closed, deadletter.Closed{Table: o.Table, Ref: o.DeadLetterRef, State: catalog.DeadLetterSuperseded})
 	}
 	return r
+}
+
+// owedAt is the transaction that must be durable before a chunk, "" for none.
+func (c *copyLetters) owedAt(ch chunk) change.Position {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.chunks[chunkName{ch.source.OID, ch.text}]; l != nil {
+		return l.owedAt
+	}
+	return ""
 }
 
 // end closes a chunk. Letters that did not become durable are forgotten.
@@ -495,6 +508,9 @@ func (c *copyLetters) Refused(t SourceTable, chunk string, version uint32, r dea
 	if slices.Contains(closes, letter.DeadLetterRef) {
 		// The stream has a newer one, or has deleted it.
 		l.overtaken, l.paid = append(l.overtaken, letter), append(l.paid, undo)
+		if letter.Key == "" {
+			l.owedAt = l.table.OwedUntil()
+		}
 		return nil
 	}
 	l.added, l.undos = append(l.added, letter), append(l.undos, undo)

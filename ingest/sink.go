@@ -227,7 +227,7 @@ func (b *batcher) Commit(at change.Position) error {
 	if err := b.measure(); err != nil {
 		return err
 	}
-	b.pay()
+	b.pay(at)
 	b.mu.Lock()
 	f := &b.mu.filling
 	if f.txns == 0 {

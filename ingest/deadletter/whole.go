@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/mutant"
 )
 
@@ -20,6 +21,8 @@ type owed struct {
 	// rows are counted by schema version and content.
 	rows map[uint32]map[[sha256.Size]byte]int
 	n    int
+	// at is the commit of the last transaction that owes.
+	at change.Position
 }
 
 // copying says of a table that rows of it which the stream deletes may be yet to be copied.
@@ -153,15 +156,26 @@ func (t *Table) MayOwe(row string) bool {
 }
 
 // PassRowOrOwe is PassRow for a row that MayOwe holds of: when no letter has it, the next
-// copied one that does is closed as it comes. The debt cannot be taken back.
-func (t *Table) PassRowOrOwe(row string, version *schema.Table) (closes []catalog.DeadLetterRef, undo func()) {
+// copied one that does is closed as it comes. The debt cannot be taken back. at is the commit
+// of the delete's transaction.
+func (t *Table) PassRowOrOwe(row string, version *schema.Table, at change.Position) (closes []catalog.DeadLetterRef, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if closes, undo = t.passRow(row, version); len(closes) == 0 {
 		t.owed.add(version.Version, row, 1)
+		t.owed.at = at
 		t.know(version)
 	}
 	return closes, undo
+}
+
+// OwedUntil is the commit of the last transaction that has deleted such a row. A letter which
+// is closed as it comes must not become durable before that: the source would send the
+// delete again, and neither the row nor its letter would be there.
+func (t *Table) OwedUntil() change.Position {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owed.at
 }
 
 // Copied says that all letters of the table's copy have come. The rows that are owed still

@@ -80,11 +80,11 @@ func TestOwed(t *testing.T) {
 		if !table.MayOwe(row) {
 			t.Fatal("nothing may be owed")
 		}
-		if closes, _ := table.PassRowOrOwe(row, versions[0]); len(closes) != 0 {
+		if closes, _ := table.PassRowOrOwe(row, versions[0], "7"); len(closes) != 0 {
 			t.Fatalf("%v of no letters", closes)
 		}
 	}
-	table.PassRowOrOwe(`{"u":"2","n":"x","w":"7"}`, versions[1])
+	table.PassRowOrOwe(`{"u":"2","n":"x","w":"7"}`, versions[1], "8")
 	if table.MayOwe(row) || table.MayOwe("") {
 		t.Error("more is owed than a table may have letters")
 	}
@@ -105,7 +105,7 @@ func TestOwed(t *testing.T) {
 	if n := table.Copied(); n != 0 || table.MayOwe(row) {
 		t.Errorf("%d are owed after the copy", n)
 	}
-	if closes, _ := table.PassRowOrOwe(row, versions[0]); fmt.Sprint(ids(closes)) != "14" {
+	if closes, _ := table.PassRowOrOwe(row, versions[0], "7"); fmt.Sprint(ids(closes)) != "14" {
 		t.Errorf("after all a delete takes %v", closes)
 	}
 	if table, _ := wholeTable(t, catalog.TableReady); table.MayOwe(row) {

@@ -227,6 +227,7 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.LetterClosedFirst:       {script: "letters/died_while_they_are_retried.sim"},
 	mutant.LetterRetriedLate:       {script: "letters/superseded_when_they_are_retried.sim"},
 	mutant.OwedForgotten:           {script: "letters/keyless_row_is_deleted_before_it_is_copied.sim"},
+	mutant.OwedPaidEarly:           {script: "letters/closed_as_it_was_copied.sim"},
 	mutant.CopyAfterDelete:         {script: "rows/deleted_while_copied.sim"},
 	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
 }

@@ -107,6 +107,9 @@ const (
 	// OwedForgotten keeps the dead letter of a copied row that the stream has deleted before,
 	// of a table without a key.
 	OwedForgotten
+	// OwedPaidEarly makes the end of such a letter durable before the transaction that has
+	// deleted its row.
+	OwedPaidEarly
 	// LetterClosedFirst makes the end of retried dead letters durable before their rows.
 	LetterClosedFirst
 	// LetterRetriedLate retries the dead letters that were open before the pipeline stood still.
@@ -158,6 +161,7 @@ var names = [end]string{
 	ResyncInPlace: "resync in place",
 	PlaceTooEarly: "place too early", LetterOutlived: "dead letter outlived", LetterLate: "dead letter late",
 	CopyLetterKept: "dead letter of a changed copy", OwedForgotten: "dead letter of a row deleted before",
+	OwedPaidEarly:     "dead letter closed before its row's delete",
 	LetterClosedFirst: "dead letter closed before its row", LetterRetriedLate: "dead letter of before retried",
 	AwaitNothing: "position not awaited", ComputedNull: "computed column left null",
 }
