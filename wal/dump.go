@@ -25,7 +25,7 @@ type DumpOptions struct {
 // Dump writes what is in a log for people to read: headers, groups, markers and a
 // verdict on each segment. path is a log's directory or one of its segment files. It
 // only reads, and may run beside a writer; what it says of the active segment is then
-// a moment's truth. Damage is reported in the text and, at the end, as an error that
+// a moment's truth, and a segment that is reclaimed meanwhile is no damage. Damage is reported in the text and, at the end, as an error that
 // is a *segment.CorruptError.
 func Dump(w io.Writer, path string, opts DumpOptions) error {
 	if opts.FS == nil {
@@ -58,12 +58,32 @@ func (d *dumper) printf(format string, args ...any) {
 }
 
 func (d *dumper) dir() error {
-	files, err := d.opts.FS.List(d.disk.cfg.Dir)
+	seqs, spares, err := d.list()
 	if err != nil {
 		return err
 	}
-	var seqs []segment.Seq
-	spares := 0
+	d.printf("log %s: %d segments, %d spares\n", d.disk.cfg.Dir, len(seqs), spares)
+	var errs []error
+	for _, seq := range seqs {
+		err := d.segment(seq)
+		if err != nil {
+			now, _, listErr := d.list()
+			if _, there := slices.BinarySearch(now, seq); listErr == nil && !there {
+				d.printf("  verdict: none, it was reclaimed meanwhile\n")
+				continue
+			}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// list returns the segments of which there is a file, in order, and the number of spares.
+func (d *dumper) list() (seqs []segment.Seq, spares int, err error) {
+	files, err := d.opts.FS.List(d.disk.cfg.Dir)
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, f := range files {
 		seq, ok := parseSeq(f.Name, bodySuffix)
 		if !ok {
@@ -77,13 +97,7 @@ func (d *dumper) dir() error {
 		}
 	}
 	slices.Sort(seqs)
-	seqs = slices.Compact(seqs)
-	d.printf("log %s: %d segments, %d spares\n", d.disk.cfg.Dir, len(seqs), spares)
-	var errs []error
-	for _, seq := range seqs {
-		errs = append(errs, d.segment(seq))
-	}
-	return errors.Join(errs...)
+	return slices.Compact(seqs), spares, nil
 }
 
 // segment shows one segment and ends with its verdict.
