@@ -56,6 +56,8 @@ type Catalog struct {
 		hot map[change.PipelineID]*hotRows
 		// rows is the transactions'.
 		rows rowEncoder
+		// drafts counts the drafts made.
+		drafts uint64
 		// images is the number of the newest image made.
 		images uint64
 		// replaying are the pipelines under Replay.

@@ -63,6 +63,7 @@ type ObjectKind string
 // The kinds.
 const (
 	KindTable      ObjectKind = "table"
+	KindView       ObjectKind = "view"
 	KindPipeline   ObjectKind = "pipeline"
 	KindConnection ObjectKind = "connection"
 	KindSecret     ObjectKind = "secret"
@@ -72,7 +73,7 @@ const (
 )
 
 var notFound = map[ObjectKind]error{
-	KindTable: ErrTableNotFound, KindPipeline: ErrPipelineNotFound,
+	KindTable: ErrTableNotFound, KindView: ErrTableNotFound, KindPipeline: ErrPipelineNotFound,
 	KindConnection: ErrConnectionNotFound, KindSecret: ErrSecretNotFound,
 	KindRole: ErrRoleNotFound, KindSchema: ErrSchemaNotFound,
 	KindCompaction: ErrCompactionNotFound,

@@ -215,6 +215,15 @@ type Table struct {
 	// field id.
 	Own      bool             `json:",omitempty"`
 	Defaults map[int32]string `json:",omitempty"`
+	// Checks are the conditions that its rows meet, of a table of our own.
+	Checks []Check `json:",omitempty"`
+	// Comment and Comments are what COMMENT ON says of the table and, by field id, of its
+	// columns.
+	Comment  string           `json:",omitempty"`
+	Comments map[int32]string `json:",omitempty"`
+	// Draft says that the transaction which makes the table has not committed. As of a copy,
+	// only those who store and stream tables know of it; a start of the server removes it.
+	Draft bool `json:",omitempty"`
 	// CopyOf is the table whose place this one takes when it is copied, 0 for any other.
 	// Until then only those who store and stream tables know of it (EveryTable).
 	CopyOf change.TableID `json:",omitempty"`
@@ -254,6 +263,9 @@ func (t *Table) Face() change.TableID {
 type Schema struct {
 	Name string
 	OID  uint32
+	// Made says that CREATE SCHEMA made it: it stays when it is empty.
+	Made    bool   `json:",omitempty"`
+	Comment string `json:",omitempty"`
 }
 
 // BackfillProgress is the durable progress of an initial copy.
@@ -405,7 +417,8 @@ func (t *Table) Clone() *Table {
 	c := *t
 	c.Versions = slices.Clone(t.Versions)
 	c.Parts, c.PartMarks = slices.Clone(t.Parts), slices.Clone(t.PartMarks)
-	c.Defaults = maps.Clone(t.Defaults)
+	c.Defaults, c.Comments = maps.Clone(t.Defaults), maps.Clone(t.Comments)
+	c.Checks = slices.Clone(t.Checks)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c

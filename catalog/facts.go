@@ -29,6 +29,7 @@ type facts struct {
 	secrets        map[string]*Secret
 	roles          map[string]*Role
 	schemas        map[string]*Schema
+	views          map[string]*View // by viewKey
 	settings       map[string]string
 	lakes          map[change.TableID]lakeRow
 	planned        map[string]*Compaction // by id
@@ -68,7 +69,7 @@ func emptyFacts() *facts {
 		pipelines: map[change.PipelineID]*Pipeline{}, pipelineByName: map[string]change.PipelineID{},
 		tables: map[change.TableID]*Table{}, tableByName: map[tableName]change.TableID{},
 		connections: map[string]*Connection{}, secrets: map[string]*Secret{},
-		roles: map[string]*Role{}, schemas: map[string]*Schema{}, settings: map[string]string{},
+		roles: map[string]*Role{}, schemas: map[string]*Schema{}, views: map[string]*View{}, settings: map[string]string{},
 		lakes: map[change.TableID]lakeRow{}, planned: map[string]*Compaction{},
 		counters: map[string]uint64{}, pending: map[change.PipelineID]PendingTxn{},
 		rebuilding: map[change.PipelineID]rebuildRow{},
@@ -80,7 +81,7 @@ func (f *facts) share() *facts {
 	c := &facts{
 		version: f.version, pipelines: f.pipelines, pipelineByName: f.pipelineByName,
 		tables: f.tables, tableByName: f.tableByName, connections: f.connections,
-		secrets: f.secrets, roles: f.roles, schemas: f.schemas, settings: f.settings,
+		secrets: f.secrets, roles: f.roles, schemas: f.schemas, views: f.views, settings: f.settings,
 		lakes: f.lakes, planned: f.planned, counters: f.counters, pending: f.pending,
 		rebuilding: f.rebuilding, restored: f.restored,
 	}
@@ -109,7 +110,7 @@ func (f *facts) sorted() *order {
 		id := f.tableByName[n]
 		t := f.tables[id]
 		o.every, o.everyOf[t.Pipeline] = append(o.every, id), append(o.everyOf[t.Pipeline], id)
-		if t.CopyOf != 0 {
+		if t.CopyOf != 0 || t.Draft {
 			continue
 		}
 		o.tables, o.ofOwner[t.Pipeline] = append(o.tables, id), append(o.ofOwner[t.Pipeline], id)
@@ -138,6 +139,7 @@ func loadFacts(r kv.Reader) (*facts, error) {
 		{prefixSecret, loadNamed(f.secrets)},
 		{prefixRole, loadNamed(f.roles)},
 		{prefixSchema, loadNamed(f.schemas)},
+		{prefixView, loadNamed(f.views)},
 		{prefixSetting, f.loadSetting},
 		{prefixLake, f.loadLake},
 		{prefixCompaction, f.loadCompaction},

@@ -38,6 +38,7 @@ const (
 	prefixPending    = 0x24 // pipeline id, seq, start: slices of a transaction that has not ended
 	prefixPendingTxn = 0x25 // pipeline id: that transaction
 	prefixDeadLetter = 0x26 // table id, closed, token, ordinal, number
+	prefixView       = 0x2a // schema, 0, name
 )
 
 func nameKey(prefix byte, name string) []byte { return append([]byte{prefix}, name...) }

@@ -75,7 +75,7 @@ func (r *reader) TableByFace(face change.TableID) (*Table, error) {
 		return r.TableByID(id)
 	}
 	t, err := r.TableByID(face)
-	if err == nil && t.CopyOf != 0 {
+	if err == nil && (t.CopyOf != 0 || t.Draft) {
 		return nil, &NotFoundError{KindTable, idName(uint32(face))}
 	}
 	return t, err
@@ -115,7 +115,7 @@ func (r *reader) TableByID(id change.TableID) (*Table, error) {
 // TableByName finds a table by where it landed, or wraps ErrTableNotFound.
 func (r *reader) TableByName(schema, name string) (*Table, error) {
 	id, ok := r.facts.tableByName[tableName{schema, name}]
-	if !ok || r.facts.tables[id].CopyOf != 0 {
+	if !ok || r.facts.tables[id].CopyOf != 0 || r.facts.tables[id].Draft {
 		return nil, &NotFoundError{KindTable, schema + "." + name}
 	}
 	return r.facts.tables[id], nil

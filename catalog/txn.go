@@ -56,7 +56,7 @@ type segmentID struct {
 
 // ownedMaps says which maps of facts are the transaction's own.
 type ownedMaps struct {
-	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, schemas, settings,
+	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, schemas, views, settings,
 	lakes, planned, counters, pending, rebuilding bool
 }
 

@@ -123,6 +123,12 @@ func (t *Txn) CreateSchema(s *Schema) error {
 	return t.putSchema(s)
 }
 
+// PutSchema replaces a schema, or wraps ErrSchemaNotFound.
+func (t *Txn) PutSchema(s *Schema) error {
+	own(&t.facts.schemas, &t.owned.schemas)
+	return putNamed(t, t.facts.schemas, named{KindSchema, prefixSchema, s.Name, false}, s)
+}
+
 func (t *Txn) putSchema(s *Schema) error {
 	own(&t.facts.schemas, &t.owned.schemas)
 	c := *s

@@ -162,7 +162,7 @@ func (t *Txn) SetPosition(pipeline change.PipelineID, at change.Position) error 
 	return nil
 }
 
-// CreateTable adds a table and gives it its ID and OID, or wraps ErrExists. Its schema
+// CreateTable adds a table and gives it its OID, and its ID unless one was reserved, or wraps ErrExists. Its schema
 // is added if there is none. CreatedAt is set if zero.
 func (t *Txn) CreateTable(tbl *Table) error {
 	if _, ok := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; ok {
@@ -171,7 +171,12 @@ func (t *Txn) CreateTable(tbl *Table) error {
 	if _, err := t.reader.PipelineByID(tbl.Pipeline); err != nil {
 		return err
 	}
-	tbl.ID = change.TableID(t.nextID(counterTable, 1))
+	if tbl.ID == 0 {
+		tbl.ID = t.ReserveTable()
+	}
+	if _, ok := t.facts.tables[tbl.ID]; ok {
+		return &ExistsError{KindTable, idName(uint32(tbl.ID))}
+	}
 	tbl.OID = t.NextOID()
 	if tbl.CreatedAt.IsZero() {
 		tbl.CreatedAt = t.now
@@ -238,7 +243,7 @@ func (t *Txn) storeTable(old, tbl *Table) error {
 	}
 	own(&t.facts.tables, &t.owned.tables)
 	t.facts.tables[tbl.ID] = tbl
-	if old != nil && old.CopyOf != tbl.CopyOf {
+	if old != nil && (old.CopyOf != tbl.CopyOf || old.Draft != tbl.Draft) {
 		t.facts.order.Store(nil)
 	}
 	var oldName tableName
@@ -295,7 +300,7 @@ func (t *Txn) ResetTable(id change.TableID) (*Table, error) {
 // DeleteTable removes a table with its slices, lake state and compactions, and the copy
 // that was to take its place. Slices of it
 // that are published later are counted as compacted. Its schema goes with the last
-// table, unless it is public.
+// table, unless it is public, was made by a statement, or has views.
 func (t *Txn) DeleteTable(id change.TableID) error {
 	tbl, err := t.reader.TableByID(id)
 	if err != nil {
@@ -320,6 +325,14 @@ func (t *Txn) DeleteTable(id change.TableID) error {
 }
 
 func (t *Txn) schemaInUse(name string) bool {
+	if s := t.facts.schemas[name]; s != nil && s.Made {
+		return true
+	}
+	for _, v := range t.facts.views {
+		if v.Schema == name {
+			return true
+		}
+	}
 	for n := range t.facts.tableByName {
 		if n.schema == name {
 			return true

@@ -1,0 +1,125 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// View is a query with a name.
+type View struct {
+	// ID is one that no table has: they share their numbers.
+	ID           change.TableID
+	Schema, Name string
+	// SQL is the query, in which all relations are named with their schemas.
+	SQL     string
+	Columns []ViewColumn
+	// Reads are the tables and views that it names, by the id under which users know them.
+	Reads     []change.TableID `json:",omitempty"`
+	Comment   string           `json:",omitempty"`
+	CreatedAt time.Time
+}
+
+// ViewColumn is a column of a view.
+type ViewColumn struct {
+	Name   string
+	OID    uint32
+	TypMod int32
+}
+
+// Check is a condition that rows of a table of our own meet.
+type Check struct {
+	Name, SQL string
+}
+
+// Clone is a copy that shares nothing changeable.
+func (v *View) Clone() *View {
+	c := *v
+	c.Columns, c.Reads = slices.Clone(v.Columns), slices.Clone(v.Reads)
+	return &c
+}
+
+// viewKey names a view among all: neither part has a zero byte, as names have none.
+func viewKey(schema, name string) string { return schema + "\x00" + name }
+
+// Views are all views, by schema and name.
+func (r *reader) Views() []*View { return byName(r.facts.views) }
+
+// ViewByName finds a view, or wraps ErrTableNotFound.
+func (r *reader) ViewByName(schema, name string) (*View, error) {
+	if v, ok := r.facts.views[viewKey(schema, name)]; ok {
+		return v, nil
+	}
+	return nil, &NotFoundError{KindView, schema + "." + name}
+}
+
+// PutView adds a view, or replaces the one of its name. One without an ID gets it, and its
+// schema is added if there is none.
+func (t *Txn) PutView(v *View) error {
+	if v.Name == "" || v.Schema == "" {
+		return fmt.Errorf("put view: %w", errName)
+	}
+	if _, ok := t.facts.schemas[v.Schema]; !ok {
+		if err := t.putSchema(&Schema{Name: v.Schema}); err != nil {
+			return err
+		}
+	}
+	v = v.Clone()
+	if v.ID == 0 {
+		v.ID = t.ReserveTable()
+	}
+	if v.CreatedAt.IsZero() {
+		v.CreatedAt = t.now
+	}
+	key := viewKey(v.Schema, v.Name)
+	if err := t.setJSON(nameKey(prefixView, key), v); err != nil {
+		return fmt.Errorf("put view %s.%s: %w", v.Schema, v.Name, err)
+	}
+	own(&t.facts.views, &t.owned.views)
+	t.facts.views[key] = v
+	return nil
+}
+
+// DeleteView removes a view, or wraps ErrTableNotFound. Whether others read it is the
+// caller's to see.
+func (t *Txn) DeleteView(schema, name string) error {
+	if _, err := t.ViewByName(schema, name); err != nil {
+		return err
+	}
+	own(&t.facts.views, &t.owned.views)
+	delete(t.facts.views, viewKey(schema, name))
+	if err := t.delete(nameKey(prefixView, viewKey(schema, name))); err != nil {
+		return fmt.Errorf("delete view %s.%s: %w", schema, name, err)
+	}
+	return nil
+}
+
+// ReserveTable gives out the number of a table, or view, that is to be made.
+func (t *Txn) ReserveTable() change.TableID {
+	return change.TableID(t.nextID(counterTable, 1))
+}
+
+// draftVersion begins the versions of drafts, which no committed state has.
+const draftVersion = 1 << 62
+
+// Draft is a snapshot as it would be if fn were committed; nothing is. Its version is one
+// that no other snapshot has.
+func (c *Catalog) Draft(fn func(*Txn) error) (*Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.err != nil {
+		return nil, c.mu.err
+	}
+	txn := c.newTxnLocked()
+	defer func() { _ = txn.batch.Close() }() // it is given up
+	if err := fn(txn); err != nil {
+		return nil, err
+	}
+	snap := c.Snapshot()
+	c.mu.drafts++
+	txn.facts.version = draftVersion + c.mu.drafts
+	snap.facts = txn.facts
+	return snap, nil
+}
