@@ -278,7 +278,7 @@ func seriesScan(sql string, call *pg.FuncCall) (string, bool) {
 }
 
 // relationFunction is a call without arguments of a function that a system relation
-// of its name stands for (pg_get_keywords(), pg_show_all_settings()).
+// stands for, whose name ends with parentheses: pg_get_keywords(), pg_show_all_settings().
 func (a *analyzer) relationFunction(n *pg.RangeFunction, call *pg.FuncCall) (*source, bool, error) {
 	if call == nil || len(call.Args) > 0 || n.Ordinality {
 		return nil, false, nil
@@ -290,8 +290,8 @@ func (a *analyzer) relationFunction(n *pg.RangeFunction, call *pg.FuncCall) (*so
 		}
 		name = p.GetString_().GetSval()
 	}
-	rel, ok := a.env.Resolver.Relation(schema, name)
-	if !ok || !rel.System || len(a.candidates(schema, name)) > 0 {
+	rel, ok := a.env.Resolver.Relation(schema, name+"()")
+	if !ok || !rel.System {
 		return nil, false, nil
 	}
 	src, err := a.relationSource(rel, &pg.RangeVar{Relname: name, Alias: n.Alias, Location: call.Location})

@@ -64,6 +64,12 @@ func New(deps Deps) (*Catalog, error) {
 	}
 	fills := postgresFills()
 	maps.Copy(fills, statFills())
+	maps.Copy(c.shapes, functionShapes(shapes))
+	for name, view := range viewFunctions {
+		if f := fills["pg_catalog."+view]; f != nil {
+			fills["pg_catalog."+name+"()"] = f
+		}
+	}
 	for key, f := range fills {
 		if c.shapes[key] == nil {
 			return nil, fmt.Errorf("fill %s: there is no such relation", key)

@@ -14,11 +14,12 @@ import (
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
-// sorted are all shapes, by schema and name.
+// sorted are all relations' shapes, by schema and name.
 func (c *Catalog) sorted() []*shape {
-	return slices.SortedFunc(maps.Values(c.shapes), func(a, b *shape) int {
+	out := slices.SortedFunc(maps.Values(c.shapes), func(a, b *shape) int {
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
 	})
+	return slices.DeleteFunc(out, func(s *shape) bool { return s.kind == "f" })
 }
 
 func fillInfoCatalogName(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
@@ -47,7 +48,11 @@ func infoTable(database, space, name, kind string) row {
 func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
-		rows = append(rows, infoTable(env.Database, t.Schema, t.Name, "BASE TABLE"))
+		r := infoTable(env.Database, t.Schema, t.Name, "BASE TABLE")
+		if t.Own {
+			r["is_insertable_into"] = "YES"
+		}
+		rows = append(rows, r)
 	}
 	return c.build("information_schema.tables", rows)
 }
@@ -141,6 +146,13 @@ func fillInfoTableConstraints(_ context.Context, c *Catalog, env *planner.System
 		rows = append(rows, row{
 			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
 			"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "constraint_type": "PRIMARY KEY",
+			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
+		})
+	}
+	for _, n := range notNulls(env) {
+		rows = append(rows, row{
+			"constraint_catalog": env.Database, "constraint_schema": n.table.Schema, "constraint_name": n.name,
+			"table_catalog": env.Database, "table_schema": n.table.Schema, "table_name": n.table.Name, "constraint_type": "CHECK",
 			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
 		})
 	}

@@ -32,32 +32,40 @@ const (
 // postgresFills are the relations of PostgreSQL that we have something to say in.
 func postgresFills() map[string]fill {
 	return map[string]fill{
-		"pg_catalog.pg_namespace":                            fillNamespace,
-		"pg_catalog.pg_class":                                fillClass,
-		"pg_catalog.pg_attribute":                            fillAttribute,
-		"pg_catalog.pg_attrdef":                              fillAttrDef,
-		"pg_catalog.pg_index":                                fillIndex,
-		"pg_catalog.pg_constraint":                           fillConstraint,
-		"pg_catalog.pg_type":                                 fillType,
-		"pg_catalog.pg_database":                             fillDatabase,
-		"pg_catalog.pg_tablespace":                           fillTablespace,
-		"pg_catalog.pg_authid":                               fillAuthID,
-		"pg_catalog.pg_roles":                                fillRoles,
-		"pg_catalog.pg_user":                                 fillUser,
-		"pg_catalog.pg_tables":                               fillTables,
-		"pg_catalog.pg_indexes":                              fillIndexes,
-		"pg_catalog.pg_settings":                             fillSettings,
-		"pg_catalog.pg_stat_activity":                        fillActivity,
-		"pg_catalog.pg_prepared_statements":                  fillPrepared,
-		"pg_catalog.pg_cursors":                              fillCursors,
-		"information_schema.schemata":                        fillInfoSchemata,
-		"information_schema.tables":                          fillInfoTables,
-		"information_schema.columns":                         fillInfoColumns,
-		"information_schema.table_constraints":               fillInfoTableConstraints,
-		"information_schema.constraint_column_usage":         fillInfoConstraintColumns,
-		"information_schema.character_sets":                  fillInfoCharacterSets,
-		"information_schema.key_column_usage":                fillInfoKeyColumns,
-		"information_schema.information_schema_catalog_name": fillInfoCatalogName,
+		"pg_catalog.pg_namespace":                                  fillNamespace,
+		"pg_catalog.pg_class":                                      fillClass,
+		"pg_catalog.pg_attribute":                                  fillAttribute,
+		"pg_catalog.pg_attrdef":                                    fillAttrDef,
+		"pg_catalog.pg_depend":                                     fillDepend,
+		"pg_catalog.pg_timezone_names":                             fillZones,
+		"pg_catalog.pg_index":                                      fillIndex,
+		"pg_catalog.pg_constraint":                                 fillConstraint,
+		"pg_catalog.pg_type":                                       fillType,
+		"pg_catalog.pg_database":                                   fillDatabase,
+		"pg_catalog.pg_tablespace":                                 fillTablespace,
+		"pg_catalog.pg_authid":                                     fillAuthID,
+		"pg_catalog.pg_roles":                                      fillRoles,
+		"pg_catalog.pg_user":                                       fillUser,
+		"pg_catalog.pg_tables":                                     fillTables,
+		"pg_catalog.pg_indexes":                                    fillIndexes,
+		"pg_catalog.pg_settings":                                   fillSettings,
+		"pg_catalog.pg_stat_activity":                              fillActivity,
+		"pg_catalog.pg_prepared_statements":                        fillPrepared,
+		"pg_catalog.pg_cursors":                                    fillCursors,
+		"information_schema.schemata":                              fillInfoSchemata,
+		"information_schema.tables":                                fillInfoTables,
+		"information_schema.columns":                               fillInfoColumns,
+		"information_schema.table_constraints":                     fillInfoTableConstraints,
+		"information_schema.constraint_column_usage":               fillInfoConstraintColumns,
+		"information_schema.constraint_table_usage":                fillInfoConstraintTables,
+		"information_schema.check_constraints":                     fillInfoChecks,
+		"information_schema.column_udt_usage":                      fillInfoColumnTypes,
+		"information_schema.element_types":                         fillInfoElements,
+		"information_schema.collations":                            fillInfoCollations,
+		"information_schema.collation_character_set_applicability": fillInfoCollationSets,
+		"information_schema.character_sets":                        fillInfoCharacterSets,
+		"information_schema.key_column_usage":                      fillInfoKeyColumns,
+		"information_schema.information_schema_catalog_name":       fillInfoCatalogName,
 	}
 }
 
@@ -162,7 +170,7 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 		for i, id := range t.Current.Key {
 			if f, ok := t.Current.Field(id); ok {
 				oid, typmod := announced(f)
-				rows = append(rows, c.attributeRow(planner.IndexOID(t.Face()), i+1, f.Name, oid, typmod, true))
+				rows = append(rows, c.attributeRow(planner.IndexOID(t.Face()), i+1, f.Name, oid, typmod, false))
 			}
 		}
 	}
@@ -172,6 +180,12 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 // oidDefaults is where the OIDs of defaults begin: a range for each table.
 const oidDefaults uint32 = 0x70000000
 
+// defaultOID is the oid of the default of a table's column.
+func defaultOID(id change.TableID, num int) uint32 { return oidDefaults + uint32(id)<<11 + uint32(num) }
+
+// arrayTypeOID is the pg_type oid of the arrays of a table's rows.
+func arrayTypeOID(id change.TableID) uint32 { return planner.TypeOID(id) + 1<<29 }
+
 func fillAttrDef(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
@@ -179,7 +193,7 @@ func fillAttrDef(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 			if text, ok := t.Defaults[f.ID]; ok {
 				num := attNum(f, i)
 				rows = append(rows, row{
-					"oid": oidDefaults + uint32(t.Face())<<11 + uint32(num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": text,
+					"oid": defaultOID(t.Face(), num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": text,
 				})
 			}
 		}
@@ -256,7 +270,7 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 	var rows []row
 	for _, t := range keyed(env) {
 		rows = append(rows, row{
-			"oid": constraintOID(t.ID), "conname": t.Name + "_pkey", "connamespace": namespaceOID(env, t.Schema), "contype": "p",
+			"oid": constraintOID(t.Face()), "conname": t.Name + "_pkey", "connamespace": namespaceOID(env, t.Schema), "contype": "p",
 			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(t.Face()), "contypid": 0,
 			"conindid": planner.IndexOID(t.Face()), "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
 			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": keyNumbers(t),
@@ -265,15 +279,21 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 	return c.build("pg_catalog.pg_constraint", rows)
 }
 
-// fillType are the row types of tables.
+// fillType are the row types of tables, and those of their arrays.
 func fillType(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var own []row
 	for _, t := range env.Snapshot.AllTables() {
 		own = append(own, row{
 			"oid": planner.TypeOID(t.Face()), "typname": t.Name, "typnamespace": namespaceOID(env, t.Schema), "typowner": oidBootstrap,
 			"typlen": -1, "typbyval": false, "typtype": "c", "typcategory": "C", "typispreferred": false, "typisdefined": true,
-			"typdelim": ",", "typrelid": planner.TableOID(t.Face()), "typsubscript": 0, "typelem": 0, "typarray": 0, "typinput": 2290, "typoutput": 2291,
+			"typdelim": ",", "typrelid": planner.TableOID(t.Face()), "typsubscript": 0, "typelem": 0, "typarray": arrayTypeOID(t.Face()), "typinput": 2290, "typoutput": 2291,
 			"typreceive": 2402, "typsend": 2403, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "d", "typstorage": "x",
+			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
+		}, row{
+			"oid": arrayTypeOID(t.Face()), "typname": "_" + t.Name, "typnamespace": namespaceOID(env, t.Schema), "typowner": oidBootstrap,
+			"typlen": -1, "typbyval": false, "typtype": "b", "typcategory": "A", "typispreferred": false, "typisdefined": true,
+			"typdelim": ",", "typrelid": 0, "typsubscript": 6179, "typelem": planner.TypeOID(t.Face()), "typarray": 0, "typinput": 750, "typoutput": 751,
+			"typreceive": 2400, "typsend": 2401, "typmodin": 0, "typmodout": 0, "typanalyze": 3816, "typalign": "d", "typstorage": "x",
 			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
 		})
 	}

@@ -3,11 +3,29 @@ package syscat
 import (
 	"context"
 	"net"
+	"sync"
 
 	"github.com/skipprd/skipprd/planner"
 )
 
+// settingFacts is what PostgreSQL says of its settings, by name: category,
+// descriptions, and bounds.
+var settingFacts = sync.OnceValues(func() (map[string][]any, error) {
+	lines, err := fileRows("setting_facts")
+	out := make(map[string][]any, len(lines))
+	for _, l := range lines {
+		if name, ok := l[0].(string); ok && len(l) == 6 {
+			out[name] = l
+		}
+	}
+	return out, err
+})
+
 func fillSettings(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	facts, err := settingFacts()
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, s := range env.Settings {
 		r := row{
@@ -17,6 +35,9 @@ func fillSettings(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 		}
 		if len(s.Values) > 0 {
 			r["enumvals"] = s.Values
+		}
+		if f := facts[s.Name]; f != nil {
+			r["category"], r["short_desc"], r["extra_desc"], r["min_val"], r["max_val"] = f[1], f[2], f[3], f[4], f[5]
 		}
 		rows = append(rows, r)
 	}

@@ -3,7 +3,9 @@ package syscat
 import (
 	"context"
 
+	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // statFills are the views of statistics and privileges.
@@ -15,7 +17,13 @@ func statFills() map[string]fill {
 		"pg_catalog.pg_stat_all_indexes":       fillStatIndexes,
 		"pg_catalog.pg_statio_user_tables":     fillStatIOTables,
 		"pg_catalog.pg_statio_all_tables":      fillStatIOTables,
+		"pg_catalog.pg_statio_user_indexes":    fillStatIOIndexes,
+		"pg_catalog.pg_statio_all_indexes":     fillStatIOIndexes,
 		"pg_catalog.pg_stat_database":          fillStatDatabase,
+		"pg_catalog.pg_stat_bgwriter":          idle("pg_catalog.pg_stat_bgwriter"),
+		"pg_catalog.pg_stat_archiver":          idle("pg_catalog.pg_stat_archiver"),
+		"pg_catalog.pg_stat_wal":               idle("pg_catalog.pg_stat_wal"),
+		"pg_catalog.pg_stat_gssapi":            fillStatGSSAPI,
 		"information_schema.role_table_grants": fillGrants("information_schema.role_table_grants"),
 		"information_schema.table_privileges":  fillGrants("information_schema.table_privileges"),
 	}
@@ -29,12 +37,55 @@ func fillStatDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 	return c.build("pg_catalog.pg_stat_database", []row{r})
 }
 
+// idle makes the one row of a view of work that is not done here: its counts are 0
+// since the server started.
+func idle(key string) fill {
+	return func(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+		r := row{}
+		for _, col := range c.shapes[key].Columns {
+			switch {
+			case col.Name == "stats_reset":
+				r[col.Name] = env.Started
+			case col.TypeOID != oidText && col.TypeOID != oidTimestampTZ:
+				r[col.Name] = 0
+			}
+		}
+		return c.build(key, []row{r})
+	}
+}
+
+func fillStatGSSAPI(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	if env.Sessions == nil {
+		return nil, nil
+	}
+	var rows []row
+	for _, s := range env.Sessions() {
+		rows = append(rows, row{"pid": s.PID, "gss_authenticated": false, "encrypted": false})
+	}
+	return c.build("pg_catalog.pg_stat_gssapi", rows)
+}
+
+// fillStatTables counts the changes of tables since their pipeline started. Scans are
+// not counted, and nothing is vacuumed.
 func fillStatTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	changes := map[change.PipelineID][]ddl.TableStatus{}
+	for _, p := range env.Snapshot.Pipelines() {
+		status, _ := c.deps.Status(p.Name)
+		changes[p.ID] = status.Tables
+	}
 	for _, t := range env.Snapshot.AllTables() {
-		rows = append(rows, row{
+		r := row{
 			"relid": planner.TableOID(t.Face()), "schemaname": t.Schema, "relname": t.Name, "n_live_tup": env.Snapshot.LakeState(t.ID).Rows,
-		})
+			"n_tup_hot_upd": 0, "n_dead_tup": 0, "n_mod_since_analyze": 0, "n_ins_since_vacuum": 0,
+			"vacuum_count": 0, "autovacuum_count": 0, "analyze_count": 0, "autoanalyze_count": 0,
+		}
+		for _, s := range changes[t.Pipeline] {
+			if s.Schema == t.Schema && s.Name == t.Name {
+				r["n_tup_ins"], r["n_tup_upd"], r["n_tup_del"] = s.Inserts, s.Updates, s.Deletes
+			}
+		}
+		rows = append(rows, r)
 	}
 	return c.build("pg_catalog.pg_stat_user_tables", rows)
 }
@@ -48,6 +99,17 @@ func fillStatIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 		})
 	}
 	return c.build("pg_catalog.pg_stat_user_indexes", rows)
+}
+
+func fillStatIOIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range keyed(env) {
+		rows = append(rows, row{
+			"relid": planner.TableOID(t.Face()), "indexrelid": planner.IndexOID(t.Face()), "schemaname": t.Schema, "relname": t.Name,
+			"indexrelname": t.Name + "_pkey", "idx_blks_read": 0, "idx_blks_hit": 0,
+		})
+	}
+	return c.build("pg_catalog.pg_statio_user_indexes", rows)
 }
 
 func fillStatIOTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

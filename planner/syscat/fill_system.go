@@ -54,7 +54,7 @@ func fixedType(c *Catalog, _ string) ([][]any, error) {
 }
 
 // holders are the relations whose rows name functions.
-var holders = []string{"pg_type", "pg_cast", "pg_operator", "pg_aggregate", "pg_am", "pg_language"}
+var holders = []string{"pg_type", "pg_cast", "pg_operator", "pg_aggregate", "pg_am", "pg_amproc", "pg_language", "pg_range"}
 
 // fixedProc are the functions that statements can call, and those that other rows
 // name: of types, casts, operators.

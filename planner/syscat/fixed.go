@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -123,7 +124,7 @@ func (c *Catalog) fixedRows(rel planner.SystemRelation, database string) ([][]an
 	if rel.Schema != "pg_catalog" {
 		return nil, nil
 	}
-	return fileRows(rel.Name)
+	return fileRows(strings.TrimSuffix(rel.Name, "()"))
 }
 
 // fileRows are the rows of a file of data, none when there is no file.

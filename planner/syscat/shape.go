@@ -57,7 +57,7 @@ func column(name string, oid uint32) planner.SystemColumn {
 // shape is a relation and how it looks to pg_class.
 type shape struct {
 	planner.SystemRelation
-	kind  string // r table, v view
+	kind  string // r table, v view, f function without arguments
 	own   bool   // PostgreSQL does not have it
 	facts []columnFacts
 }

@@ -39,6 +39,8 @@ var fixed = map[string]string{
 	"pg_opclass":   "true",
 	"pg_opfamily":  "true",
 	"pg_aggregate": "true",
+	"pg_amop":      "true",
+	"pg_amproc":    "true",
 	"pg_ts_config": "cfgname = 'simple'",
 	// All functions of PostgreSQL; the server shows those that it has.
 	"pg_proc": "oid < 10000 AND pronamespace = 'pg_catalog'::regnamespace",
@@ -48,6 +50,14 @@ var fixed = map[string]string{
 		OR classoid = 'pg_collation'::regclass AND objoid IN (SELECT oid FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX'))`,
 	"pg_authid":       `rolname LIKE 'pg\_%'`,
 	"pg_auth_members": "roleid < 16384 AND member < 16384",
+}
+
+// queries are rows of other relations, and what is read from functions.
+var queries = map[string]string{
+	"pg_get_keywords": "SELECT * FROM pg_get_keywords() ORDER BY word",
+	// Zones as PostgreSQL names them; their offsets depend on the day.
+	"zone_names":    "SELECT name FROM pg_timezone_names WHERE name NOT LIKE 'posix%' AND name NOT IN ('localtime', 'Factory') ORDER BY name",
+	"setting_facts": "SELECT name, category, short_desc, extra_desc, min_val, max_val FROM pg_settings WHERE name NOT LIKE '%.%' ORDER BY name",
 }
 
 // order is what makes the files stable.
@@ -89,6 +99,11 @@ func run(ctx context.Context, dsn, out string) error {
 			by = "1"
 		}
 		sql := fmt.Sprintf("SELECT %s FROM pg_catalog.%s WHERE %s ORDER BY %s", selectNothing.Replace(list), rel, where, by)
+		if err := write(ctx, conn, filepath.Join(out, rel+".tsv"), sql); err != nil {
+			return err
+		}
+	}
+	for rel, sql := range queries {
 		if err := write(ctx, conn, filepath.Join(out, rel+".tsv"), sql); err != nil {
 			return err
 		}

@@ -1,0 +1,35 @@
+package syscat
+
+// Some functions of PostgreSQL make the rows of a view of its own; here the view makes
+// those of the function. They are found by their name with parentheses, and shown
+// nowhere.
+
+// viewFunctions are the functions without arguments that give a view's rows.
+var viewFunctions = map[string]string{
+	"pg_available_extensions": "pg_available_extensions", "pg_config": "pg_config", "pg_cursor": "pg_cursors",
+	"pg_get_backend_memory_contexts": "pg_backend_memory_contexts", "pg_hba_file_rules": "pg_hba_file_rules", "pg_lock_status": "pg_locks",
+	"pg_prepared_statement": "pg_prepared_statements", "pg_show_all_file_settings": "pg_file_settings",
+	"pg_show_all_settings": "pg_settings", "pg_timezone_abbrevs": "pg_timezone_abbrevs", "pg_timezone_names": "pg_timezone_names",
+}
+
+// functionShapes are the shapes of functions without arguments, by key.
+func functionShapes(shapes map[string]*shape) map[string]*shape {
+	out := map[string]*shape{}
+	add := func(name string, s shape) {
+		s.Schema, s.Name, s.OID, s.kind = "pg_catalog", name+"()", 0, "f"
+		out[s.Schema+"."+s.Name] = &s
+	}
+	for name, view := range viewFunctions {
+		add(name, *shapes["pg_catalog."+view])
+	}
+	keywords := shape{own: true}
+	keywords.Columns = cols("word", oidText, "catcode", uint32(18), "barelabel", oidBool, "catdesc", oidText, "baredesc", oidText)
+	add("pg_get_keywords", keywords)
+	versions := *shapes["pg_catalog.pg_available_extension_versions"]
+	versions.Columns = append(versions.Columns[:2:2], versions.Columns[3:]...) // without "installed"
+	add("pg_available_extension_versions", versions)
+	channels := shape{own: true}
+	channels.Columns = cols("pg_listening_channels", oidText)
+	add("pg_listening_channels", channels)
+	return out
+}
