@@ -67,6 +67,7 @@ func TestConfirmedAfterReset(t *testing.T) {
 		t.Error(err)
 	}
 
+	harness.AwaitSlotFree(t, source, "c")
 	harness.Exec(t, source, "SET synchronous_commit = on", "INSERT INTO t VALUES (4)",
 		"SELECT pg_replication_slot_advance('skippr_c', pg_current_wal_lsn())")
 	if err := s.CheckPosition(source, "c"); err == nil || !strings.Contains(err.Error(), "is ahead of") {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
@@ -74,7 +73,7 @@ func TestGenerated(t *testing.T) {
 	check("after kill -9")
 	harness.Exec(t, s.DSN, "ALTER PIPELINE u RESYNC TABLE u.doc")
 	harness.Exec(t, source, "UPDATE doc SET title = 'while copied'", "SELECT fill(6000, 6010)")
-	if !harness.Until(time.Minute, func() bool {
+	if !harness.Until(harness.Patience, func() bool {
 		got, err := harness.Text(s.DSN, "SELECT state FROM pg_stat_pipeline_table WHERE table_name = 'doc'")
 		return err == nil && got == "ready"
 	}) {
@@ -139,7 +138,7 @@ func TestGeneratedStops(t *testing.T) {
 	l.ours("ALTER PIPELINE shop PAUSE")
 	l.at("INSERT INTO t VALUES (2, 20)", "ALTER TABLE t DROP h; DROP FUNCTION f", "INSERT INTO other VALUES (1)")
 	l.ours("ALTER PIPELINE shop RESUME")
-	if !harness.Until(time.Minute, func() bool {
+	if !harness.Until(harness.Patience, func() bool {
 		got, err := harness.Text(s.DSN, "SELECT reason FROM pg_stat_pipeline_table WHERE table_name = 't' AND state = 'stopped'")
 		return err == nil && got == `generated column "h" cannot be computed any more, the source says: function public.f(integer) does not exist`
 	}) {

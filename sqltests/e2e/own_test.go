@@ -106,7 +106,7 @@ func TestOwnTablesKills(t *testing.T) {
 			wg.Go(func() { w.run(ctx, rand.New(rand.NewPCG(seed, uint64(round*writers+w.number)))) })
 		}
 		// Some of this round's, so that a round is not for nothing however slow the machine is.
-		grown := harness.Until(30*time.Second, func() bool {
+		grown := harness.Until(harness.Patience, func() bool {
 			n, err := harness.Text(s.DSN, "SELECT sum(n) > "+fmt.Sprint(before/2)+" FROM counter")
 			return err == nil && n == "t" || s.Dead()
 		})
@@ -122,7 +122,7 @@ func TestOwnTablesKills(t *testing.T) {
 		}
 		s.Launch()
 		s.Unsetenv()
-		s.WaitReady(30 * time.Second)
+		s.WaitReady(harness.Patience)
 		checkOwn(t, s.DSN, all)
 		if t.Failed() {
 			return
@@ -278,7 +278,7 @@ func TestOwnTablesCopy(t *testing.T) {
 	}
 	waits := make(chan error, 1)
 	go func() { waits <- exec(b, "UPDATE goods SET price = price + 1 WHERE id = 1") }()
-	if !harness.Until(10*time.Second, func() bool {
+	if !harness.Until(harness.Patience, func() bool {
 		n, err := harness.Text(s.DSN, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'UPDATE goods%'")
 		return err == nil && n == "1"
 	}) {

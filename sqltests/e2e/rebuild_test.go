@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -54,10 +55,12 @@ func TestLostCatalog(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(s.DataDir, "catalog")); err != nil {
 			t.Fatal(err)
 		}
-		s.Start()
-		if err := s.CheckPosition(source, "k"); err != nil {
+		// What it had acknowledged; the next death tells what it acknowledges from here on.
+		made := round == 0 || strings.HasSuffix(loss.statement, " RESET") // a slot, which it may die before it marks
+		if err := s.CheckPosition(source, "k"); err != nil && !(made && errors.Is(err, harness.ErrUnmarked)) {
 			t.Error(err)
 		}
+		s.Start()
 		l.Pause()
 		drain(t, s.DSN, "k")
 		harness.CompareTables(t, source, s.DSN, "k", harness.LoadTables)
@@ -78,6 +81,9 @@ func TestLostCatalog(t *testing.T) {
 		t.Logf("%s: died %s", loss.name, how)
 	}
 	s.Stop()
+	if err := s.CheckPosition(source, "k"); err != nil {
+		t.Error(err)
+	}
 }
 
 // die is dieOnce, but waits for a failpoint as long as a reclaim takes to come.

@@ -163,11 +163,11 @@ func TestResyncAnswers(t *testing.T) {
 		if !ok {
 			t.Fatalf("row %d did not arrive while the table was copied anew", added)
 		}
-		state, err := harness.Text(ours, "SELECT concat_ws(' ', state, backfill_percent < 100, backfill_rows_estimated) FROM pg_stat_pipeline_table")
+		state, err := harness.Text(ours, "SELECT concat_ws(' ', state, backfill_percent < 100, backfill_rows_estimated BETWEEN 10000 AND 40000) FROM pg_stat_pipeline_table")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !resyncing && strings.HasPrefix(state, "resync t 20000") {
+		if !resyncing && state == "resync t t" {
 			resyncing = true
 			harness.Exec(t, ours, "ALTER PIPELINE life SET (backfill_rows_per_second = 10000)")
 		}
@@ -199,9 +199,10 @@ func TestBackfillKilled(t *testing.T) {
 	harness.Exec(t, l.server.DSN, fmt.Sprintf(
 		"CREATE PIPELINE life FROM POSTGRES %s FOR TABLE item WITH (backfill_chunk_pages = %d, backfill_parallel = %d, backfill_rows_per_second = %d)",
 		quoted(l.source), chunkPages, parallel, rows/4))
-	done := 0
+	done, updates := 0, 0
 	for n, share := range []int{rows / 5, rows / 2} {
 		harness.Until(harness.Patience, func() bool {
+			updates++
 			l.at(fmt.Sprintf("UPDATE item SET v = 'changed %d' WHERE id = 1 + (random() * %d)::int", n, rows-1))
 			text, err := harness.Text(l.server.DSN, "SELECT backfill_rows FROM pg_stat_pipeline_table")
 			if err == nil {
@@ -218,8 +219,9 @@ func TestBackfillKilled(t *testing.T) {
 	harness.CompareTables(t, l.source, l.server.DSN, "life", map[string]string{"item": "id"})
 	again := l.metric("skippr_copied_rows_total") + done - rows
 	t.Logf("%d of %d rows were copied when the server was killed, about %d of them again", done, rows, again)
-	if most := parallel*chunkPages*perPage + rows/100; again > most {
-		t.Errorf("%d rows were copied again, at most %d are in the chunks being read", again, most)
+	// A row that is updated has another place, which is of a later chunk.
+	if most := parallel*chunkPages*perPage + rows/100 + updates; again > most {
+		t.Errorf("%d rows were copied again, at most %d are in the chunks being read, or were updated", again, most)
 	}
 }
 

@@ -127,9 +127,21 @@ func EqualTables(sourceDSN, ourDSN, schema string, tables map[string]string) (ro
 }
 
 func compareTable(sourceDSN, ourDSN, schema, name, order string) (rows int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	return Compare(ctx,
-		sourceDSN, fmt.Sprintf("SELECT * FROM public.%s ORDER BY %s", name, order),
-		ourDSN, fmt.Sprintf("SELECT * FROM %s.%s ORDER BY %s", schema, name, order))
+	for {
+		rows, err = Compare(ctx,
+			sourceDSN, fmt.Sprintf("SELECT * FROM public.%s ORDER BY %s", name, order),
+			ourDSN, fmt.Sprintf("SELECT * FROM %s.%s ORDER BY %s", schema, name, order))
+		if !TooOld(err) {
+			return rows, err
+		}
+	}
+}
+
+// TooOld says whether a query here may be repeated because what it read was reclaimed under
+// it several times, as on a machine that is slow for the query alone.
+func TooOld(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "40001"
 }

@@ -34,8 +34,9 @@ var LoadTables = map[string]string{
 	"items": "id", "ledger": "at, who, what", "pairs": "a, b", "bag": "n, what", "scratch": "id", "balance_a": "id", "balance_b": "id",
 }
 
-// awayMax is how long the source may be away before a Load fails the test.
-const awayMax = 90 * time.Second
+// awayMax is how long the source may be away before a Load fails the test: longer than a
+// test waits for anything else.
+const awayMax = 2 * Patience
 
 // Load writes to the tables of LoadSchema until it is closed. It connects again when
 // the source has been away.

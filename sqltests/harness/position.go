@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"testing"
 )
 
 var dumpedPosition = regexp.MustCompile(`position "([^"]+)"`)
@@ -43,6 +44,18 @@ func SlotStart(source, pipeline string) (string, error) {
 		err = fmt.Errorf("pipeline %s: %w", pipeline, ErrUnmarked)
 	}
 	return start, err
+}
+
+// AwaitSlotFree waits until nothing reads a pipeline's slot: the server's process for a reader
+// that has stopped, or died, ends a moment later, and until then the slot cannot be changed.
+func AwaitSlotFree(t testing.TB, source, pipeline string) {
+	t.Helper()
+	if !Until(Patience, func() bool {
+		n, err := Text(source, fmt.Sprintf("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'skippr_%s' AND active", pipeline))
+		return err == nil && n == "0"
+	}) {
+		t.Fatalf("the slot of pipeline %s is still read", pipeline)
+	}
 }
 
 // CheckPosition says whether the confirmed position of a pipeline's slot is ahead of

@@ -107,11 +107,19 @@ func (s *Server) dropDatabase(t testing.TB, name string) {
 		return
 	}
 	defer func() { _ = conn.Close(ctx) }()
+	// A session ends when it comes to it, and its slot is free only then.
 	const dropSlots = `SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = $1 AND NOT active`
-	const endSessions = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
-	for _, sql := range []string{endSessions, dropSlots} {
-		if _, err := conn.Exec(ctx, sql, name); err != nil {
+	const endSessions = `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
+	const countSlots = `SELECT count(*), pg_sleep(0.02) FROM pg_replication_slots WHERE database = $1`
+	for left := 1; left > 0; {
+		for _, sql := range []string{endSessions, dropSlots} {
+			if _, err := conn.Exec(ctx, sql, name); err != nil {
+				t.Logf("drop database %s: %v", name, err)
+			}
+		}
+		if err := conn.QueryRow(ctx, countSlots, name).Scan(&left, nil); err != nil {
 			t.Logf("drop database %s: %v", name, err)
+			break
 		}
 	}
 	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
