@@ -4,22 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"regexp"
 	"strconv"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Config is how a Runner runs files.
 type Config struct {
-	// DSN of the server.
+	// DSN of the server, as a URL or key=value string.
 	DSN string
-	// Labels are the names that skipif and onlyif know us by.
+	// Labels are the names that skipif and onlyif know the server by.
 	Labels []string
+	// Dialect of the files; Auto looks at each.
+	Dialect Dialect
 	// Extended runs each record by Parse/Bind/Execute instead of a simple query.
 	Extended bool
 	// System allows "system ok" records, which run shell commands.
@@ -28,23 +27,99 @@ type Config struct {
 	Source string
 	// Vars are defined before the first record, for substitution.
 	Vars map[string]string
+	// Env answers for what substitution and require-env do not find in Vars; nil: nothing.
+	Env func(name string) (string, bool)
+	// Provided are names that "require" finds.
+	Provided []string
+	// Strict checks what sqllogictest-rs reads and does not hold a file to: the number of
+	// columns and equal results under one label.
+	Strict bool
+	// KeepGoing runs on after a failure.
+	KeepGoing bool
+	// Override writes what the server gave over results that differ, in the files.
+	Override bool
+	// Isolation gives each file a database or a schema of its own.
+	Isolation Isolation
+	// RecordTimeout bounds each statement and query; 0: not at all.
+	RecordTimeout time.Duration
 	// Sleep waits; tests replace it.
 	Sleep func(ctx context.Context, d time.Duration) error
+
+	databaseName string // instead of the DSN's
+	schema       string // first in search_path
 }
 
-// Outcome is what became of a file.
+// now is $__NOW__: nanoseconds since 1970.
+func (c *Config) now() string { return strconv.FormatInt(time.Now().UnixNano(), 10) }
+
+// database is $__DATABASE__.
+func (c *Config) database() (string, error) {
+	if c.databaseName != "" {
+		return c.databaseName, nil
+	}
+	cfg, err := pgx.ParseConfig(c.DSN)
+	if err != nil {
+		return "", fmt.Errorf("server address: %w", err)
+	}
+	return cfg.Database, nil
+}
+
+// Status is what became of a file.
+type Status uint8
+
+// What became of a file: Skipped is one of which a part or all did not run because this
+// runner or the server lacks something, and which did not fail before.
+const (
+	Passed Status = iota
+	Failed
+	Skipped
+)
+
+// String is the word that Progress prints.
+func (s Status) String() string { return [...]string{"ok", "FAIL", "skip"}[s] }
+
+// Outcome is what became of a file, in detail.
 type Outcome struct {
 	File    string
+	Dialect Dialect
+	Elapsed time.Duration
+	// Records that ran.
 	Records int
 	// Skipped are reasons, one per record not run.
 	Skipped []string
-	// Failure is the first difference, nil when the file passed.
+	// Rest is why the file was not run to its end, empty when it was.
+	Rest string
+	// Failures are the differences, in order; without KeepGoing at most one.
+	Failures []error
+	// Failure is the first of them, nil when there is none.
 	Failure error
+	// Rewritten counts the expectations that Override changed in files.
+	Rewritten int
 }
 
-// Runner runs files one after the other, each on fresh connections. Not safe for
-// concurrent use.
-type Runner struct{ cfg Config }
+// Status sums an outcome up. A file that ran no record did not pass.
+func (o *Outcome) Status() Status {
+	switch {
+	case o.Failure != nil:
+		return Failed
+	case o.Rest != "" || o.Records == 0:
+		return Skipped
+	}
+	return Passed
+}
+
+func (o *Outcome) fail(err error) {
+	if o.Failures = append(o.Failures, err); o.Failure == nil {
+		o.Failure = err
+	}
+}
+
+// Runner runs files, each on fresh connections. Safe for concurrent use, save with
+// Override, where two files may include the same third.
+type Runner struct {
+	cfg   Config
+	spare atomic.Int64 // numbers the databases and schemas of Isolation
+}
 
 // NewRunner makes a runner.
 func NewRunner(cfg Config) *Runner {
@@ -63,326 +138,48 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// run is the state of one file.
-type run struct {
-	cfg       Config
-	conns     map[string]*pgx.Conn
-	out       *Outcome
-	vars      map[string]string
-	labels    map[string]string // query label to its result
-	sort      string
-	valuewise bool
-	subst     bool
-	subtest   string
-}
-
-var errHalt = errors.New("halt")
-
 // Run runs one file. Only a broken file or server is an error of the outcome; Run
 // itself never fails.
 func (r *Runner) Run(ctx context.Context, path string) *Outcome {
+	start := time.Now()
 	out := &Outcome{File: path}
-	records, err := Parse(path)
-	if err != nil {
-		out.Failure = err
-		return out
-	}
-	s := &run{cfg: r.cfg, conns: map[string]*pgx.Conn{}, out: out, vars: map[string]string{}, labels: map[string]string{}}
-	for k, v := range r.cfg.Vars {
-		s.vars[k] = v
-	}
-	defer s.close()
-	if err := s.records(ctx, records); err != nil && !errors.Is(err, errHalt) {
-		out.Failure = err
-	}
+	r.run(ctx, path, out)
+	out.Elapsed = time.Since(start)
 	return out
 }
 
-func (s *run) close() {
-	for _, c := range s.conns {
-		_ = c.Close(context.WithoutCancel(context.Background())) // a client goes away
-	}
-}
-
-func (s *run) records(ctx context.Context, records []*Record) error {
-	for _, rec := range records {
-		if reason := s.excluded(rec); reason != "" {
-			s.out.Skipped = append(s.out.Skipped, fmt.Sprintf("%s:%d: %s", rec.File, rec.Line, reason))
-			continue
-		}
-		s.out.Records++
-		if err := s.record(ctx, rec); err != nil {
-			if errors.Is(err, errHalt) {
-				return err
-			}
-			where := fmt.Sprintf("%s:%d", rec.File, rec.Line)
-			if s.subtest != "" {
-				where += " (" + s.subtest + ")"
-			}
-			var placed *placedError
-			if errors.As(err, &placed) {
-				return err
-			}
-			return &placedError{fmt.Errorf("%s: %w\n%s", where, err, rec.SQL)}
-		}
-	}
-	return nil
-}
-
-type placedError struct{ error }
-
-func (e *placedError) Unwrap() error { return e.error }
-
-func (s *run) excluded(rec *Record) string {
-	has := func(name string) bool {
-		for _, l := range s.cfg.Labels {
-			if l == name {
-				return true
-			}
-		}
-		return false
-	}
-	for _, n := range rec.SkipIf {
-		if has(n) {
-			return "skipif " + n
-		}
-	}
-	if len(rec.OnlyIf) > 0 {
-		for _, n := range rec.OnlyIf {
-			if has(n) {
-				return ""
-			}
-		}
-		return "onlyif " + strings.Join(rec.OnlyIf, " ")
-	}
-	if rec.Kind == Skip {
-		return strings.Join(rec.Words, " ") + " is not supported"
-	}
-	if rec.Kind == System && !s.cfg.System {
-		return "system is not allowed"
-	}
-	return ""
-}
-
-func (s *run) record(ctx context.Context, rec *Record) error {
-	switch rec.Kind {
-	case Statement, Query:
-		return s.retried(ctx, rec)
-	case Halt:
-		return errHalt
-	case Subtest:
-		s.subtest = strings.Join(rec.Words[1:], " ")
-	case Control:
-		return s.control(rec)
-	case Threshold:
-		if len(rec.Words) != 2 {
-			return fmt.Errorf("hash-threshold needs a number")
-		}
-		_, err := strconv.Atoi(rec.Words[1]) // an expected digest says by itself that it is one
-		return err
-	case Sleep:
-		if len(rec.Words) != 2 {
-			return fmt.Errorf("sleep needs a duration")
-		}
-		d, err := time.ParseDuration(rec.Words[1])
-		if err != nil {
-			return err
-		}
-		return s.cfg.Sleep(ctx, d)
-	case Let:
-		return s.let(ctx, rec)
-	case System:
-		if text, err := exec.CommandContext(ctx, "sh", "-c", s.substitute(rec.SQL)).CombinedOutput(); err != nil {
-			return fmt.Errorf("system: %w: %s", err, text)
-		}
-	case Loop:
-		return s.loop(ctx, rec)
-	default:
-		return fmt.Errorf("record of unknown kind %d", rec.Kind)
-	}
-	return nil
-}
-
-func (s *run) loop(ctx context.Context, rec *Record) error {
-	for _, v := range rec.Vars {
-		old, had := s.vars[v[0]]
-		s.vars[v[0]] = v[1]
-		if err := s.records(ctx, rec.Body); err != nil {
-			return fmt.Errorf("with %s = %s: %w", v[0], v[1], err)
-		}
-		if had {
-			s.vars[v[0]] = old
-		} else {
-			delete(s.vars, v[0])
-		}
-	}
-	return nil
-}
-
-func (s *run) control(rec *Record) error {
-	if len(rec.Words) != 3 {
-		return fmt.Errorf("control needs a name and a value")
-	}
-	switch name, value := rec.Words[1], rec.Words[2]; name {
-	case "sortmode":
-		s.sort = value
-	case "resultmode":
-		s.valuewise = value == "valuewise"
-	case "substitution":
-		s.subst = value == "on"
-	default:
-		return fmt.Errorf("unknown control %q", name)
-	}
-	return nil
-}
-
-var variable = regexp.MustCompile(`\$\{(\w+)(?::([^}]*))?\}|\$(\w+)`)
-
-// substitute replaces ${NAME}, ${NAME:default} always for loop variables, and $NAME
-// too when substitution is on. What is not defined stays as it is.
-func (s *run) substitute(sql string) string {
-	if len(s.vars) == 0 {
-		return sql
-	}
-	return variable.ReplaceAllStringFunc(sql, func(m string) string {
-		g := variable.FindStringSubmatch(m)
-		name := g[1]
-		if name == "" {
-			if !s.subst {
-				return m
-			}
-			name = g[3]
-		}
-		if v, ok := s.vars[name]; ok {
-			return v
-		}
-		if g[2] != "" {
-			return g[2]
-		}
-		return m
-	})
-}
-
-func (s *run) let(ctx context.Context, rec *Record) error {
-	res, err := s.execute(ctx, rec)
+func (r *Runner) run(ctx context.Context, path string, out *Outcome) {
+	script, err := Parse(path, r.cfg.Dialect)
 	if err != nil {
-		return err
+		out.fail(err)
+		return
 	}
-	names := strings.FieldsFunc(strings.Join(rec.Words[1:], " "), func(r rune) bool { return r == ',' || r == ' ' })
-	if len(res.rows) != 1 || len(res.rows[0]) != len(names) {
-		return fmt.Errorf("let %v: the query gave %d rows", names, len(res.rows))
-	}
-	for i, n := range names {
-		s.vars[strings.TrimPrefix(n, "$")] = res.rows[0][i]
-	}
-	return nil
-}
-
-func (s *run) retried(ctx context.Context, rec *Record) error {
-	for try := 0; ; try++ {
-		err := s.once(ctx, rec)
-		if err == nil || try >= rec.RetryCount {
-			return err
-		}
-		if err := s.cfg.Sleep(ctx, rec.RetryDelay); err != nil {
-			return err
-		}
-	}
-}
-
-func (s *run) once(ctx context.Context, rec *Record) error {
-	res, err := s.execute(ctx, rec)
-	var pgErr *pgconn.PgError
-	switch {
-	case err != nil && !errors.As(err, &pgErr):
-		return err
-	case rec.WantError:
-		return checkError(rec, pgErr)
-	case pgErr != nil:
-		return fmt.Errorf("%s (SQLSTATE %s) %s", pgErr.Message, pgErr.Code, pgErr.Detail)
-	case rec.Kind == Statement:
-		if rec.Count >= 0 && res.affected != rec.Count {
-			return fmt.Errorf("%d rows affected, %d expected", res.affected, rec.Count)
-		}
-		return nil
-	}
-	return s.compare(rec, res)
-}
-
-func checkError(rec *Record, e *pgconn.PgError) error {
-	switch {
-	case e == nil:
-		return errors.New("succeeded, an error is expected")
-	case rec.ErrorCode != "" && rec.ErrorCode != e.Code:
-		return fmt.Errorf("SQLSTATE %s (%s), %s expected", e.Code, e.Message, rec.ErrorCode)
-	case rec.ErrorRegex != nil && !rec.ErrorRegex.MatchString(e.Message):
-		return fmt.Errorf("error %q does not match %q", e.Message, rec.ErrorRegex)
-	case rec.ErrorText != "" && !strings.Contains(e.Message, rec.ErrorText) && !strings.Contains(rec.ErrorText, e.Message):
-		return fmt.Errorf("error %q, %q expected", e.Message, rec.ErrorText)
-	}
-	return nil
-}
-
-// result is a statement's rows as text, NULL as "NULL" and ” as "(empty)".
-type result struct {
-	rows     [][]string
-	affected int64
-}
-
-func (s *run) conn(ctx context.Context, name string) (*pgx.Conn, error) {
-	if name == "" {
-		name = "default"
-	}
-	if c := s.conns[name]; c != nil && !c.IsClosed() {
-		return c, nil
-	}
-	dsn := s.cfg.DSN
-	if name == "source" && s.cfg.Source != "" {
-		dsn = s.cfg.Source
-	}
-	c, err := pgx.Connect(ctx, dsn)
+	out.Dialect = script.Dialect
+	cfg, drop, err := r.isolate(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		out.fail(err)
+		return
 	}
-	s.conns[name] = c
-	return c, nil
-}
-
-func (s *run) execute(ctx context.Context, rec *Record) (*result, error) {
-	c, err := s.conn(ctx, rec.Connection)
-	if err != nil {
-		return nil, err
+	sh := newShared(out)
+	s := newRun(&cfg, script.Dialect, sh)
+	err = s.records(ctx, script.Records)
+	s.end()
+	var rest *restError
+	if errors.As(err, &rest) {
+		out.Rest = rest.Error()
 	}
-	sql := s.substitute(rec.SQL)
-	if s.cfg.Extended {
-		res := c.PgConn().ExecParams(ctx, sql, nil, nil, nil, nil).Read()
-		return toResult(res), res.Err
+	if ctx.Err() != nil && out.Failure == nil {
+		out.fail(fmt.Errorf("%s: %w", path, context.Cause(ctx)))
 	}
-	all, err := c.PgConn().Exec(ctx, sql).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return &result{}, nil
-	}
-	return toResult(all[len(all)-1]), nil
-}
-
-func toResult(res *pgconn.Result) *result {
-	out := &result{affected: res.CommandTag.RowsAffected()}
-	for _, row := range res.Rows {
-		cells := make([]string, len(row))
-		for i, v := range row {
-			switch {
-			case v == nil:
-				cells[i] = "NULL"
-			case len(v) == 0:
-				cells[i] = "(empty)"
-			default:
-				cells[i] = string(v)
-			}
+	if cfg.Override && ctx.Err() == nil {
+		if out.Rewritten, err = sh.rewrite(); err != nil {
+			out.fail(err)
 		}
-		out.rows = append(out.rows, cells)
 	}
-	return out
+	if err := sh.removeTestDir(); err != nil {
+		out.fail(err)
+	}
+	if err := drop(); err != nil {
+		out.fail(err)
+	}
 }
