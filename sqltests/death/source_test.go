@@ -145,19 +145,30 @@ func TestSourceRestarts(t *testing.T) {
 	g.s.Stop()
 }
 
-// occupy takes all connections that the source has left.
+// occupy takes all connections that the source has left, and those that the dead server had
+// once the source has noticed that it is dead.
 func occupy(t *testing.T, dsn string) (idle []*pgx.Conn) {
 	t.Helper()
-	for {
-		c, err := pgx.Connect(t.Context(), dsn)
-		if err != nil {
-			break
+	const dying = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'skipprd'"
+	left := 1
+	ok := harness.Until(harness.Patience, func() bool {
+		last := left
+		for {
+			c, err := pgx.Connect(t.Context(), dsn)
+			if err != nil {
+				break
+			}
+			t.Cleanup(func() { _ = c.Close(context.Background()) })
+			idle = append(idle, c)
 		}
-		t.Cleanup(func() { _ = c.Close(context.Background()) })
-		idle = append(idle, c)
-	}
-	if len(idle) == 0 {
-		t.Fatal("the source had no connection left to take")
+		if len(idle) == 0 {
+			return false
+		}
+		must(t, idle[0].QueryRow(t.Context(), dying).Scan(&left))
+		return last == 0 // and what they left is taken since
+	})
+	if !ok {
+		t.Fatalf("%d connections are taken, and %d of the dead server's are there", len(idle), left)
 	}
 	return idle
 }
@@ -167,7 +178,8 @@ func occupy(t *testing.T, dsn string) (idle []*pgx.Conn) {
 // still until a RESET.
 func TestSlotGone(t *testing.T) {
 	pg := pgtest.StartPrivate(t, "max_slot_wal_keep_size = '16MB'", "max_wal_size = '64MB'", "min_wal_size = '32MB'")
-	g := newRig(t, options{source: pg.CreateDatabase(t), pace: time.Millisecond})
+	// So slow that the slot is lost when it is meant to be, and not before.
+	g := newRig(t, options{source: pg.CreateDatabase(t), pace: 20 * time.Millisecond})
 	const slot = "skippr_" + pipeline
 	for _, c := range []struct {
 		name string
@@ -190,6 +202,7 @@ func TestSlotGone(t *testing.T) {
 	} {
 		g.check("before", g.verify())
 		g.s.Stop()
+		harness.AwaitSlotFree(t, g.source, pipeline)
 		c.do()
 		g.run(200, 5*time.Second)
 		g.s.Start()
@@ -204,7 +217,7 @@ func TestSlotGone(t *testing.T) {
 		if n, err := harness.Text(g.source, "SELECT count(*) FROM pg_replication_slots WHERE slot_name = '"+slot+"' AND wal_status <> 'lost'"); err != nil || n != "0" {
 			t.Errorf("%s: a new slot was made without being asked: %s, %v", c.name, n, err)
 		}
-		g.check(c.name, g.exec(time.Minute, "ALTER PIPELINE "+pipeline+" RESET"))
+		g.check(c.name, g.exec(g.limit, "ALTER PIPELINE "+pipeline+" RESET"))
 		g.check(c.name+", after RESET", g.verify())
 		t.Logf("%s: the pipeline said %q; SYNC said %v", c.name, said, err)
 	}

@@ -81,7 +81,7 @@ func (f *Faults) Stop() int {
 	_ = f.cmd.Process.Signal(syscall.SIGTERM) // it may have ended with the process
 	select {
 	case <-f.done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		_ = f.cmd.Process.Kill() // the kernel detaches
 		<-f.done
 	}

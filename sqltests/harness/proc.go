@@ -69,6 +69,26 @@ func Children(pid int) []int {
 	return out
 }
 
+// group are the processes of a process group that have not ended, the dead among them that
+// nobody has waited for not counted.
+func group(id int) (out []int) {
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil
+	}
+	for _, dir := range all {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		// The first field that statFields returns is the state, the third the group.
+		if f, err := statFields(pid); err == nil && f[2] == strconv.Itoa(id) && f[0] != "Z" && f[0] != "X" {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
 // PeakBytes is the sum of the largest resident sizes of a process and its children.
 func PeakBytes(pid int) int64 {
 	var total int64

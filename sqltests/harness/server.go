@@ -233,7 +233,7 @@ func (s *Server) WaitFailpoint(limit time.Duration) bool {
 // WaitGroupDead waits until the dead server's children, which are of its process group,
 // have ended too.
 func (s *Server) WaitGroupDead(limit time.Duration) bool {
-	return Until(limit, func() bool { return syscall.Kill(-s.cmd.Process.Pid, 0) != nil })
+	return Until(limit, func() bool { return len(group(s.cmd.Process.Pid)) == 0 })
 }
 
 // PID is the process id.
@@ -253,6 +253,9 @@ func (s *Server) cleanup() {
 	if s.cmd != nil && s.done != nil && !s.Dead() {
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		<-s.done
+	}
+	if s.cmd != nil && s.cmd.Process != nil {
+		s.WaitGroupDead(Patience) // or its engine may yet make a file in a directory that is removed next
 	}
 	if s.t.Failed() {
 		s.t.Logf("server log:\n%s", s.Log(80))
