@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
@@ -132,7 +131,7 @@ func TestBasics(t *testing.T) {
 				}
 			}
 			harness.Exec(t, source, "INSERT INTO none VALUES (99)")
-			if !harness.Until(2*time.Minute, func() bool {
+			if !harness.Until(harness.Patience, func() bool {
 				n, err := harness.Text(s.DSN, "SELECT count(*)::text FROM b.later")
 				return err == nil && n == "1"
 			}) {

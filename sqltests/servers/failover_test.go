@@ -32,7 +32,7 @@ func TestFailover(t *testing.T) {
 			p.goOver()
 			p.server.Start()
 			written = l.Written.Load()
-			if !harness.Until(time.Minute, func() bool { return l.Written.Load() > written+50 }) {
+			if !harness.Until(harness.Patience, func() bool { return l.Written.Load() > written+50 }) {
 				t.Fatal("nothing was written after the fail-over")
 			}
 			p.equal(p.atStandby(), l, "f")

@@ -54,7 +54,7 @@ func (p *pair) becomes(dsn, sql, want string) {
 	p.Helper()
 	var got string
 	var err error
-	if !harness.Until(2*time.Minute, func() bool { got, err = harness.Text(dsn, sql); return err == nil && got == want }) {
+	if !harness.Until(harness.Patience, func() bool { got, err = harness.Text(dsn, sql); return err == nil && got == want }) {
 		p.Fatalf("%s: %q, %v, want %q\n%s", sql, got, err, want, p.states())
 	}
 }

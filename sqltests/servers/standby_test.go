@@ -109,7 +109,7 @@ func standbySource(t *testing.T, version int) {
 	stop()
 	p.goOver()
 	written := l.Written.Load()
-	if !harness.Until(time.Minute, func() bool { return l.Written.Load() > written+50 }) {
+	if !harness.Until(harness.Patience, func() bool { return l.Written.Load() > written+50 }) {
 		t.Fatal("nothing was written after the promotion")
 	}
 	p.equal(p.atStandby(), l, "st")
