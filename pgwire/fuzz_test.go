@@ -47,7 +47,7 @@ func exchange(t testing.TB, l *pipeListener, b []byte) {
 	t.Helper()
 	client, server := net.Pipe()
 	l.conns <- server
-	_ = client.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = client.SetDeadline(time.Now().Add(time.Minute))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

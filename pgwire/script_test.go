@@ -30,7 +30,7 @@ func dialRaw(t testing.TB, addr string) *rawClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	return &rawClient{t: t, conn: conn, f: newFrontend(conn)}
 }
 

@@ -53,7 +53,7 @@ func faulty(t *testing.T, seed uint64, wrap func(wal.FS) wal.FS) (failures int, 
 		}
 		if rng.IntN(2) == 0 {
 			// A log that finds acknowledged bytes gone refuses for good.
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			if control {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 			}

@@ -246,8 +246,8 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 // TestSilentWorkerIsReplaced: a worker that lives and does nothing any more ends its
 // queries too, and not only those that somebody cancels. A busy one is left alone.
 func TestSilentWorkerIsReplaced(t *testing.T) {
-	p := newTestPool(t, PoolConfig{BackoffMin: time.Millisecond, SilenceTimeout: 2 * time.Second}, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	p := newTestPool(t, PoolConfig{BackoffMin: time.Millisecond, SilenceTimeout: 5 * time.Second}, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 7*time.Second)
 	defer cancel()
 	if _, err := run(ctx, p, one(fmt.Sprintf(endless, 2))); !errors.Is(err, context.DeadlineExceeded) || p.Stats().Restarts != 0 {
 		t.Fatalf("a long query ended with %v, %+v", err, p.Stats())
@@ -255,7 +255,7 @@ func TestSilentWorkerIsReplaced(t *testing.T) {
 	if err := syscall.Kill(p.Stats().PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel = context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if _, err := run(ctx, p, one("SELECT 'ok'")); !errors.Is(err, ErrWorkerDied) {
 		t.Fatalf("a query in a stopped worker ended with %v", err)
