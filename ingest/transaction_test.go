@@ -276,7 +276,7 @@ func TestTransactionLargerThanLogUntold(t *testing.T) {
 	}
 	room.Store(40)
 	w.create()
-	w.start()
+	_ = w.supervisor.Start(t.Context(), "shop") // which may tell of streaming, or of its end
 	w.await("error", func(s *catalog.Snapshot) bool {
 		p, err := s.Pipeline("shop")
 		return err == nil && p.State == catalog.PipelineError
