@@ -3,7 +3,6 @@ SHELL := /bin/bash
 BIN   := bin/skipprd
 GO    ?= go
 TOOL  := $(GO) tool -modfile=.ci/tools/go.mod
-LABELS ?= postgres
 # The suites without pipeline words; those in sqltests/suites/pipeline need SOURCE too.
 PURE   := $(addprefix sqltests/suites/,select types errors session catalog write)
 # What the tests of make test had to skip.
@@ -64,9 +63,9 @@ mutants:
 	$(GO) vet -tags mutants ./sqltests/sim ./wal/...
 	$(GO) test -tags mutants -timeout 20m -v -run 'TestMutants|FindMutants' ./sqltests/sim ./wal/protocol
 
-slt:
+slt: build
 	@test -n "$(ADDR)" || { echo "usage: make slt ADDR=postgres://user@host:port/db [LABELS=postgres] [FILES=dir] [SOURCE=postgres://…]"; exit 2; }
-	$(GO) run ./cmd/slt -addr "$(ADDR)" -labels "$(LABELS)" $(if $(SOURCE),-source "$(SOURCE)") $(or $(FILES),$(PURE))
+	$(BIN) slt --url "$(ADDR)" --strict $(if $(LABELS),--labels "$(LABELS)") $(if $(SOURCE),--source "$(SOURCE)") $(or $(FILES),$(PURE))
 
 kill: build
 	SKIPPRD_BIN=$(CURDIR)/$(BIN) SKIPPRD_KILL_ROUNDS=$(or $(ROUNDS),100) SKIPPRD_SEED=$(or $(SEED),1) \

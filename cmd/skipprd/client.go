@@ -24,16 +24,20 @@ func (c *client) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.url, "url", "", "server, as a URL or key=value string [SKIPPRD_URL] (default postgres://postgres@127.0.0.1:5432/lake)")
 }
 
+// address is where the server is: flag, environment, default.
+func (c *client) address() string {
+	switch env := os.Getenv("SKIPPRD_URL"); {
+	case c.url != "":
+		return c.url
+	case env != "":
+		return env
+	}
+	return "postgres://postgres@127.0.0.1:5432/lake"
+}
+
 // connect opens a session; notices go to notice when it is not nil.
 func (c *client) connect(ctx context.Context, notice func(*pgconn.Notice)) (*pgx.Conn, error) {
-	url := c.url
-	if url == "" {
-		url = os.Getenv("SKIPPRD_URL")
-	}
-	if url == "" {
-		url = "postgres://postgres@127.0.0.1:5432/lake"
-	}
-	cfg, err := pgx.ParseConfig(url)
+	cfg, err := pgx.ParseConfig(c.address())
 	if err != nil {
 		return nil, fmt.Errorf("%w: server address: %w", errUsage, err)
 	}

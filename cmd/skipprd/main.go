@@ -35,6 +35,7 @@ func commands() []command {
 		{name: "doctor", args: "[flags]", help: "look for what is wrong and say what helps", run: runDoctor},
 		{name: "waldump", args: "[flags] DIR|SEGMENT", help: "print what is in a log", run: runWaldump},
 		{name: "sim", args: "[flags]", help: "run the product in a simulated world with faults: replay a seed, or try many", run: runSim},
+		{name: "slt", args: "[flags] FILE|DIRECTORY…", help: "run sqllogictest files against any Postgres address", run: runSlt},
 		{name: "config", args: "[flags]", help: "print the effective settings and where each comes from", run: runConfig},
 		{name: "healthcheck", args: "[flags]", help: "exit 0 when the server is ready", run: runHealthcheck},
 		{name: "version", help: "print the version", run: runVersion},

@@ -48,7 +48,7 @@ func (r *Runner) isolate(ctx context.Context) (Config, func() error, error) {
 		drop = []string{"DROP DATABASE " + name + " WITH (FORCE)", "DROP DATABASE " + name}
 	}
 	if err := admin(ctx, cfg.DSN, create); err != nil {
-		return cfg, nil, err
+		return cfg, nil, fmt.Errorf("what the file has to itself: %w", err)
 	}
 	if cfg.Isolation == OwnDatabase {
 		cfg.databaseName = name

@@ -157,7 +157,7 @@ func (r *Runner) run(ctx context.Context, path string, out *Outcome) {
 	out.Dialect = script.Dialect
 	cfg, drop, err := r.isolate(ctx)
 	if err != nil {
-		out.fail(err)
+		out.fail(fmt.Errorf("%s: %w", path, err))
 		return
 	}
 	sh := newShared(out)

@@ -43,7 +43,9 @@ func TestSuitesPostgres(t *testing.T) {
 	}
 	for _, extended := range []bool{false, true} {
 		t.Run(mode(extended), func(t *testing.T) {
-			runAll(t, slt.Config{DSN: pg.CreateDatabase(t), Labels: []string{"postgres", "postgresql"}, Extended: extended}, list)
+			runAll(t, slt.Config{
+				DSN: pg.CreateDatabase(t), Labels: []string{"postgres", "postgresql"}, Extended: extended, Strict: true,
+			}, list)
 		})
 	}
 }
@@ -68,14 +70,16 @@ func TestSuitesSkipprd(t *testing.T) {
 	}
 	for _, extended := range []bool{false, true} {
 		t.Run(mode(extended), func(t *testing.T) {
-			runAll(t, slt.Config{DSN: s.DSN, Labels: []string{"skipprd"}, Extended: extended}, list)
+			runAll(t, slt.Config{DSN: s.DSN, Labels: []string{"skipprd"}, Extended: extended, Strict: true}, list)
 		})
 	}
 	t.Run("pipeline", func(t *testing.T) {
 		for _, f := range files(t, "pipeline/*.slt") {
 			t.Run(f, func(t *testing.T) {
 				source := pgtest.Start(t).CreateDatabase(t)
-				cfg := slt.Config{DSN: s.DSN, Labels: []string{"skipprd"}, Vars: map[string]string{"SOURCE": source}, Source: source}
+				cfg := slt.Config{
+					DSN: s.DSN, Labels: []string{"skipprd"}, Vars: map[string]string{"SOURCE": source}, Source: source, Strict: true,
+				}
 				if out := slt.NewRunner(cfg).Run(context.Background(), f); out.Failure != nil {
 					t.Error(out.Failure)
 				}
