@@ -48,7 +48,7 @@ type entry struct {
 func entryOf(l *catalog.DeadLetter) entry {
 	return entry{
 		ref: l.DeadLetterRef, row: l.Row, version: l.SchemaVersion, copied: l.Copied,
-		spoiled: l.Code == CodeEncoding || l.Doubtful,
+		spoiled: l.Code == CodeEncoding || l.Code == CodeNoUTF8 || l.Doubtful,
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	CodeOutOfRange  = "22003" // a number that the type here does not hold
 	CodeDateTime    = "22008" // a moment that the type here does not hold
 	CodeEncoding    = "22021"
+	CodeNoUTF8      = "22P05" // a text of another encoding, which UTF-8 does not have
 	CodeMalformed   = "22P02"
 	CodeArray       = "2202E"
 	CodeRowTooLarge = "54000"

@@ -198,6 +198,8 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 		return nil, &RefusedError{"it may have changed while it was copied, in a transaction that was open for long; change it at the source, or RESYNC the table"}
 	case l.Code == CodeEncoding:
 		return nil, &RefusedError{"its text is not UTF-8 (raw_row has the bytes, as \\x…); change it at the source, or leave the column out and RESYNC the table"}
+	case l.Code == CodeNoUTF8:
+		return nil, &RefusedError{"its text has no equivalent in UTF-8 (raw_row has the bytes, as \\x…); change it at the source, or leave the column out and RESYNC the table"}
 	}
 	then, ok := version(t, l.SchemaVersion)
 	if !ok {

@@ -43,12 +43,17 @@ var element = map[uint32]uint32{
 // or ok = false when the pair has none and text is the form to ask for. The decoder
 // is for one goroutine.
 func BinaryDecoder(oid uint32, t schema.Type) (d Decoder, ok bool) {
+	return BinaryDecoderOf(oid, t, textString)
+}
+
+// BinaryDecoderOf is BinaryDecoder with another decoder of texts, also of those in arrays.
+func BinaryDecoderOf(oid uint32, t schema.Type, text Decoder) (d Decoder, ok bool) {
 	if t.Kind == schema.List {
 		elemOID, known := element[oid]
 		if !known || t.Elem == nil {
 			return nil, false
 		}
-		elem, ok := BinaryDecoder(elemOID, *t.Elem)
+		elem, ok := BinaryDecoderOf(elemOID, *t.Elem, text)
 		if !ok {
 			return nil, false
 		}
@@ -60,6 +65,9 @@ func BinaryDecoder(oid uint32, t schema.Type) (d Decoder, ok bool) {
 	s, ok := scalars[oid]
 	if !ok || s.kind != t.Kind {
 		return nil, false
+	}
+	if s.kind == schema.String {
+		return text, true
 	}
 	return s.decode, true
 }

@@ -25,6 +25,8 @@ type Decoder func(dst array.Builder, src []byte) error
 type Error struct {
 	// Class is a clause about the value: "holds infinity". It never quotes the value.
 	Class string
+	// Code is its SQLSTATE, "" where the class and the column's type decide.
+	Code string
 }
 
 // Error is the class.
@@ -32,14 +34,14 @@ func (e *Error) Error() string { return "value " + e.Class }
 
 // The classes of values that are refused.
 var (
-	ErrInfinity   = &Error{"holds infinity, which the column's type here cannot hold"}
-	ErrNaN        = &Error{"holds NaN, which the column's type here cannot hold"}
-	ErrRange      = &Error{"is outside the range of the column's type here"}
-	ErrScale      = &Error{"has more decimal places than the column's type here"}
-	ErrDimensions = &Error{"is an array of several dimensions, or an empty one inside another"}
-	ErrLowerBound = &Error{"is an array whose first subscript is not 1"}
-	ErrMalformed  = &Error{"is not written as its type is"}
-	ErrEncoding   = &Error{"is not valid UTF-8"}
+	ErrInfinity   = &Error{Class: "holds infinity, which the column's type here cannot hold"}
+	ErrNaN        = &Error{Class: "holds NaN, which the column's type here cannot hold"}
+	ErrRange      = &Error{Class: "is outside the range of the column's type here"}
+	ErrScale      = &Error{Class: "has more decimal places than the column's type here"}
+	ErrDimensions = &Error{Class: "is an array of several dimensions, or an empty one inside another"}
+	ErrLowerBound = &Error{Class: "is an array whose first subscript is not 1"}
+	ErrMalformed  = &Error{Class: "is not written as its type is"}
+	ErrEncoding   = &Error{Class: "is not valid UTF-8"}
 )
 
 // Even appends a null to every column of a row that a failed decoder left short, so
