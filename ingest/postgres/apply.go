@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/spill"
 	"github.com/skipprd/skipprd/wal/change"
@@ -44,6 +45,9 @@ type applier struct {
 
 	// reached is the newest position that the sink was told.
 	reached LSN
+	// texts is what texts are converted from, nil for UTF-8; converted are those of the row.
+	texts     *charset.Charset
+	converted []byte
 	// row and truncate are reused by every message.
 	row      pgoutput.Row
 	rowBytes int // of its message
@@ -87,6 +91,9 @@ func (a *applier) change(b []byte) error {
 			return err
 		}
 		a.rowBytes = len(b)
+		if a.texts != nil {
+			a.convertRow(b)
+		}
 		for t := a.tables[a.row.Relation]; t != nil; t = t.also {
 			if wants, err := a.wants(t); err != nil {
 				return err
@@ -115,6 +122,25 @@ func (a *applier) change(b []byte) error {
 	}
 	return fmt.Errorf("%w: unknown kind %q", pgoutput.ErrMalformed, b[0])
 }
+
+// convertRow converts the texts of the row that b is. Of one that is too long only the key
+// is looked at.
+func (a *applier) convertRow(b []byte) {
+	most := len(b)
+	if a.texts.Longer(b, ingest.RowBytesMax) {
+		a.rowBytes, most = ingest.RowBytesMax+1, keyBytesMost
+	}
+	a.converted = charset.Scratch(a.converted)
+	if b[0] != pgoutput.KindDelete {
+		a.converted = a.texts.Convert(a.row.New.Values, most, a.converted)
+	}
+	if a.row.OldForm != pgoutput.OldNone {
+		a.converted = a.texts.Convert(a.row.Old.Values, most, a.converted)
+	}
+}
+
+// keyBytesMost is more than a value of a key has: an index holds it.
+const keyBytesMost = 64 << 10
 
 // postgresEpoch is 2000-01-01 UTC in microseconds since 1970.
 const postgresEpoch = 946_684_800_000_000
@@ -200,6 +226,12 @@ func (a *applier) relation(b []byte) error {
 	m, err := pgoutput.ParseRelation(b)
 	if err != nil {
 		return err
+	}
+	if a.texts != nil {
+		m.Namespace, m.Name = a.texts.String(m.Namespace), a.texts.String(m.Name)
+		for i := range m.Columns {
+			m.Columns[i].Name = a.texts.String(m.Columns[i].Name)
+		}
 	}
 	for t := a.tables[m.ID]; t != nil; t = t.also {
 		t.described = m

@@ -1,8 +1,8 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
-	"unicode/utf8"
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
@@ -41,15 +41,13 @@ func (a *applier) setAside(t *streamTable, b *change.Builder, r refusal) error {
 	if r.why != nil {
 		out.Hint, out.Code = r.why.Hint, r.why.Code
 	}
-	out.Key, _ = t.keyText(&a.row, r.tuple)
+	out.Key, _ = a.keyText(t, r.tuple)
 	if r.op != change.Delete || t.Schema.WholeRow {
-		values, valid, known := t.texts(a, &r)
+		values, code, known := t.letterValues(a, &r)
 		if known { // else later changes would take the rest from an older row
 			out.Row = deadletter.Row(values)
 		}
-		if !valid {
-			out.Code = deadletter.CodeEncoding // what is kept is not what was sent
-		}
+		out.Code = cmp.Or(code, out.Code) // what is kept is not what was sent
 	}
 	a.gone = r.op == change.Delete
 	if err := a.refuser.Refuse(t.ID, out); err != nil && !t.stoppedBy(err) {
@@ -81,7 +79,7 @@ func (a *applier) passed(t *streamTable, tuple *pgoutput.Tuple) error {
 	if !t.letters.Any() {
 		return nil
 	}
-	key, ok := t.keyText(&a.row, tuple)
+	key, ok := a.keyText(t, tuple)
 	if !ok {
 		return nil
 	}
@@ -91,8 +89,9 @@ func (a *applier) passed(t *streamTable, tuple *pgoutput.Tuple) error {
 	return nil
 }
 
-// keyText is the key of a tuple of row as letters have it; ok is false when it has none.
-func (t *streamTable) keyText(row *pgoutput.Row, tuple *pgoutput.Tuple) (key string, ok bool) {
+// keyText is the key of a tuple of the row as letters have it; ok is false when it has none.
+func (a *applier) keyText(t *streamTable, tuple *pgoutput.Tuple) (key string, ok bool) {
+	row := &a.row
 	if len(t.keyed) == 0 {
 		return "", false
 	}
@@ -109,18 +108,18 @@ func (t *streamTable) keyText(row *pgoutput.Row, tuple *pgoutput.Tuple) (key str
 		if from.Kinds[at] != pgoutput.Text {
 			return "", false
 		}
-		texts[i] = string(from.Values[at])
+		texts[i], _ = a.texts.Letter(from.Values[at])
 	}
 	return deadletter.Text(texts...), true
 }
 
-// texts are a row's values. One that was not sent is that of the letter before it, or is
-// left out: the table has it, under the same key. known is false when neither is so. valid
-// says that all are UTF-8.
-func (t *streamTable) texts(a *applier, r *refusal) (out []deadletter.Value, valid, known bool) {
-	valid, known = true, true
+// letterValues are a row's values. One that was not sent is that of the letter before it, or
+// is left out: the table has it, under the same key. known is false when neither is so. code
+// is that of a value which is not what was sent, "" for none.
+func (t *streamTable) letterValues(a *applier, r *refusal) (out []deadletter.Value, code string, known bool) {
+	known = true
 	if errors.Is(r.err, errRowTooLarge) {
-		return nil, true, false // not all of it is here, and it is not kept
+		return nil, "", false // not all of it is here, and it is not kept
 	}
 	for _, c := range t.columns {
 		kind, src := r.tuple.Kinds[c.source], r.tuple.Values[c.source]
@@ -136,12 +135,12 @@ func (t *streamTable) texts(a *applier, r *refusal) (out []deadletter.Value, val
 		case pgoutput.Unchanged:
 			continue
 		case pgoutput.Text:
-			text := string(src)
-			v.Text, valid = &text, valid && utf8.ValidString(text)
+			text, bad := a.texts.Letter(src)
+			v.Text, code = &text, cmp.Or(code, bad)
 		}
 		out = append(out, v)
 	}
-	return out, valid, known
+	return out, code, known
 }
 
 // prior is the open letter of the key that the row had before.
@@ -161,7 +160,7 @@ func (a *applier) findPrior(t *streamTable) error {
 	if a.row.OldForm != pgoutput.OldNone {
 		tuple = &a.row.Old
 	}
-	key, ok := t.keyText(&a.row, tuple)
+	key, ok := a.keyText(t, tuple)
 	if !ok {
 		return nil
 	}
@@ -214,7 +213,10 @@ var (
 
 // refusedCode is the SQLSTATE of a refusal.
 func refusedCode(s *schema.Table, column string, err error) string {
+	var refused *value.Error
 	switch {
+	case errors.As(err, &refused) && refused.Code != "":
+		return refused.Code
 	case errors.Is(err, errRowTooLarge), errors.Is(err, errPriorUnknown):
 		return deadletter.CodeRowTooLarge
 	case errors.Is(err, value.ErrEncoding):

@@ -93,7 +93,7 @@ func (a *applier) put(t *streamTable, op change.Op, moved bool) error {
 			continue
 		}
 		if err := c.decode(t.fields[i], src); err != nil {
-			return a.setAside(t, b, refusal{op: op, tuple: tuple, column: c.name, err: err})
+			return a.setAside(t, b, refusal{op: op, tuple: tuple, column: c.name, err: a.texts.Explained(src, err)})
 		}
 	}
 	return a.passed(t, tuple)
@@ -139,12 +139,13 @@ func (a *applier) remove(t *streamTable) error {
 		if kind := tuple.Kinds[c.source]; kind != pgoutput.Text {
 			return a.refuse(t, b, missingKey(c.name))
 		}
-		if err := c.decode(t.fields[i], tuple.Values[c.source]); err != nil {
-			return a.setAside(t, b, refusal{op: change.Delete, tuple: tuple, column: c.name, err: err})
+		src := tuple.Values[c.source]
+		if err := c.decode(t.fields[i], src); err != nil {
+			return a.setAside(t, b, refusal{op: change.Delete, tuple: tuple, column: c.name, err: a.texts.Explained(src, err)})
 		}
 	}
 	if t.Schema.WholeRow && t.letters.Any() { // its values may have been taken for others then
-		values, _, _ := t.texts(a, &refusal{op: change.Delete, tuple: tuple})
+		values, _, _ := t.letterValues(a, &refusal{op: change.Delete, tuple: tuple})
 		return a.refuser.PassedRow(t.ID, deadletter.Row(values))
 	}
 	return a.passed(t, tuple)

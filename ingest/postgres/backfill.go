@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/visible"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -26,6 +27,7 @@ type backfill struct {
 	horizon LSN
 	version int
 	domains map[uint32]domain
+	texts   *charset.Charset // what we convert them from; nil: the server does
 	// snapshot is the holder's own export, good while holder is.
 	snapshot string
 	limit    *limiter
@@ -77,6 +79,9 @@ func (s *Source) Backfill(ctx context.Context) (ingest.Backfill, error) {
 		}
 		return nil
 	})
+	if err == nil {
+		b.texts, err = s.charset(ctx)
+	}
 	if err == nil && e == nil {
 		name := fmt.Sprintf("%s%s%016x", st.Slot, temporarySuffix, s.ids.Uint64())
 		e, err = s.temporarySlot(ctx, name)

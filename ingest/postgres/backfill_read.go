@@ -15,7 +15,9 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	bykey "github.com/skipprd/skipprd/ingest/fill"
+	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/literal"
 	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
@@ -47,7 +49,7 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	out, err := newRowWriter(s, token, emit)
+	out, err := newRowWriter(s, b.texts, token, emit)
 	if err == nil {
 		c.filter, err = b.filter(ctx, conn, t)
 	}
@@ -99,13 +101,23 @@ func (b *backfill) readChunk(ctx context.Context, conn *pgconn.PgConn, c chunk, 
 		return "", err
 	}
 	sql := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s%s) TO STDOUT (FORMAT binary)", selectList(s), leaf, c.where())
-	if _, err := conn.CopyTo(ctx, out, sql); err != nil {
-		if out.err != nil {
-			return "", out.err
-		}
+	if err := b.copyTo(ctx, conn, out, sql); err != nil {
 		return "", err
 	}
 	return leaf, out.finish()
+}
+
+// copyTo executes a COPY. Texts that we convert come as they are: the server is told so, and
+// told otherwise, beside the statement, which it has read as UTF-8 by then.
+func (b *backfill) copyTo(ctx context.Context, conn *pgconn.PgConn, out *rowWriter, sql string) error {
+	if b.texts != nil {
+		sql = fmt.Sprintf("SET LOCAL client_encoding = %s; %s; SET LOCAL client_encoding = 'UTF8'", quoteLiteral(b.texts.Name()), sql)
+	}
+	_, err := conn.CopyTo(ctx, out, sql)
+	if out.err != nil {
+		return out.err
+	}
+	return inUTF8(err, b.texts)
 }
 
 // lockLeaf keeps the leaf from being changed while its chunk is read (see unlocked), and
@@ -221,7 +233,7 @@ func readError(err error) error {
 		return &ingest.TableError{
 			Reason: "the role may not read the table any more", Hint: "GRANT SELECT on it to the connection's user.",
 		}
-	case code(err) == codeUntranslatable:
+	case code(err) == deadletter.CodeNoUTF8:
 		return &ingest.TableError{
 			Reason: "a text of the table cannot be written as UTF-8: " + outage.Say(err),
 			Hint:   "Correct the value at the source, or leave the column out of the table's list, then ALTER PIPELINE … RESYNC TABLE …;",
@@ -265,11 +277,24 @@ func asText(f schema.Field) string {
 }
 
 // columnDecoder reads what selectList asked for.
-func columnDecoder(f schema.Field) (value.Decoder, error) {
-	if d, ok := value.BinaryDecoder(f.OID, f.Type); ok {
+func columnDecoder(f schema.Field, texts *charset.Charset) (value.Decoder, error) {
+	if texts == nil {
+		if d, ok := value.BinaryDecoder(f.OID, f.Type); ok {
+			return d, nil
+		}
+		return value.TextDecoder(f.Type)
+	}
+	d, err := value.TextDecoder(schema.Type{Kind: schema.String})
+	if err != nil {
+		return nil, err
+	}
+	if d, ok := value.BinaryDecoderOf(f.OID, f.Type, texts.Decoder(d)); ok {
 		return d, nil
 	}
-	return value.TextDecoder(f.Type)
+	if d, err = value.TextDecoder(f.Type); err != nil {
+		return nil, err
+	}
+	return texts.Decoder(d), nil
 }
 
 const fetchColumns = `
@@ -342,7 +367,7 @@ func (b *backfill) fetch(ctx context.Context, conn *pgconn.PgConn, oid uint32, q
 		defer rec.Release()
 		return found(rec)
 	}
-	out, err := newRowWriter(at.fields, 0, emit)
+	out, err := newRowWriter(at.fields, b.texts, 0, emit)
 	if err != nil {
 		return err
 	}
@@ -350,9 +375,9 @@ func (b *backfill) fetch(ctx context.Context, conn *pgconn.PgConn, oid uint32, q
 	out.limit = func(int) error { return nil }
 	sql := fmt.Sprintf("COPY (SELECT %s FROM %s JOIN ROWS FROM (%s) AS _skippr_k(%s) ON %s) TO STDOUT (FORMAT binary)",
 		selectList(at.fields), at.name, unnest(keys), at.aliases(), at.joined())
-	if _, err := conn.CopyTo(ctx, out, sql); err != nil {
+	if err := b.copyTo(ctx, conn, out, sql); err != nil {
 		if out.err != nil {
-			return out.err
+			return err
 		}
 		return unavailable("read rows by key", err)
 	}

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/visible"
 	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // unavailable marks err as the source's.
@@ -106,6 +111,66 @@ func (s *Source) withControlUnlocked(ctx context.Context, f func(conn *pgx.Conn)
 			return err
 		}
 	}
+}
+
+// charset is the encoding that we convert the database's texts from, as they come in copies
+// and in the stream: the server would end these at a text that UTF-8 does not have. It is nil
+// where there is nothing to convert, and where the server does not convert as we do.
+func (s *Source) charset(ctx context.Context) (c *charset.Charset, err error) {
+	s.mu.Lock()
+	known := s.mu.texts
+	s.mu.Unlock()
+	if known.asked {
+		return known.from, nil
+	}
+	err = s.withControl(ctx, func(conn *pgx.Conn) error {
+		name := conn.PgConn().ParameterStatus("server_encoding")
+		if c, err = charset.Of(name); err != nil || c == nil {
+			return err
+		}
+		text, here := c.Sample()
+		var there []byte
+		const convert = "SELECT pg_catalog.convert($1::pg_catalog.bytea, $2::pg_catalog.name, 'UTF8')"
+		if err := conn.QueryRow(ctx, convert, text, name).Scan(&there); err != nil && code(err) != deadletter.CodeNoUTF8 {
+			return unavailable("compare encodings", err)
+		}
+		if !bytes.Equal(here, there) {
+			s.log.Warn("source converts its encoding in a way of its own", env.KeyReason, name)
+			c = nil
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.mu.texts.asked, s.mu.texts.from = true, c
+	s.mu.Unlock()
+	return c, nil
+}
+
+// asBytes is text in the database's encoding.
+func asBytes(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
+	if charset.IsASCII([]byte(text)) {
+		return text, nil
+	}
+	row, err := oneRow(ctx, conn, "SELECT pg_catalog.encode(pg_catalog.convert_to("+quoteLiteral(text)+", pg_catalog.getdatabaseencoding()), 'hex')")
+	if err != nil {
+		return "", err
+	}
+	b, err := hex.DecodeString(row[0])
+	return string(b), err
+}
+
+// inUTF8 is an error of a session that sends texts as they are.
+func inUTF8(err error, texts *charset.Charset) error {
+	var pg *pgconn.PgError
+	if texts != nil && errors.As(err, &pg) {
+		for _, s := range []*string{&pg.Message, &pg.Detail, &pg.Hint, &pg.Where} {
+			*s = texts.String(*s)
+		}
+	}
+	return err
 }
 
 // visible asks what others see, by the control connection.

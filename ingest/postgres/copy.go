@@ -11,6 +11,8 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/cut"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -35,6 +37,7 @@ var errCopyFormat = errors.New("binary copy is malformed")
 // message, so that rows are decoded where they were received.
 type rowWriter struct {
 	table   *schema.Table
+	texts   *charset.Charset
 	token   int64
 	emit    func(*change.Batch) error
 	limit   func(rows int) error
@@ -60,10 +63,11 @@ type rowWriter struct {
 	largeCount int
 }
 
-func newRowWriter(s *schema.Table, token int64, emit func(*change.Batch) error) (*rowWriter, error) {
-	w := &rowWriter{table: s, token: token, emit: emit}
+// newRowWriter makes a writer of rows of a table whose texts are in an encoding, nil for UTF-8.
+func newRowWriter(s *schema.Table, texts *charset.Charset, token int64, emit func(*change.Batch) error) (*rowWriter, error) {
+	w := &rowWriter{table: s, texts: texts, token: token, emit: emit}
 	for _, f := range s.Fields {
-		d, err := columnDecoder(f)
+		d, err := columnDecoder(f, texts)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", quote.Name(f.Name), err)
 		}
@@ -170,7 +174,7 @@ func rowSize(b []byte, count int) (size int, whole bool, err error) {
 func (w *rowWriter) row(b []byte) error {
 	w.bytes += len(b)
 	w.builder.Add(change.Insert, w.token, 0)
-	all, short := b, false
+	all, short := b, w.texts != nil && w.texts.Longer(b, ingest.RowBytesMax)
 	for i, decode := range w.decode {
 		n := int32(binary.BigEndian.Uint32(b))
 		b = b[4:]
@@ -284,6 +288,9 @@ const hintSmallerRow = "Make the row smaller at the source, or leave the column 
 
 // valueHint names what helps against a refused value.
 func valueHint(e *value.Error) string {
+	if e.Code == deadletter.CodeNoUTF8 {
+		return "Correct the value at the source, or leave the column out of the table's list, then ALTER PIPELINE … RESYNC TABLE …;"
+	}
 	switch e {
 	case value.ErrInfinity, value.ErrNaN, value.ErrRange:
 		return "Correct the value at the source, or leave the column out of the table's list, then ALTER PIPELINE … RESYNC TABLE …;"

@@ -1,13 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/cut"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
@@ -58,10 +59,7 @@ func (b *backfill) readRefused(ctx context.Context, conn *pgconn.PgConn, c refus
 		w.width += len(w.keyed)
 	}
 	sql := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s%s) TO STDOUT (FORMAT binary)", columns, c.leaf, c.where())
-	if _, err := conn.CopyTo(ctx, w, sql); err != nil {
-		if w.err != nil {
-			return nil, w.err
-		}
+	if err := b.copyTo(ctx, conn, w.rowWriter, sql); err != nil {
 		return nil, err
 	}
 	if err := w.finish(); err != nil {
@@ -95,18 +93,19 @@ type place struct {
 // refusedWriter is a rowWriter that looks only for rows that cannot be taken in.
 type refusedWriter struct {
 	*rowWriter
-	first    *rowWriter // which skipped them
-	backfill *backfill
-	chunk    refusedChunk
-	ruled    []value.Decoder // of the text form, with the rule; decode is without
-	keyed    []int           // places of the key's columns, in key order
-	found    int             // rows that were refused
-	short    bool            // the row lacks values that were too large
-	places   []place         // of dead letters, of tables with a key
+	first     *rowWriter // which skipped them
+	backfill  *backfill
+	chunk     refusedChunk
+	ruled     []value.Decoder // of the text form, with the rule; decode is without
+	keyed     []int           // places of the key's columns, in key order
+	found     int             // rows that were refused
+	converted []byte          // texts of the row that were not UTF-8
+	short     bool            // the row lacks values that were too large
+	places    []place         // of dead letters, of tables with a key
 }
 
 func newRefusedWriter(b *backfill, c refusedChunk, first *rowWriter) (*refusedWriter, error) {
-	plain, err := newRowWriter(c.schema, first.token, first.emit)
+	plain, err := newRowWriter(c.schema, nil, first.token, first.emit)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +135,7 @@ func (w *refusedWriter) look(b []byte) error {
 		return err
 	}
 	w.short = err != nil
+	w.converted = w.first.texts.Convert(fields[:len(w.table.Fields)], len(b), charset.Scratch(w.converted))
 	if n := len(w.table.Fields) + 2; w.width > n && w.first.large[bytesOf(fields[n:])] {
 		w.found++
 		return w.setAside(fields, "", errRowTooLarge)
@@ -174,7 +174,7 @@ func (w *refusedWriter) add(fields [][]byte, decode []value.Decoder) (column str
 		}
 		w.bytes += len(fields[i])
 		if err := d(w.columns[i], fields[i]); err != nil {
-			return w.table.Fields[i].Name, err
+			return w.table.Fields[i].Name, w.first.texts.Explained(fields[i], err)
 		}
 	}
 	return "", nil
@@ -196,11 +196,8 @@ func (w *refusedWriter) setAside(fields [][]byte, column string, err error) erro
 		}
 		v := deadletter.Value{Name: f.Name}
 		if fields[i] != nil {
-			text := string(fields[i])
-			v.Text = &text
-			if !utf8.ValidString(text) {
-				r.Code = deadletter.CodeEncoding
-			}
+			text, code := w.first.texts.Letter(fields[i])
+			v.Text, r.Code = &text, cmp.Or(code, r.Code)
 		}
 		values = append(values, v)
 	}
@@ -210,7 +207,7 @@ func (w *refusedWriter) setAside(fields [][]byte, column string, err error) erro
 	if len(w.keyed) > 0 {
 		texts := make([]string, len(w.keyed))
 		for i, k := range w.keyed {
-			texts[i] = string(fields[k])
+			texts[i], _ = w.first.texts.Letter(fields[k])
 		}
 		r.Key = deadletter.Text(texts...)
 		n := len(w.table.Fields)

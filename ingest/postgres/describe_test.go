@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/ingest"
 )
@@ -15,5 +18,15 @@ func TestSystemTables(t *testing.T) {
 		if !strings.Contains(reason, "of the system") || strings.Contains(hint, "ALTER") {
 			t.Errorf("%s: %q, %q", schema, reason, hint)
 		}
+	}
+}
+
+// TestUntranslatableError: a server that converts texts itself ends the stream at one that
+// UTF-8 does not have; what is said of it helps.
+func TestUntranslatableError(t *testing.T) {
+	err := serverError(&pgconn.PgError{Code: "22P05", Message: "no equivalent", Where: "LSN 0/1\nmore"})
+	var source *ingest.SourceError
+	if !errors.As(err, &source) || !strings.Contains(source.Message, "no equivalent (LSN 0/1); correct the value at the source") {
+		t.Errorf("%v", err)
 	}
 }

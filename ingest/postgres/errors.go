@@ -71,7 +71,6 @@ const (
 	codeObjectInUse       = "55006"
 	codeNotInPrerequisite = "55000"
 	codeLockTimeout       = "55P03"
-	codeUntranslatable    = "22P05"
 )
 
 // code is the SQLSTATE of a server's error, "" for any other error.

@@ -34,7 +34,7 @@ func FuzzCopy(f *testing.F) {
 	f.Add(bytes.Join([][]byte{head, end}, nil), byte(0))
 	f.Add(row, byte(200))
 	read := func(b []byte, step int) (rows int, err error) {
-		w, err := newRowWriter(s, 1, func(b *change.Batch) error {
+		w, err := newRowWriter(s, nil, 1, func(b *change.Batch) error {
 			rows += int(b.Record.NumRows())
 			b.Record.Release()
 			return nil

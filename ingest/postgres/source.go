@@ -11,6 +11,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -61,7 +62,11 @@ type Source struct {
 		// has taken it over.
 		exporter *exporter
 		closed   bool
-		beat     heartbeat
+		texts    struct { // what we convert texts from, see charset
+			asked bool
+			from  *charset.Charset
+		}
+		beat heartbeat
 	}
 }
 

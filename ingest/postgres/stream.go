@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/spill"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -69,6 +70,9 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 	if a.looked, err = s.checkSlot(ctx, st, start, tables); err != nil {
 		return err
 	}
+	if a.texts, err = s.charset(ctx); err != nil {
+		return err
+	}
 	if a.spool, err = s.openSpool(); err != nil {
 		return err
 	}
@@ -87,7 +91,7 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 
 // connectAndFollow streams from where the applier is, until an error or the end of ctx.
 func (s *Source) connectAndFollow(ctx context.Context, st *state, a *applier) error {
-	conn, err := s.startReplication(ctx, st, a.reached, a.spool != nil)
+	conn, err := s.startReplication(ctx, st, a)
 	if err != nil {
 		return err
 	}
@@ -151,24 +155,23 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []i
 
 // startReplication begins to stream. A server notices late that a reader is gone, so
 // a slot in use is asked for again for a while.
-// With streaming it sends large transactions before they end.
-func (s *Source) startReplication(ctx context.Context, st *state, start LSN, streaming bool) (*pgconn.PgConn, error) {
+// With a spool it sends large transactions before they end.
+func (s *Source) startReplication(ctx context.Context, st *state, a *applier) (*pgconn.PgConn, error) {
 	names := make([]string, len(st.Publications))
 	for i, p := range st.Publications {
 		names[i] = quoteIdent(p)
 	}
-	options := pglogrepl.StartReplicationOptions{Mode: pglogrepl.LogicalReplication, PluginArgs: []string{
-		"proto_version '1'", "publication_names " + quoteReplication(strings.Join(names, ",")),
-	}}
-	if streaming {
-		options.PluginArgs = append(options.PluginArgs[1:], "proto_version '2'", "streaming 'on'")
-	}
+	publications := quoteReplication(strings.Join(names, ","))
 	for attempt := 0; ; attempt++ {
 		conn, err := s.dialReplication(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err = pglogrepl.StartReplication(ctx, conn, quoteIdent(st.Slot), pglogrepl.LSN(start), options); err == nil {
+		options := pglogrepl.StartReplicationOptions{Mode: pglogrepl.LogicalReplication}
+		if options.PluginArgs, err = pluginArgs(ctx, conn, publications, a); err == nil {
+			err = pglogrepl.StartReplication(ctx, conn, quoteIdent(st.Slot), pglogrepl.LSN(a.reached), options)
+		}
+		if err == nil {
 			return conn, nil
 		}
 		closeNow(conn)
@@ -179,6 +182,25 @@ func (s *Source) startReplication(ctx context.Context, st *state, start LSN, str
 			return nil, err
 		}
 	}
+}
+
+// pluginArgs are the options of the output plugin. Where we convert texts the session sends
+// and takes them as they are from here on.
+func pluginArgs(ctx context.Context, conn *pgconn.PgConn, publications string, a *applier) ([]string, error) {
+	if a.texts != nil {
+		raw, err := asBytes(ctx, conn, publications)
+		if err != nil {
+			return nil, fmt.Errorf("write names in encoding %s: %w", a.texts.Name(), err)
+		}
+		if err := run(ctx, conn, "SET client_encoding = "+quoteLiteral(a.texts.Name())); err != nil {
+			return nil, fmt.Errorf("set client_encoding: %w", err)
+		}
+		publications = raw
+	}
+	if a.spool != nil {
+		return []string{"publication_names " + publications, "proto_version '2'", "streaming 'on'"}, nil
+	}
+	return []string{"proto_version '1'", "publication_names " + publications}, nil
 }
 
 // quoteReplication writes a string for the replication grammar, which knows no
@@ -215,7 +237,7 @@ func receive(conn *pgconn.PgConn, a *applier, f *feedback) error {
 				return err
 			}
 		case *pgproto3.ErrorResponse:
-			return serverError(pgconn.ErrorResponseToPgError(msg))
+			return serverError(inUTF8(pgconn.ErrorResponseToPgError(msg), a.texts))
 		case *pgproto3.CopyDone, *pgproto3.CommandComplete, *pgproto3.ReadyForQuery:
 			return unavailable("receive changes", errors.New("the server ended the stream"))
 		case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
@@ -226,14 +248,16 @@ func receive(conn *pgconn.PgConn, a *applier, f *feedback) error {
 }
 
 // serverError finds the errors that mean a lost slot.
-func serverError(err *pgconn.PgError) error {
-	if err.Code == codeNotInPrerequisite || err.Code == codeUndefinedObject {
+func serverError(err error) error {
+	var pg *pgconn.PgError
+	switch code(err) {
+	case codeNotInPrerequisite, codeUndefinedObject:
 		return fmt.Errorf("%w: %w", ErrSlotLost, err)
-	}
-	if err.Code == codeUntranslatable {
-		where, _, _ := strings.Cut(err.Where, "\n")
+	case deadletter.CodeNoUTF8: // from a server that converts in another way than we
+		_ = errors.As(err, &pg)
+		where, _, _ := strings.Cut(pg.Where, "\n")
 		return &ingest.SourceError{
-			Message: "the source cannot send a changed row as UTF-8: " + err.Message + " (" + where +
+			Message: "the source cannot send a changed row as UTF-8: " + pg.Message + " (" + where +
 				"); correct the value at the source, then ALTER PIPELINE … RESET;",
 			Cause: err,
 		}
