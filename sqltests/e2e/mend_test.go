@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -113,11 +114,23 @@ func TestEngineKilled(t *testing.T) {
 		if !harness.Until(harness.Patience, func() bool { n, err := harness.Text(s.DSN, busy); return err == nil && n == "1" }) {
 			t.Fatal("the query does not run")
 		}
-		for _, pid := range harness.Children(s.PID()) {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // may have ended
+		// Until it meets the query, which may have come no further than to the session.
+		var err error
+		if !harness.Until(harness.Patience, func() bool {
+			for _, pid := range harness.Children(s.PID()) {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // may have ended
+			}
+			select {
+			case err = <-done:
+				return true
+			case <-time.After(time.Second):
+				return false
+			}
+		}) {
+			t.Fatalf("%s runs without an engine", sql)
 		}
 		var e *pgconn.PgError
-		if err := <-done; !errors.As(err, &e) || e.Code != "58000" || !strings.Contains(e.Hint, "again") {
+		if !errors.As(err, &e) || e.Code != "58000" || !strings.Contains(e.Hint, "again") {
 			t.Errorf("%s: %v", sql, err)
 		}
 		if n, err := harness.Text(s.DSN, "SELECT 1"); err != nil || n != "1" {
