@@ -26,7 +26,7 @@ type sltFlags struct {
 	client
 	dialect, labels, source, isolate, junit, provide, match string
 
-	extended, system, override, strict, keepGoing, quiet, verbose bool
+	extended, system, override, strict, keepGoing, failFast, keepFailed, quiet, verbose bool
 
 	jobs    int
 	timeout time.Duration
@@ -45,6 +45,8 @@ func (f *sltFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&f.isolate, "isolate", "none", "what each file has to itself: none, database or schema")
 	fs.StringVar(&f.junit, "junit", "", "write a report in JUnit's XML to this file")
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "run on in a file after a record failed")
+	fs.BoolVar(&f.failFast, "fail-fast", false, "start no further file after one failed")
+	fs.BoolVar(&f.keepFailed, "keep-failed", false, "leave the database or schema of a file that failed")
 	fs.BoolVar(&f.strict, "strict", false, "check the number of columns and equal labels in sqllogictest-rs files, too")
 	fs.StringVar(&f.provide, "provide", "", "comma-separated names that 'require' finds")
 	fs.DurationVar(&f.timeout, "timeout", 0, "fail a record that has no answer within this time (0: wait)")
@@ -76,7 +78,7 @@ func runSlt(ctx context.Context, args []string) error {
 		return err
 	}
 	p := &slt.Progress{Out: os.Stdout, Files: len(files), Terminal: isTerminal(os.Stdout), Quiet: f.quiet, Verbose: f.verbose}
-	s := &slt.Suite{Config: cfg, Files: files, Jobs: f.jobs, Started: p.Started, Done: p.Done}
+	s := &slt.Suite{Config: cfg, Files: files, Jobs: f.jobs, FailFast: f.failFast, Started: p.Started, Done: p.Done}
 	report := s.Run(ctx)
 	report.Summary(os.Stdout)
 	if err := f.writeJUnit(report); err != nil {
@@ -94,7 +96,8 @@ func runSlt(ctx context.Context, args []string) error {
 func (f *sltFlags) config(ctx context.Context) (slt.Config, error) {
 	cfg := slt.Config{
 		DSN: f.address(), Source: f.source, Env: os.LookupEnv, Extended: f.extended, System: f.system,
-		Override: f.override, Strict: f.strict, KeepGoing: f.keepGoing, RecordTimeout: f.timeout, Provided: split(f.provide),
+		Override: f.override, Strict: f.strict, KeepGoing: f.keepGoing,
+		KeepFailed: f.keepFailed, RecordTimeout: f.timeout, Provided: split(f.provide),
 	}
 	if f.source != "" {
 		cfg.Vars = map[string]string{"SOURCE": f.source}

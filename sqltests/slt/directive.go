@@ -88,7 +88,7 @@ func (p *parser) control(words []string) error {
 		return p.errorf("control needs a name and a value")
 	}
 	values := map[string]string{
-		"sortmode": " nosort rowsort valuesort ", "resultmode": " rowwise valuewise ", "substitution": " on off ",
+		"sortmode": " nosort rowsort valuesort ", "resultmode": " rowwise columnwise valuewise ", "substitution": " on off ",
 	}[words[1]]
 	if !strings.Contains(values, " "+words[2]+" ") {
 		return p.errorf("unknown control %q", strings.Join(words[1:], " "))

@@ -181,8 +181,20 @@ func TestSuiteInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r := (&Suite{Files: []string{"a", "b"}, Jobs: 4}).Run(ctx)
-	if r.Count(Skipped) != 2 || r.Outcomes[1].File != "b" {
+	if r.Count(Skipped) != 2 || !strings.Contains(r.Outcomes[0].Rest, "not started") || r.Outcomes[1].File != "b" {
 		t.Errorf("got %+v", r.Outcomes)
+	}
+}
+
+// TestFailFast: after a failure no file starts.
+func TestFailFast(t *testing.T) {
+	s := &Suite{Files: []string{write(t, "a.slt", "frobnicate\n"), write(t, "b.slt", "frobnicate\n")}, FailFast: true}
+	if r := s.Run(context.Background()); r.Count(Failed) != 1 || r.Count(Skipped) != 1 {
+		t.Errorf("got %d failed, %d skipped", r.Count(Failed), r.Count(Skipped))
+	}
+	s.FailFast = false
+	if r := s.Run(context.Background()); r.Count(Failed) != 2 {
+		t.Errorf("without it: got %d failed", r.Count(Failed))
 	}
 }
 

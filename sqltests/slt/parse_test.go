@@ -130,6 +130,7 @@ func TestExpand(t *testing.T) {
 		{true, "$1 $$a$$ $q$ $i $q$", "$1 $$a$$ $q$ 7 $q$"},
 		{true, "$ ${ {i} a_b", "$ ${ {i} a_b"},
 		{true, "$i$i", "77"},
+		{true, "${none:$i-${none:${E}}}", "7-env"},
 	} {
 		s := newRun(&Config{Env: env}, Rust, newShared(&Outcome{}))
 		s.subst = c.on

@@ -1,6 +1,7 @@
 package slt
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -140,6 +141,32 @@ func aligned(rows [][]string) []string {
 		out[n] = b.String()
 	}
 	return out
+}
+
+// sameFloats compares rows of words, those in the columns that the file calls F as
+// CockroachDB does: to 15 digits.
+func sameFloats(rec *Record, want, got []string) bool {
+	return slices.EqualFunc(want, got, func(a, b string) bool {
+		x, y := strings.Fields(a), strings.Fields(b)
+		if len(x) != len(y) || len(x) != len(rec.Types) {
+			return collapse(a) == collapse(b)
+		}
+		for i := range x {
+			if x[i] != y[i] && (rec.Types[i] != 'F' || digits15(x[i]) != digits15(y[i])) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// digits15 is a number to 15 significant digits, or the text itself.
+func digits15(text string) string {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return strconv.FormatFloat(f, 'g', 15, 64)
 }
 
 // goTime are the layouts of PostgreSQL's dates and times, and those of CockroachDB's

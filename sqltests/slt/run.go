@@ -28,7 +28,7 @@ type run struct {
 	valuewise bool
 	subst     bool
 	threshold int
-	skipping  bool
+	skipLevel int // of mode skip
 	subtest   string
 }
 
@@ -98,7 +98,7 @@ func (s *run) locate(rec *Record, err error) error {
 
 // excluded says why a record does not run, or nothing.
 func (s *run) excluded(rec *Record) string {
-	if s.skipping && rec.Kind != Mode {
+	if s.skipLevel > 0 && rec.Kind != Mode {
 		return "mode skip"
 	}
 	for _, c := range rec.Conditions {
@@ -208,7 +208,12 @@ func (s *run) set(rec *Record) error {
 		s.threshold = n
 		return err
 	case Mode:
-		s.skipping = rec.Words[1] == "skip"
+		if s.skipLevel++; rec.Words[1] == "unskip" {
+			s.skipLevel -= 2
+		}
+		if s.skipLevel < 0 {
+			return errors.New("mode unskip without mode skip")
+		}
 	case User:
 		s.user = rec.Words[1]
 		if s.user == "root" && s.dialect == Cockroach {

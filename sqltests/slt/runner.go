@@ -40,6 +40,8 @@ type Config struct {
 	Override bool
 	// Isolation gives each file a database or a schema of its own.
 	Isolation Isolation
+	// KeepFailed leaves the database or schema of a file that failed.
+	KeepFailed bool
 	// RecordTimeout bounds each statement and query; 0: not at all.
 	RecordTimeout time.Duration
 	// Sleep waits; tests replace it.
@@ -178,6 +180,9 @@ func (r *Runner) run(ctx context.Context, path string, out *Outcome) {
 	}
 	if err := sh.removeTestDir(); err != nil {
 		out.fail(err)
+	}
+	if cfg.KeepFailed && out.Failure != nil {
+		return
 	}
 	if err := drop(); err != nil {
 		out.fail(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -198,45 +197,4 @@ func (s *run) let(ctx context.Context, rec *Record) error {
 		s.dollar[name] = dollar
 	}
 	return nil
-}
-
-// system runs a shell command. One that ends in & is not waited for.
-func (s *run) system(ctx context.Context, rec *Record) error {
-	if !s.cfg.System {
-		return &restError{fmt.Sprintf("%s:%d: system is not allowed", rec.File, rec.Line)}
-	}
-	s.shared.ran()
-	command, err := s.expand(rec.SQL)
-	if err != nil {
-		return err
-	}
-	for try := 0; ; try++ {
-		if err = s.shell(ctx, rec, command); err == nil || try >= rec.RetryCount {
-			return err
-		}
-		if err := s.cfg.Sleep(ctx, rec.RetryDelay); err != nil {
-			return err
-		}
-	}
-}
-
-func (s *run) shell(ctx context.Context, rec *Record, command string) error {
-	cmd := exec.CommandContext(ctx, "sh", "-c", command)
-	if strings.HasSuffix(strings.TrimSpace(command), "&") {
-		return cmd.Run()
-	}
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	text, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("system: %w: %s%s", err, text, stderr.String())
-	}
-	if !rec.Checked {
-		return nil
-	}
-	got := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if sameLines(rec.Expected, got, false) {
-		return nil
-	}
-	return difference(rec.Expected, got).over(rec.block, got)
 }

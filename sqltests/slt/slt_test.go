@@ -142,6 +142,8 @@ func TestDialectsDiffer(t *testing.T) {
 			{"error pattern", "statement error\nSELECT 1/0\n----\n<REGEX>:.*by one.*\n", "does not match"},
 			{"maybe with another error", "statement maybe\nSELECT 1/0\n----\nno such\n", "expected"},
 			{"comment ends a record", "query I\nSELECT 1\n# no\n----\n1\n", "unknown directive"},
+			{"skip in skip", "mode skip\n\nmode skip\n\nmode unskip\n\nstatement ok\nno\n\nmode unskip\n\nstatement ok\nSELECT 1\n", ""},
+			{"unskip alone", "mode unskip\n", "without mode skip"},
 			{"row count", "query II\nSELECT 1, 2\n----\n1\t2\n1\t2\n", "differ"},
 		})
 	})
@@ -153,6 +155,9 @@ func TestDialectsDiffer(t *testing.T) {
 			{"another day", "query T\nSELECT DATE '2020-01-02'\n----\n2020-01-01 00:00:00 +0000 +0000\n", "differ"},
 			{"wrong code", "query error pgcode 22013 division\nSELECT 1/0\n", "22012"},
 			{"words are values", "query T nosort\nSELECT '1 2'\n----\n2 values hashing to 6ddb4095eb719e2a9f0a3f95677d24e0\n", ""},
+			{"float", "query F\nSELECT 0.1::float8 + 0.2::float8\n----\n0.3\n", ""},
+			{"another float", "query F\nSELECT 0.1::float8 + 0.2::float8\n----\n0.3000001\n", "differ"},
+			{"decimal", "query R\nSELECT 0.1 + 0.2\n----\n0.30\n", "differ"},
 			{"retry", "retry\nquery I\nSELECT 1\n----\n1\n", ""},
 		})
 	})

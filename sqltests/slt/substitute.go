@@ -52,7 +52,7 @@ func (s *run) variable(text string) (n int, value string, err error) {
 }
 
 func (s *run) braced(text string) (n int, value string, err error) {
-	end := strings.IndexByte(text, '}')
+	end := closing(text)
 	if end < 0 {
 		return 0, "", nil
 	}
@@ -62,11 +62,28 @@ func (s *run) braced(text string) (n int, value string, err error) {
 	case err != nil || ok:
 		return end + 1, v, err
 	case hasOther && wordLen(name) == len(name):
-		return end + 1, other, nil
+		other, err = s.expand(other)
+		return end + 1, other, err
 	case s.subst && wordLen(name) == len(name):
 		return 0, "", fmt.Errorf("variable %s is not defined", name)
 	}
 	return 0, "", nil
+}
+
+// closing is where the brace of ${ closes, or -1.
+func closing(text string) int {
+	open := 0
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '{':
+			open++
+		case '}':
+			if open--; open == 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // bare reads $NAME. A dollar quote ($$ or $tag$) and $1 stay as they are.

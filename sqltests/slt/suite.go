@@ -17,6 +17,8 @@ type Suite struct {
 	// Jobs is how many files run at a time; less than 1, and any number with
 	// Config.Override, means one.
 	Jobs int
+	// FailFast starts no further file after one that failed.
+	FailFast bool
 	// Started and Done, when set, hear of each file. They are called one at a time.
 	Started func(file string)
 	Done    func(*Outcome)
@@ -40,12 +42,13 @@ func (s *Suite) Run(ctx context.Context) *Report {
 	out := make([]*Outcome, len(s.Files))
 	var mu struct {
 		sync.Mutex
-		next int
+		next   int
+		failed bool
 	}
 	take := func() int {
 		mu.Lock()
 		defer mu.Unlock()
-		if mu.next >= len(s.Files) || ctx.Err() != nil {
+		if mu.next >= len(s.Files) || ctx.Err() != nil || mu.failed {
 			return -1
 		}
 		if s.Started != nil {
@@ -59,18 +62,19 @@ func (s *Suite) Run(ctx context.Context) *Report {
 		wg.Go(func() {
 			for i := take(); i >= 0; i = take() {
 				out[i] = r.Run(ctx, s.Files[i])
+				mu.Lock()
+				mu.failed = mu.failed || s.FailFast && out[i].Failure != nil
 				if s.Done != nil {
-					mu.Lock()
 					s.Done(out[i])
-					mu.Unlock()
 				}
+				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
 	for i, o := range out {
 		if o == nil {
-			out[i] = &Outcome{File: s.Files[i], Rest: "interrupted before it started"}
+			out[i] = &Outcome{File: s.Files[i], Rest: "not started: interrupted, or another failed"}
 		}
 	}
 	return &Report{Outcomes: out, Elapsed: time.Since(start)}
