@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
@@ -79,4 +80,27 @@ func TestRowTooLong(t *testing.T) {
 	if !reflect.DeepEqual(k.mu.lines, lines) {
 		t.Errorf("stream: %q, want %q", k.mu.lines, lines)
 	}
+}
+
+// TestRowTooLongStops: with on_error = stop a row that is too long stops its table, in the
+// copy and in the stream, and says what helps; other tables go on.
+func TestRowTooLongStops(t *testing.T) {
+	const long = "repeat('x', 100000)"
+	r := newRig(t, "CREATE TABLE k (id int PRIMARY KEY, v text)", "CREATE TABLE other (id int PRIMARY KEY)",
+		"INSERT INTO k VALUES (1, 'v'), (2, "+long+")")
+	r.src.cfg.conn.BuildFrontend = cutting(64 << 10)
+	r.begin()
+	b := r.backfill()
+	chunks, err := b.Plan(t.Context(), r.table("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reason = "a row has more than the 400 MiB that can be made durable at once"
+	var why *ingest.TableError
+	if _, err := r.read(b, "k", chunks); !errors.As(err, &why) || why.Reason != reason || why.Hint != hintSmallerRow {
+		t.Errorf("copy: %v", err)
+	}
+	k := r.stream(r.setup.Start, nil)
+	r.exec("INSERT INTO k VALUES (3, "+long+")", "INSERT INTO k VALUES (4, 'v')", "INSERT INTO other VALUES (1)")
+	k.expect("k stopped: "+reason, "other insert 1")
 }
