@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -160,7 +161,14 @@ func (c *Config) execute(ctx context.Context, on *session, sql string) (*answer,
 	return out, nil
 }
 
+// copyIn recognises a statement that waits for data, of which a file has none.
+var copyIn = regexp.MustCompile(`(?is)^\s*copy\b.*\bfrom\s+stdin\b`)
+
 func (c *Config) send(ctx context.Context, conn *pgconn.PgConn, sql string) (*pgconn.Result, error) {
+	if copyIn.MatchString(sql) {
+		tag, err := conn.CopyFrom(ctx, strings.NewReader(""), sql)
+		return &pgconn.Result{CommandTag: tag}, err
+	}
 	if c.Extended {
 		res := conn.ExecParams(ctx, sql, nil, nil, nil, nil).Read()
 		return res, res.Err

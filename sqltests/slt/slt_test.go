@@ -83,6 +83,8 @@ func TestAgainstPostgres(t *testing.T) {
 		{"unexpected error", "statement ok\nSELECT 1/0\n", "22012"},
 		{"count", "statement count 2\nINSERT INTO t VALUES (1),(2)\n", ""},
 		{"wrong count", "statement count 3\nINSERT INTO t VALUES (1),(2)\n", "2 rows"},
+		{"copy in has no rows", "statement count 0\nCOPY t FROM STDIN\n\nstatement error (42P01)\nCOPY none FROM STDIN\n", ""},
+		{"copy out", "statement count 0\nCOPY t TO STDOUT\n", ""},
 		{"no such notice", "statement notice exists\nSELECT 1\n", "no notice"},
 		{"loop", "loop i 0 3\n\nquery I\nSELECT ${i} + 1 - ${i}\n----\n1\n\nendloop\n", ""},
 		{"foreach", "foreach v a b\n\nquery T\nSELECT '${v}'\n----\na\n\nendloop\n", "with v = b"},
