@@ -234,7 +234,7 @@ func (r *rig) stream(from change.Position, after map[string]change.Position) *fa
 func (r *rig) awaitStream() {
 	r.Helper()
 	r.exec(`DO $$ BEGIN
-		FOR i IN 1..2000 LOOP
+		FOR i IN 1..18000 LOOP
 			IF EXISTS (SELECT FROM pg_replication_slots WHERE active AND database = current_database()) THEN RETURN; END IF;
 			PERFORM pg_sleep(0.01);
 		END LOOP;

@@ -65,7 +65,7 @@ func TestSetupSparesSlotInUse(t *testing.T) {
 	if err := k.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r.exec(`DO $$ BEGIN FOR i IN 1..100 LOOP EXIT WHEN NOT (SELECT active FROM pg_replication_slots WHERE slot_name = 'skippr_` + r.name + `');
+	r.exec(`DO $$ BEGIN FOR i IN 1..3600 LOOP EXIT WHEN NOT (SELECT active FROM pg_replication_slots WHERE slot_name = 'skippr_` + r.name + `');
 		PERFORM pg_sleep(0.05); END LOOP; END $$`)
 	var setup *SetupError
 	if _, err := other.Setup(t.Context(), nil, r.tables); !errors.As(err, &setup) || !strings.Contains(err.Error(), "pg_drop_replication_slot") {

@@ -353,7 +353,8 @@ func TestStandbySlotLost(t *testing.T) {
 				return
 			}
 			// What a new pipeline would be told, and how it is mended.
-			p.standby.Exec(t, p.standby.DSN, "SELECT pg_drop_replication_slot('skippr_slots')")
+			p.standby.Exec(t, p.standby.DSN, "DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = 'skippr_slots' AND active) LOOP "+
+				"PERFORM pg_sleep(0.02); END LOOP; END $$", "SELECT pg_drop_replication_slot('skippr_slots')")
 			p.src = p.openAs(p.standby.WithDatabase(databaseOf(t, p.dsn)))
 			if _, err := p.src.Setup(t.Context(), nil, p.tables); err == nil || !strings.Contains(err.Error(), "(fix: /* at the primary */ ALTER SYSTEM SET wal_level = logical;") {
 				t.Fatalf("set up: %v", err)
