@@ -43,7 +43,7 @@ func (s *run) session(ctx context.Context, name string) (*session, error) {
 		name = "default"
 	}
 	key := sessionKey{user: s.user, name: name}
-	if c := s.sessions[key]; c != nil && !c.conn.IsClosed() {
+	if c := s.sessions[key]; c != nil && (c.busy != "" || !c.conn.IsClosed()) {
 		return c, nil
 	}
 	c, err := s.cfg.connect(ctx, key)
