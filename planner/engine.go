@@ -37,9 +37,11 @@ func New(deps Deps) *Engine {
 	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}}
 	e.pinner = &Pinner{Catalog: deps.Catalog, Warehouse: deps.Warehouse, Pins: deps.Pins, Logs: deps.Logs, LogDir: deps.LogDir}
 	for _, f := range deps.System.Functions() {
-		e.functions[f.Name] = append(e.functions[f.Name], pgsql.Function{
-			Schema: f.Schema, Name: f.Name, Args: f.Args, Result: f.Result, Set: f.Set, Engine: f.Engine,
-		})
+		fn := pgsql.Function{Schema: f.Schema, Name: f.Name, Args: f.Args, Result: f.Result, Set: f.Set, Engine: f.Engine}
+		for _, c := range f.Fields {
+			fn.Fields = append(fn.Fields, pgsql.Field{Name: c.Name, Type: pgsql.Type{OID: c.TypeOID, Mod: c.TypMod}})
+		}
+		e.functions[f.Name] = append(e.functions[f.Name], fn)
 	}
 	return e
 }

@@ -55,6 +55,9 @@ type SystemFunction struct {
 	// Set says that the function returns a set; only usable where the built-in
 	// set-returning functions are.
 	Set bool
+	// Fields are the columns of the rows that a function with Result record returns, of
+	// which EngineType is not used: Engine makes a struct of them in this order.
+	Fields []SystemColumn
 	// Engine is the expression in the engine's dialect. In it
 	//	$1 … $9            are the arguments, already cast to Args;
 	//	{rel:schema.name}  is a system relation: write "(SELECT x.a FROM {rel:pg_catalog.pg_class} x WHERE x.oid = $1)";

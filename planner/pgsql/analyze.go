@@ -57,7 +57,9 @@ type Function struct {
 	Args         []uint32
 	Result       uint32
 	Set          bool
-	Engine       string
+	// Fields are those of the rows that the function returns; Result is record then.
+	Fields []Field
+	Engine string
 }
 
 // Env is what the meaning of a statement depends on.

@@ -82,10 +82,10 @@ func isFloat(oid uint32) bool { return oid == OIDFloat4 || oid == OIDFloat8 }
 // isOID reports whether values are object ids: oid and its aliases.
 func isOID(oid uint32) bool {
 	switch oid {
-	case OIDOid, OIDRegclass, OIDRegtype, OIDRegproc, OIDRegnsp, OIDRegrole, 2202, 2203, OIDXid, 29:
+	case OIDOid, OIDXid, 29:
 		return true
 	}
-	return false
+	return regCatalog[oid].relation != ""
 }
 
 func isString(oid uint32) bool {
@@ -105,6 +105,8 @@ func canCoerce(from, to uint32, c coercion) bool {
 	switch {
 	case to == OIDAnyArray:
 		return fe != 0
+	case to == OIDInt2Vector || to == OIDOidVector:
+		return fe != 0 && c == explicit
 	case to == OIDAnyElement:
 		return true
 	case fe != 0 && te != 0:
@@ -447,7 +449,7 @@ func (a *analyzer) fromText(e expr, to Type) (expr, error) {
 	case OIDXML:
 		out.sql = src
 	case OIDRegclass:
-		return a.regclassOfText(src, out)
+		return a.regOfText(expr{sql: src, typ: plain(OIDText), loc: e.loc, scale: -1}, to)
 	default:
 		if lookupType(to.OID).engine == "VARCHAR" && !checkedText(to.OID) {
 			return out, nil
@@ -483,13 +485,13 @@ func textOf(e expr) (string, error) {
 		return "skippr_iv_text(" + e.sql + ")", nil
 	case OIDNumeric:
 		return numericText(e), nil
-	case OIDRegclass, OIDRegtype, OIDRegproc, OIDRegnsp, OIDRegrole, 2202, 2203:
-		return "", errRegText
 	case OIDRecord:
 		return recordText(e)
 	}
 	t := lookupType(e.typ.OID)
 	switch {
+	case regCatalog[e.typ.OID].relation != "":
+		return "", errRegText
 	case e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector:
 		return "array_to_string(" + e.sql + ", ' ')", nil
 	case t.elem != 0:
@@ -511,7 +513,12 @@ const sessionZone = "current_setting('TimeZone')"
 // recordText renders the text of a row: its fields in parentheses.
 func recordText(e expr) (string, error) {
 	if e.row == nil {
-		return "", unsupported("text form of these row values is not supported")
+		if e.fields == nil {
+			return "", unsupported("text form of these row values is not supported")
+		}
+		for i := range e.fields {
+			e.row = append(e.row, fieldAt(e, i))
+		}
 	}
 	parts := make([]string, len(e.row))
 	for i, f := range e.row {

@@ -221,9 +221,15 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 	if src, ok, err := a.relationFunction(n, call.GetFuncCall()); ok || err != nil {
 		return src, err
 	}
+	if src, ok, err := a.manyUnnest(n, call.GetFuncCall(), s); ok || err != nil {
+		return src, err
+	}
 	e, err := a.expr(call, s)
 	if err != nil {
 		return nil, err
+	}
+	if e.set && e.fields != nil {
+		return a.recordSource(n, e)
 	}
 	it := &item{name: e.name}
 	if n.Alias != nil {

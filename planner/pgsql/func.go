@@ -160,7 +160,7 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	if err != nil {
 		return expr{}, err
 	}
-	out := expr{typ: typ, scale: -1, set: c.kind == 's'}
+	out := expr{typ: typ, scale: -1, set: c.kind == 's', fields: c.fields}
 	decor := decoration{}
 	if n != nil && c.kind != 'f' && c.kind != 's' {
 		if decor, err = a.decorate(n, s, c); err != nil {

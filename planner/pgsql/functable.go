@@ -12,6 +12,7 @@ type signature struct {
 	name   string
 	args   []uint32
 	result uint32 // OIDAnyElement, OIDAnyArray: from the arguments
+	fields []field
 	// engine is the template: $1… are the arguments, $* all of them with commas; in an
 	// aggregate, @f(…) marks the engine's aggregate call.
 	engine string

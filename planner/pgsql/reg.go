@@ -15,19 +15,21 @@ var (
 	errRegText = unsupported("text form of object id aliases is not supported here")
 )
 
-// regCatalog says where the name of an object id alias is found.
-var regCatalog = map[uint32]struct{ relation, oid, name string }{
-	OIDRegclass: {"pg_class", "oid", "relname"},
-	OIDRegtype:  {"pg_type", "oid", ""},
-	OIDRegproc:  {"pg_proc", "oid", "proname"},
-	OIDRegnsp:   {"pg_namespace", "oid", "nspname"},
-	OIDRegrole:  {"pg_roles", "oid", "rolname"},
-	2202:        {"pg_proc", "oid", "proname"},
-	2203:        {"pg_operator", "oid", "oprname"},
+// regCatalog says where the name of an object id alias is found, which functions of an
+// Env render and read it, and what is said of a name that nothing has.
+var regCatalog = map[uint32]struct{ relation, oid, name, out, in, missing string }{
+	OIDRegclass: {"pg_class", "oid", "relname", "regclassout", "to_regclass", `42P01: relation "%" does not exist`},
+	OIDRegtype:  {"pg_type", "oid", "", "regtypeout", "to_regtype", `42704: type "%" does not exist`},
+	OIDRegproc:  {"pg_proc", "oid", "proname", "regprocout", "skippr_regproc", `42883: function "%" does not exist`},
+	OIDRegnsp:   {"pg_namespace", "oid", "nspname", "regnamespaceout", "to_regnamespace", `3F000: schema "%" does not exist`},
+	OIDRegrole:  {"pg_authid", "oid", "rolname", "regroleout", "to_regrole", `42704: role "%" does not exist`},
+	2202:        {"pg_proc", "oid", "proname", "regprocedureout", "", `42883: function "%" does not exist`},
+	2203:        {"pg_operator", "oid", "oprname", "regoperout", "to_regoper", `42883: operator does not exist: %`},
+	2204:        {"pg_operator", "oid", "oprname", "regoperatorout", "", `42883: operator does not exist: %`},
+	3734:        {"pg_ts_config", "oid", "cfgname", "", "", `42704: text search configuration "%" does not exist`},
+	3769:        {"pg_ts_dict", "oid", "dictname", "", "", `42704: text search dictionary "%" does not exist`},
+	4191:        {"pg_collation", "oid", "collname", "regcollationout", "to_regcollation", `42704: collation "%" for encoding "UTF8" does not exist`},
 }
-
-// regOutput are the functions, of an Env, that render object ids with their schemas.
-var regOutput = map[uint32]string{OIDRegclass: "regclassout", OIDRegtype: "regtypeout"}
 
 // regLiteral resolves a constant of an object id alias type: a name or a number.
 func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err error) {
@@ -59,7 +61,9 @@ func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err 
 		if t, ok := typeBySQLName(v); ok {
 			return t, true, nil
 		}
-		return 0, false, pgerr.New(codes.UndefinedObject, "type \"%s\" does not exist", v)
+		if len(a.env.Functions["to_regtype"]) == 0 {
+			return 0, false, pgerr.New(codes.UndefinedObject, "type \"%s\" does not exist", v)
+		}
 	}
 	return 0, false, nil
 }
@@ -130,27 +134,12 @@ func (a *analyzer) castReg(e expr, to Type) (expr, error) {
 		if _, done, err := a.regLiteral(*e.lit, to); done || err != nil {
 			return e, errNotReg // the ordinary cast does it
 		}
-		e = expr{sql: quote.Text(splitLast(*e.lit)), typ: plain(OIDText), loc: e.loc, scale: -1}
+		if to.OID == 2202 || to.OID == 2204 {
+			return a.regSignature(*e.lit, to, e.loc)
+		}
+		e = expr{sql: quote.Text(*e.lit), typ: plain(OIDText), loc: e.loc, scale: -1}
 	}
-	if to.OID == OIDRegclass {
-		return a.regclassOfText(e.sql, expr{typ: to, loc: e.loc, scale: -1})
-	}
-	if cat.name == "" {
-		return e, unsupported("cast of a non-constant text to %s is not supported", to.Name())
-	}
-	rel, err := a.systemRelation(cat.relation)
-	if err != nil {
-		return e, err
-	}
-	v := a.alias("r")
-	sql := "(SELECT min(" + v + "." + quote.Name(a.systemColumn(rel, cat.oid)) + ") FROM " + quote.Name(rel.Name) + " AS " + v +
-		" WHERE " + v + "." + quote.Name(a.systemColumn(rel, cat.name)) + " = " + e.sql + ")"
-	return expr{sql: sql, typ: to, loc: e.loc, scale: -1}, nil
-}
-
-func splitLast(s string) string {
-	n := splitName(s)
-	return n[len(n)-1]
+	return a.regOfText(e, to)
 }
 
 func (a *analyzer) systemRelation(name string) (*Use, error) {
@@ -176,7 +165,7 @@ func (a *analyzer) regText(e expr, relation, oid, name string) (string, error) {
 	if e.text { // a name of the source's, as it wrote it
 		return e.sql, nil
 	}
-	if f := regOutput[e.typ.OID]; len(a.env.Functions[f]) > 0 {
+	if f := regCatalog[e.typ.OID].out; len(a.env.Functions[f]) > 0 {
 		out, err := a.callNamed(f, []expr{e}, e.loc)
 		return out.sql, err
 	}
@@ -198,20 +187,80 @@ func regtypeText(sql string) string {
 	return "skippr_regtype(" + sql + ")"
 }
 
-// regclassOfText renders the oid of a table named by a non-constant text.
-func (a *analyzer) regclassOfText(src string, out expr) (expr, error) {
-	if len(a.env.Functions["to_regclass"]) > 0 {
-		return a.callNamed("to_regclass", []expr{{sql: src, typ: plain(OIDText), loc: out.loc, scale: -1}}, out.loc)
+// regOfText renders the oid of what a text names; it is an error when nothing has the name.
+func (a *analyzer) regOfText(e expr, to Type) (expr, error) {
+	cat := regCatalog[to.OID]
+	out := expr{typ: to, loc: e.loc, scale: -1}
+	v := a.alias("r")
+	text := expr{sql: v + ".v", typ: plain(OIDText), loc: e.loc, scale: -1}
+	var found string
+	switch {
+	case len(a.env.Functions[cat.in]) > 0:
+		oid, err := a.callNamed(cat.in, []expr{text}, e.loc)
+		if err != nil {
+			return out, err
+		}
+		found = oid.sql
+	case cat.name == "" || to.OID == 2202 || to.OID == 2204:
+		return out, unsupported("cast of a non-constant text to %s is not supported", to.Name())
+	default:
+		u, err := a.systemRelation(cat.relation)
+		if err != nil {
+			return out, err
+		}
+		w := a.alias("r")
+		found = "(SELECT min(" + w + "." + quote.Name(a.systemColumn(u, cat.oid)) + ") FROM " + quote.Name(u.Name) + " AS " + w +
+			" WHERE " + w + "." + quote.Name(a.systemColumn(u, cat.name)) + " = replace(regexp_extract(" + text.sql + `, '[^.]*$'), '"', ''))`
 	}
-	u, err := a.systemRelation("pg_class")
+	before, after, _ := strings.Cut(cat.missing, "%")
+	out.sql = "(SELECT CASE WHEN " + text.sql + " = '-' THEN 0 WHEN regexp_full_match(" + text.sql + ", '[0-9]+') THEN TRY_CAST(" + text.sql +
+		" AS BIGINT) WHEN " + text.sql + " IS NOT NULL THEN coalesce(" + found + ", CAST(error(" + quote.Text(before) + " || " + text.sql + " || " +
+		quote.Text(after) + ") AS BIGINT)) END FROM (SELECT " + e.sql + " AS v) AS " + v + ")"
+	return out, nil
+}
+
+// regSignature resolves a constant of regprocedure or regoperator: a name with the types
+// of its arguments.
+func (a *analyzer) regSignature(text string, to Type, loc int32) (expr, error) {
+	out := expr{typ: to, loc: loc, scale: -1}
+	cat := regCatalog[to.OID]
+	name, args, ok := strings.Cut(strings.TrimSpace(text), "(")
+	list, ended := strings.CutSuffix(args, ")")
+	if !ok || !ended {
+		return out, pgerr.New(codes.InvalidTextRepresentation, "expected a left parenthesis")
+	}
+	var oids []string
+	for _, arg := range strings.Split(list, ",") {
+		arg = strings.TrimSpace(arg)
+		switch t, known := typeBySQLName(arg); {
+		case arg == "" && list == "":
+		case strings.EqualFold(arg, "none"):
+			oids = append(oids, "0")
+		case known:
+			oids = append(oids, strconv.FormatUint(uint64(t), 10))
+		default:
+			return out, pgerr.New(codes.UndefinedObject, "type \"%s\" does not exist", arg)
+		}
+	}
+	u, err := a.systemRelation(cat.relation)
 	if err != nil {
 		return out, err
 	}
 	v := a.alias("r")
-	out.typ = plain(OIDRegclass)
-	out.sql = "(SELECT min(" + v + "." + quote.Name(a.systemColumn(u, "oid")) + ") FROM " + quote.Name(u.Name) + " AS " + v +
-		" WHERE " + v + "." + quote.Name(a.systemColumn(u,
-		"relname")) + " = replace(regexp_extract(" + src + `, '[^.]*$'), '"', ''))`
+	column := func(name string) string { return v + "." + quote.Name(a.systemColumn(u, name)) }
+	names := splitName(name)
+	where := column(cat.name) + " = " + quote.Text(names[len(names)-1])
+	switch {
+	case to.OID == 2202:
+		where += " AND " + column("proargtypes") + " = CAST([" + strings.Join(oids, ", ") + "] AS BIGINT[])"
+	case len(oids) != 2:
+		return out, pgerr.New(codes.InvalidTextRepresentation, "missing argument").WithHint("Use NONE to denote the missing argument of a unary operator.")
+	default:
+		where += " AND " + column("oprleft") + " = " + oids[0] + " AND " + column("oprright") + " = " + oids[1]
+	}
+	before, after, _ := strings.Cut(cat.missing, "%")
+	out.sql = "(SELECT coalesce(min(" + column(cat.oid) + "), CAST(error(" + quote.Text(before+text+after) + ") AS BIGINT)) FROM " + quote.Name(u.Name) +
+		" AS " + v + " WHERE " + where + ")"
 	return out, nil
 }
 

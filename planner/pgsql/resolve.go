@@ -25,7 +25,11 @@ func (a *analyzer) candidates(schema, name string) []*signature {
 		if f.Set {
 			kind = 's'
 		}
-		out = append(out, &signature{kind: kind, name: name, args: f.Args, result: f.Result, engine: f.Engine})
+		c := &signature{kind: kind, name: name, args: f.Args, result: f.Result, engine: f.Engine}
+		for _, x := range f.Fields {
+			c.fields = append(c.fields, field{x.Name, x.Type})
+		}
+		out = append(out, c)
 	}
 	return out
 }

@@ -181,6 +181,13 @@ func (a *analyzer) targets(list []*pg.Node, s *scope) ([]target, error) {
 				continue
 			}
 		}
+		if fields, ok, err := a.fieldStar(rt.Val, s); ok || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, fields...)
+			continue
+		}
 		e, err := a.expr(rt.Val, s)
 		if err != nil {
 			return nil, err

@@ -254,7 +254,14 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		return a.currentSetting(args, out)
 	case name == "set_config" && len(args) == 3:
 		if args[0].lit == nil || args[1].lit == nil || args[2].sql == "" {
-			return out, unsupported("set_config needs constant arguments")
+			if args[0].undecided() {
+				return out, unsupported("set_config needs constant arguments")
+			}
+			// For no rows, as of a setting that is looked for and not there, there is nothing to do.
+			out.con = false
+			out.sql = "CASE WHEN " + args[0].sql + " IS NULL OR " + args[0].sql +
+				" IS NOT NULL THEN CAST(error('0A000: set_config needs constant arguments') AS VARCHAR) END"
+			return out, nil
 		}
 		a.effects = append(a.effects, Effect{
 			Kind: EffectSetConfig, Name: *args[0].lit, Value: *args[1].lit, Local: args[2].sql == "true",

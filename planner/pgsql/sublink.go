@@ -210,8 +210,7 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 func (a *analyzer) fieldOf(e expr, name string) (expr, error) {
 	for i, f := range e.fields {
 		if f.name == name {
-			sql := fmt.Sprintf("CAST(struct_extract(%s, %d) AS %s)", e.sql, i+1, f.typ.engineType())
-			return expr{sql: sql, typ: f.typ, loc: e.loc, name: name, scale: -1, set: e.set}, nil
+			return fieldAt(e, i), nil
 		}
 	}
 	return e, a.errAt(e.loc, pgerr.New(codes.UndefinedColumn, "column \"%s\" not found in data type record", name))

@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -168,7 +169,10 @@ func (a *analyzer) likeEscape(args []expr, loc int32) (expr, error) {
 		if args[1].lit != nil && *args[1].lit == `\` {
 			return a.settled(args[0])
 		}
-		return expr{}, a.errAt(loc, unsupported("LIKE … ESCAPE needs constants"))
+		if args[1].lit != nil {
+			return a.likeRewritten(args[0], []rune(*args[1].lit), loc)
+		}
+		return expr{}, a.errAt(loc, unsupported("LIKE … ESCAPE needs a constant escape character"))
 	}
 	esc := []rune(*args[1].lit)
 	if len(esc) > 1 {
@@ -191,6 +195,24 @@ func (a *analyzer) likeEscape(args []expr, loc int32) (expr, error) {
 	s := b.String()
 	out := args[0]
 	out.lit = &s
+	return out, nil
+}
+
+// likeRewritten is likeEscape of a pattern that is not constant.
+func (a *analyzer) likeRewritten(pattern expr, esc []rune, loc int32) (expr, error) {
+	if len(esc) > 1 {
+		return expr{}, a.errAt(loc, pgerr.New(codes.InvalidEscapeSequence, "invalid escape string").
+			WithHint("Escape string must be empty or one character."))
+	}
+	out, err := a.coerce(pattern, plain(OIDText), implicit)
+	if err != nil {
+		return out, err
+	}
+	out.col = nil
+	out.sql = `replace(` + out.sql + `, '\', '\\')`
+	if len(esc) == 1 { // what it escapes may be a backslash, which is two by now
+		out.sql = "regexp_replace(" + out.sql + ", " + quote.Text(regexp.QuoteMeta(string(esc))+`\\?(.)`) + `, '\\\1', 'gs')`
+	}
 	return out, nil
 }
 

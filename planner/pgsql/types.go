@@ -145,6 +145,10 @@ const scalars = `
 604 1027 polygon|polygon G VARCHAR -1
 628 629 line|line G VARCHAR 24
 718 719 circle|circle G VARCHAR 24
+2204 2209 regoperator|regoperator N BIGINT 4
+3734 3735 regconfig|regconfig N BIGINT 4
+3769 3770 regdictionary|regdictionary N BIGINT 4
+4191 4192 regcollation|regcollation N BIGINT 4
 4089 4090 regnamespace|regnamespace N BIGINT 4
 4096 4097 regrole|regrole N BIGINT 4
 ` + storedOnly
@@ -152,12 +156,8 @@ const scalars = `
 // storedOnly are types that columns have and no expression makes: their values are the
 // source's exact text.
 const storedOnly = `1790 2201 refcursor|refcursor U VARCHAR -1
-2204 2209 regoperator|regoperator N VARCHAR 4
 2970 2949 txid_snapshot|txid_snapshot U VARCHAR -1
-3734 3735 regconfig|regconfig N VARCHAR 4
-3769 3770 regdictionary|regdictionary N VARCHAR 4
 4072 4073 jsonpath|jsonpath U VARCHAR -1
-4191 4192 regcollation|regcollation N VARCHAR 4
 4451 6150 int4multirange|int4multirange R VARCHAR -1
 4532 6151 nummultirange|nummultirange R VARCHAR -1
 4533 6152 tsmultirange|tsmultirange R VARCHAR -1

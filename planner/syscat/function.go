@@ -23,6 +23,10 @@ func (c *Catalog) Functions() []planner.SystemFunction {
 	out = append(out, definitions()...)
 	out = append(out, privileges()...)
 	out = append(out, server()...)
+	out = append(out, accessLists()...)
+	out = append(out, infoFunctions()...)
+	out = append(out, regNames()...)
+	out = append(out, objects()...)
 	return append(out, planner.SystemFunction{
 		Schema: "skippr", Name: "get_ddl", Args: []uint32{oidText, oidText}, Result: oidText,
 		Engine: "(SELECT x.ddl FROM {rel:skippr.ddl} x WHERE x.kind = lower($1) AND x.name = $2)",
@@ -54,8 +58,14 @@ func visibility() []planner.SystemFunction {
 const indexDef = `(SELECT min(i.indexdef) FROM {rel:pg_catalog.pg_indexes} i JOIN {rel:pg_catalog.pg_class} k ON k.relname = i.indexname
 	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = k.relnamespace AND n.nspname = i.schemaname WHERE k.oid = $1)`
 
+// shortIndexDef is indexDef without the table's schema, where the search path finds it.
+const shortIndexDef = `(SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), i.schemaname)
+	THEN replace(i.indexdef, ' ON ' || skippr_quote_ident(i.schemaname) || '.', ' ON ') ELSE i.indexdef END)
+	FROM {rel:pg_catalog.pg_indexes} i JOIN {rel:pg_catalog.pg_class} k ON k.relname = i.indexname
+	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = k.relnamespace AND n.nspname = i.schemaname WHERE k.oid = $1)`
+
 // indexColumn is one column of an index, all of it for column 0.
-const indexColumn = `CASE WHEN $2 = 0 THEN ` + indexDef + ` ELSE (SELECT min(skippr_quote_ident(a.attname))
+const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef + ` ELSE ` + indexDef + ` END ELSE (SELECT min(skippr_quote_ident(a.attname))
 	FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
 
 const constraintDef = `(SELECT 'PRIMARY KEY (' || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
@@ -73,7 +83,6 @@ func definitions() []planner.SystemFunction {
 		fn("pg_encoding_to_char", oidName, "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END", oidInt4),
 		fn("pg_char_to_encoding", oidInt4, "CASE replace(lower($1), '-', '') WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END", oidName),
 		fn("pg_get_serial_sequence", oidText, null, oidText, oidText),
-		fn("pg_get_functiondef", oidText, null, oidOID),
 		fn("pg_get_function_sqlbody", oidText, null, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID, oidBool),
@@ -119,8 +128,8 @@ func server() []planner.SystemFunction {
 		fn("pg_my_temp_schema", oidOID, "CAST(0 AS BIGINT)"),
 		fn("pg_is_other_temp_schema", oidBool, "false", oidOID),
 		fn("pg_is_wal_replay_paused", oidBool, "false"),
-		fn("inet_client_addr", oidText, "CAST(NULL AS VARCHAR)"),
-		fn("inet_server_addr", oidText, "CAST(NULL AS VARCHAR)"),
+		fn("inet_client_addr", oidInet, "(SELECT min(s.client_addr) FROM {rel:pg_catalog.pg_stat_activity} s WHERE s.pid = CAST({fact:pid} AS INTEGER))"),
+		fn("inet_server_addr", oidInet, "CAST(NULL AS VARCHAR)"),
 		fn("inet_server_port", oidInt4, "CAST(NULL AS INTEGER)"),
 		fn("pg_database_size", oidInt8, "CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", oidAny),
 		fn("pg_stat_get_numscans", oidInt8, "CAST(0 AS BIGINT)", oidOID),
@@ -132,11 +141,9 @@ func server() []planner.SystemFunction {
 		fn("txid_current_if_assigned", oidInt8, "CAST(NULL AS BIGINT)"),
 		fn("pg_postmaster_start_time", oidTimestampTZ, started),
 		fn("pg_conf_load_time", oidTimestampTZ, started),
-		fn("pg_relation_is_updatable", oidInt4, "CAST(0 AS INTEGER)", oidRegclass, oidBool),
-		fn("pg_column_is_updatable", oidBool, "false", oidRegclass, oidInt2, oidBool),
 		fn("pg_index_column_has_property", oidBool, "($3 IN ('asc', 'orderable', 'returnable', 'search_array', 'search_nulls', 'nulls_last'))",
 			oidRegclass, oidInt4, oidText),
-		fn("pg_indexam_has_property", oidBool, "($2 IN ('can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include'))", oidOID, oidText),
+		fn("pg_indexam_has_property", oidBool, "CASE WHEN lower($2) IN ('can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include') THEN $1 = 403 END", oidOID, oidText),
 		fn("pg_blocking_pids", 1007, "CAST([] AS INTEGER[])", oidInt4),
 		fn("pg_advisory_unlock_all", 2278, "CAST(NULL AS VARCHAR)"))
 	for _, arg := range []uint32{oidOID, oidName} {

@@ -25,6 +25,14 @@ const nameOfType = `(SELECT CASE WHEN q.o = 0 THEN '-' ELSE coalesce(nullif(skip
 	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace WHERE t.oid = q.o), CAST(q.o AS VARCHAR)) END
 	FROM (SELECT $1 AS o) q)`
 
+// typeOfName is the oid of the type that a text names: as typname, or as SQL has it.
+const typeOfName = `(SELECT CASE WHEN q.a THEN min(e.typarray) ELSE min(e.oid) END
+	FROM (SELECT trim(regexp_replace($1, '\s*\[\]$|\([^)]*\)', '', 'g')) AS v, ends_with($1, '[]') AS a) q
+	JOIN {rel:pg_catalog.pg_type} e ON e.typname = coalesce(skippr_name_part(q.v, 2), skippr_name_part(q.v, 1))
+	OR e.oid < 10000 AND e.typelem = 0 AND skippr_type_name(e.oid) = regexp_replace(CASE lower(q.v) WHEN 'int' THEN 'integer' WHEN 'decimal' THEN 'numeric'
+	WHEN 'timestamp' THEN 'timestamp without time zone' WHEN 'time' THEN 'time without time zone' WHEN 'float' THEN 'double precision'
+	WHEN 'char' THEN 'character' WHEN 'varchar' THEN 'character varying' ELSE lower(q.v) END, '^pg_catalog\.', '') GROUP BY q.a)`
+
 // names are the functions between names and object ids.
 func names() []planner.SystemFunction {
 	return []planner.SystemFunction{
@@ -34,9 +42,11 @@ func names() []planner.SystemFunction {
 		fn("regtypeout", oidText, nameOfType, oidRegtype),
 		fn("to_regnamespace", 4089, "(SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = skippr_name_part($1, 1))", oidText),
 		fn("to_regrole", 4096, "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = skippr_name_part($1, 1))", oidText),
-		fn("to_regtype", oidRegtype, `(SELECT min(t.oid) FROM {rel:pg_catalog.pg_type} t WHERE t.typname = skippr_name_part($1, 1)
-			OR skippr_type_name(t.oid) = lower($1))`, oidText),
-		fn("to_regproc", oidRegproc, "(SELECT min(p.oid) FROM {rel:pg_catalog.pg_proc} p WHERE p.proname = skippr_name_part($1, 1))", oidText),
+		fn("to_regtype", oidRegtype, typeOfName, oidText),
+		fn("to_regproc", oidRegproc, `(SELECT CASE WHEN count(*) = 1 THEN min(p.oid) END FROM {rel:pg_catalog.pg_proc} p
+			WHERE p.proname = coalesce(skippr_name_part($1, 2), skippr_name_part($1, 1)))`, oidText),
+		fn("skippr_regproc", oidRegproc, `(SELECT CASE WHEN count(*) > 1 THEN CAST(error('42725: more than one function named "' || $1 || '"') AS BIGINT) ELSE min(p.oid) END
+			FROM {rel:pg_catalog.pg_proc} p WHERE p.proname = coalesce(skippr_name_part($1, 2), skippr_name_part($1, 1)))`, oidText),
 	}
 }
 
