@@ -58,9 +58,7 @@ func TestIdleSlot(t *testing.T) {
 		}
 		t.Logf("%d MB written elsewhere; then %.1f MB are kept", (position(t, conn)-began)>>20, float64(last)/(1<<20))
 	}
-	if state, err := harness.Text(s.DSN, "SELECT state FROM pg_stat_pipeline"); err != nil || state != "running" {
-		t.Errorf("state %s, %v", state, err)
-	}
+	becomes(t, s.DSN, "SELECT state FROM pg_stat_pipeline", "running")
 	harness.Exec(t, source, "INSERT INTO quiet VALUES (2)")
 	drain(t, s.DSN, "idle")
 	if n, err := harness.Text(s.DSN, "SELECT count(*) FROM idle.quiet"); err != nil || n != "2" {

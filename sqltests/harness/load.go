@@ -48,6 +48,7 @@ type Load struct {
 	dsn    string
 	pace   time.Duration
 	gate   sync.RWMutex
+	paused atomic.Bool
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
@@ -69,13 +70,24 @@ func StartPacedLoad(t testing.TB, dsn string, writers int, pace time.Duration) *
 }
 
 // Pause waits until no transaction is open and keeps new ones from beginning.
-func (l *Load) Pause() { l.gate.Lock() }
+func (l *Load) Pause() {
+	l.gate.Lock()
+	l.paused.Store(true)
+}
 
 // Resume ends a Pause.
-func (l *Load) Resume() { l.gate.Unlock() }
+func (l *Load) Resume() {
+	if l.paused.Swap(false) {
+		l.gate.Unlock()
+	}
+}
 
-// Close ends the load and waits for it; not while it is paused.
-func (l *Load) Close() { l.cancel(); l.wg.Wait() }
+// Close ends the load and waits for it, also where a test has failed during a Pause.
+func (l *Load) Close() {
+	l.cancel()
+	l.Resume()
+	l.wg.Wait()
+}
 
 // run keeps writer w connected.
 func (l *Load) run(ctx context.Context, w int) {
