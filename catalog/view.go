@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -96,6 +97,15 @@ func (t *Txn) DeleteView(schema, name string) error {
 	return nil
 }
 
+// DeleteDraft removes a table if it is a draft, with what the log and the lake have of it.
+func (t *Txn) DeleteDraft(id change.TableID) error {
+	tbl, ok := t.facts.tables[id]
+	if !ok || !tbl.Draft {
+		return nil
+	}
+	return errors.Join(t.DeleteTable(id), t.LeaveLake(id))
+}
+
 // ReserveTable gives out the number of a table, or view, that is to be made.
 func (t *Txn) ReserveTable() change.TableID {
 	return change.TableID(t.nextID(counterTable, 1))
@@ -103,6 +113,9 @@ func (t *Txn) ReserveTable() change.TableID {
 
 // draftVersion begins the versions of drafts, which no committed state has.
 const draftVersion = 1 << 62
+
+// IsDraft says that the snapshot is of what is not committed.
+func (s *Snapshot) IsDraft() bool { return s.facts.version >= draftVersion }
 
 // Draft is a snapshot as it would be if fn were committed; nothing is. Its version is one
 // that no other snapshot has.

@@ -85,9 +85,9 @@ func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options
 	if err != nil {
 		return 0, err
 	}
-	snap := s.engine.deps.Catalog.Snapshot()
+	snap, release := s.now()
 	analysis, err := pgsql.AnalyzeCopy(rel, columns, s.env(s.engine.namesOf(snap)))
-	snap.Close()
+	release()
 	if err != nil {
 		return 0, err
 	}

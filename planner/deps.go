@@ -105,10 +105,12 @@ type DDL interface {
 // OwnTables changes tables that have no source but statements here. Safe for concurrent
 // use. Errors are *pgerr.Error where a user can act on them, or the context's cause.
 type OwnTables interface {
-	// Create makes a table, as its definition says, and its schema if there is none.
-	Create(ctx context.Context, t *catalog.Table) error
-	// Drop removes tables with their rows. The caller holds them.
-	Drop(ctx context.Context, tables []change.TableID) error
+	// Reserve gives the pipeline that such tables are of, and the number of one that is to be
+	// made; a view has such a number too.
+	Reserve(ctx context.Context) (change.PipelineID, change.TableID, error)
+	// Define has fn change the catalog, at once and durably. tables says that it makes, changes
+	// or drops tables; the caller holds those that there are.
+	Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error
 	// Holder returns a holder of no table.
 	Holder() TableHolder
 	// Commit makes changes durable and visible. settled is called when their fate is known,

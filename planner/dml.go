@@ -38,8 +38,8 @@ func (s *session) prepareWrite(p *pgsql.Parsed, types []uint32, word string) (*w
 
 func (w *writeStatement) analyze(types []uint32) error {
 	s := w.session
-	snap := s.engine.deps.Catalog.Snapshot()
-	defer snap.Close()
+	snap, release := s.now()
+	defer release()
 	n := s.engine.namesOf(snap)
 	a, err := pgsql.AnalyzeWrite(w.parsed, types, s.env(n))
 	if err != nil {
@@ -80,9 +80,9 @@ func (w *writeStatement) Bind(_ context.Context, values [][]byte, paramFormats, 
 
 // refresh analyses again when something has changed since.
 func (w *writeStatement) refresh() error {
-	snap := w.session.engine.deps.Catalog.Snapshot()
+	snap, release := w.session.now()
 	version := snap.Version()
-	snap.Close()
+	release()
 	if version == w.catalog && w.session.values.Version() == w.settings {
 		return nil
 	}
@@ -232,14 +232,18 @@ func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string
 		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
 	}
 	id, _ := TableIDOf(rel.OID)
+	if len(s.tx.defined) > 0 && !s.tx.makes(id) {
+		return nil, pgerr.New(codes.FeatureNotSupported, "%s of table \"%s\" in a transaction that has made or changed tables, views or schemas is not supported",
+			word, rel.Name).WithHint("COMMIT first.")
+	}
 	if err := s.lockTable(ctx, id); err != nil {
 		return nil, err
 	}
 	if err := s.engine.awaitRecovery(ctx, rel); err != nil {
 		return nil, err
 	}
-	snap := s.engine.deps.Catalog.Snapshot()
-	defer snap.Close()
+	snap, release := s.now()
+	defer release()
 	t, err := snap.TableByFace(id)
 	if err != nil {
 		return nil, pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", rel.Name)
@@ -292,6 +296,9 @@ var errLockTimeout = pgerr.New(codes.LockNotAvailable, "canceling statement due 
 
 // commitChanges makes what the transaction has changed durable.
 func (s *session) commitChanges(ctx context.Context) error {
+	if len(s.tx.defined) > 0 {
+		return s.commitDefined(ctx)
+	}
 	if s.tx.changes == nil || s.tx.changes.Empty() {
 		return nil
 	}
@@ -347,7 +354,7 @@ func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given
 // insert adds new rows.
 func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, error) {
 	c, t := j.session.tx.changes, j.table
-	if err := t.CheckNulls(rows.New); err != nil {
+	if err := j.check(ctx, rows.New); err != nil {
 		return rows, err
 	}
 	if !t.Keyed() {
@@ -493,7 +500,7 @@ func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (wri
 	case rows.New == nil:
 		return rows, c.Delete(t, t.KeyOf(rows.Old, old))
 	}
-	if err := t.CheckNulls(rows.New); err != nil {
+	if err := j.check(ctx, rows.New); err != nil {
 		return rows, err
 	}
 	moved, err := t.Moved(rows, old)

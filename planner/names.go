@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
@@ -31,14 +32,21 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 	for _, s := range snap.Schemas() {
 		n.schemas[s.Name] = true
 	}
-	for _, t := range snap.AllTables() {
+	for _, v := range snap.Views() {
+		r := define.ViewOf(v)
+		r.OID = TableOID(v.ID)
+		n.tables[[2]string{v.Schema, v.Name}] = r
+	}
+	for _, t := range snap.AllTables() { // one with the name of a view hides it
 		if t.Current == nil {
 			continue
 		}
 		n.schemas[t.Schema] = true
 		n.tables[[2]string{t.Schema, t.Name}] = relationOf(t)
 	}
-	e.names.Store(n)
+	if !snap.IsDraft() { // it is of one transaction
+		e.names.Store(n)
+	}
 	return n
 }
 
@@ -78,36 +86,14 @@ func (n *names) elsewhere(name string) []string {
 
 // relationOf describes a table to the analysis.
 func relationOf(t *catalog.Table) *pgsql.Relation {
-	r := &pgsql.Relation{Schema: t.Schema, Name: t.Name, OID: TableOID(t.Face()), IndexOID: IndexOID(t.Face()), Pipeline: uint32(t.Pipeline)}
-	for i, f := range t.Current.Fields {
-		attNum := f.AttNum
-		if attNum == 0 {
-			attNum = int16(i + 1)
-		}
-		r.Columns = append(r.Columns, pgsql.RelationColumn{
-			Name: f.Name, Type: AnnouncedType(f), Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
-			NotNull: f.NotNull, Default: t.Defaults[f.ID],
-		})
-	}
-	r.WholeRow, r.Own = t.Current.WholeRow, t.Own
-	for _, id := range t.Current.Key {
-		for i, f := range t.Current.Fields {
-			if f.ID == id {
-				r.Key = append(r.Key, i)
-			}
-		}
-	}
+	r := define.RelationOf(t)
+	r.OID, r.IndexOID = TableOID(t.Face()), IndexOID(t.Face())
 	return r
 }
 
 // AnnouncedType is the type that clients see for a field: the source's, or text when it
 // is none of PostgreSQL's own.
-func AnnouncedType(f schema.Field) pgsql.Type {
-	if !pgsql.KnownType(f.OID) {
-		return pgsql.Type{OID: pgsql.OIDText, Mod: -1}
-	}
-	return pgsql.Type{OID: f.OID, Mod: f.TypMod}
-}
+func AnnouncedType(f schema.Field) pgsql.Type { return define.AnnouncedType(f) }
 
 // searchPath resolves the setting: schemas that exist, the user's own for "$user",
 // and pg_catalog first unless it is named.

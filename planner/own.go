@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -13,294 +16,328 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
-// outsideBlock refuses a statement that takes effect at once, and could not be rolled
-// back, in a transaction block.
-func (s *session) outsideBlock(what string) error {
-	switch {
-	case s.values.Value("transaction_read_only") == "on":
-		return pgerr.New(codes.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", what)
-	case s.tx.open:
-		return pgerr.New(codes.FeatureNotSupported, "%s in a transaction block is not supported", what).
-			WithHint("Run it before BEGIN: it takes effect at once.")
-	case s.engine.deps.Own == nil:
-		return pgerr.New(codes.FeatureNotSupported, "%s is not supported", what)
+// prepareDefine prepares a statement that changes what tables of our own, views and schemas
+// there are. It takes effect when its transaction commits.
+func (s *session) prepareDefine(sql string, n *pg.Node) (pgwire.Statement, error) {
+	if d := n.GetDropStmt(); d != nil {
+		if hint := s.dropHint(d); hint != "" {
+			return nil, pgerr.New(codes.ObjectNotInPrerequisiteState, "cannot drop a %s that is filled by a pipeline", strings.ToLower(strings.TrimPrefix(d.RemoveType.String(), "OBJECT_"))).
+				WithHint("%s", hint)
+		}
 	}
-	return nil
-}
-
-// prepareCreateTable prepares CREATE TABLE of a table of our own.
-func (s *session) prepareCreateTable(sql string, n *pg.CreateStmt) (pgwire.Statement, error) {
-	def, err := s.tableDefinition(sql, n)
-	if err != nil {
-		return nil, err
-	}
+	word := definedWord(n)
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		if err := s.outsideBlock("CREATE TABLE"); err != nil {
+		c, err := s.define(ctx, sql, word, sink, func(c *define.Context) (*define.Change, error) { return define.Plan(n, c) })
+		if err != nil {
 			return nil, err
 		}
-		if s.tableExists(def.Schema, def.Name) {
-			e := pgerr.New(codes.DuplicateRelation, "relation \"%s\" already exists", def.Name)
-			if !n.IfNotExists {
-				return nil, e
-			}
-			e.Severity, e.Message = "NOTICE", e.Message+", skipping"
-			return &result{tag: "CREATE TABLE"}, sink.Notice(e)
-		}
-		return &result{tag: "CREATE TABLE"}, s.engine.deps.Own.Create(ctx, def)
+		return &result{tag: c.Tag}, nil
 	}}, nil
 }
 
-func (s *session) tableExists(schemaName, name string) bool {
-	snap := s.engine.deps.Catalog.Snapshot()
-	defer snap.Close()
-	_, err := snap.TableByName(schemaName, name)
-	return err == nil
+// definedWord names a statement in messages.
+func definedWord(n *pg.Node) string {
+	switch v := n.Node.(type) {
+	case *pg.Node_CreateStmt:
+		return "CREATE TABLE"
+	case *pg.Node_CreateSchemaStmt:
+		return "CREATE SCHEMA"
+	case *pg.Node_ViewStmt:
+		return "CREATE VIEW"
+	case *pg.Node_CommentStmt:
+		return "COMMENT"
+	case *pg.Node_DropStmt:
+		switch v.DropStmt.RemoveType {
+		case pg.ObjectType_OBJECT_VIEW:
+			return "DROP VIEW"
+		case pg.ObjectType_OBJECT_SCHEMA:
+			return "DROP SCHEMA"
+		}
+		return "DROP TABLE"
+	}
+	return "ALTER TABLE"
 }
 
-// creationSchema is where a new table without a schema goes.
-func (s *session) creationSchema() (string, error) {
-	snap := s.engine.deps.Catalog.Snapshot()
-	defer snap.Close()
-	n := s.engine.namesOf(snap)
-	for _, name := range n.searchPath(s.values.Value("search_path"), s.user()) {
-		if name != "pg_catalog" {
-			return name, nil
-		}
-	}
-	return "", pgerr.New(codes.InvalidSchemaName, "no schema has been selected to create in")
-}
-
-// tableDefinition is the table that a CREATE TABLE makes.
-func (s *session) tableDefinition(sql string, n *pg.CreateStmt) (*catalog.Table, error) {
-	d := definition{session: s, sql: sql, table: &catalog.Table{Schema: n.Relation.Schemaname, Name: n.Relation.Relname}}
-	var err error
-	if d.table.Schema == "" {
-		if d.table.Schema, err = s.creationSchema(); err != nil {
-			return nil, err
-		}
-	}
+// define plans a change and adds it to the transaction. word names the statement.
+func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink, plan func(*define.Context) (*define.Change, error)) (
+	*define.Change, error,
+) {
 	switch {
-	case slices.Contains([]string{"pg_catalog", "information_schema", "skippr"}, d.table.Schema):
-		return nil, pgerr.New(codes.InsufficientPrivilege, "permission denied to create \"%s.%s\"", d.table.Schema, d.table.Name).
-			WithDetail("System catalog modifications are currently disallowed.")
-	case n.Relation.Relpersistence == "t":
-		return nil, pgerr.New(codes.FeatureNotSupported, "temporary tables are not supported")
-	case n.Partspec != nil || n.Partbound != nil || len(n.InhRelations) > 0:
-		return nil, pgerr.New(codes.FeatureNotSupported, "partitions and inheritance of tables are not supported")
-	case n.OfTypename != nil, len(n.Options) > 0, n.Tablespacename != "":
-		return nil, pgerr.New(codes.FeatureNotSupported, "options of CREATE TABLE are not supported")
+	case s.values.Value("transaction_read_only") == "on":
+		return nil, pgerr.New(codes.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", word)
+	case s.engine.deps.Own == nil:
+		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
+	case s.repeatable():
+		return nil, pgerr.New(codes.FeatureNotSupported, "%s in a REPEATABLE READ or SERIALIZABLE transaction is not supported", word).
+			WithHint("Run it in a READ COMMITTED one.")
 	}
-	if err := s.schemaFor(d.table.Schema); err != nil {
+	c, err := s.planChange(ctx, sql, plan)
+	if err != nil {
 		return nil, err
 	}
-	for _, e := range n.TableElts {
-		if err := d.element(e); err != nil {
+	for _, id := range c.Alters {
+		if err := s.lockTable(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-	return d.finish()
-}
-
-// schemaFor refuses a schema that there is not, or that a pipeline fills.
-func (s *session) schemaFor(name string) error {
-	snap := s.engine.deps.Catalog.Snapshot()
-	defer snap.Close()
-	if !s.engine.namesOf(snap).HasSchema(name) {
-		return pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", name)
-	}
-	return nil
-}
-
-// definition is a table being defined.
-type definition struct {
-	session  *session
-	sql      string
-	table    *catalog.Table
-	fields   []schema.NewField
-	defaults map[string]string
-	key      []string
-}
-
-// element adds a column or a constraint.
-func (d *definition) element(e *pg.Node) error {
-	switch {
-	case e.GetColumnDef() != nil:
-		return d.column(e.GetColumnDef())
-	case e.GetConstraint() != nil:
-		c := e.GetConstraint()
-		if c.Contype != pg.ConstrType_CONSTR_PRIMARY {
-			return refuseConstraint(c)
+	if len(c.Alters) > 0 { // they may have been changed while it waited
+		if c, err = s.planChange(ctx, sql, plan); err != nil {
+			return nil, err
 		}
-		var key []string
-		for _, k := range c.Keys {
-			key = append(key, k.GetString_().GetSval())
+	}
+	if err := s.mayDefine(c, word); err != nil {
+		return nil, err
+	}
+	for _, p := range c.Proofs {
+		if err := s.prove(ctx, p); err != nil {
+			return nil, err
 		}
-		return d.primaryKey(key)
 	}
-	return pgerr.New(codes.FeatureNotSupported, "LIKE in CREATE TABLE is not supported")
+	if err := s.include(c); err != nil {
+		return nil, err
+	}
+	for _, n := range c.Notices {
+		if err := sink.Notice(n); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
-func (d *definition) primaryKey(key []string) error {
-	if d.key != nil {
-		return pgerr.New(codes.InvalidTableDefinition, "multiple primary keys for table \"%s\" are not allowed", d.table.Name)
+// planChange plans a change against the present moment.
+func (s *session) planChange(ctx context.Context, sql string, plan func(*define.Context) (*define.Change, error)) (*define.Change, error) {
+	snap, release := s.now()
+	defer release()
+	n := s.engine.namesOf(snap)
+	c, err := plan(&define.Context{
+		SQL: sql, Env: s.env(n), Snapshot: snap,
+		Reserve: func() (change.PipelineID, change.TableID, error) { return s.engine.deps.Own.Reserve(ctx) },
+		Initial: func(c pgsql.RelationColumn) (*string, error) { return s.initial(ctx, c, s.env(n)) },
+	})
+	if err != nil {
+		return nil, hintElsewhere(err, n)
 	}
-	d.key = key
-	return nil
+	return c, nil
 }
 
-// constraintWords name kinds of constraints that we do not have.
-var constraintWords = map[pg.ConstrType]string{
-	pg.ConstrType_CONSTR_CHECK: "CHECK", pg.ConstrType_CONSTR_UNIQUE: "UNIQUE", pg.ConstrType_CONSTR_FOREIGN: "FOREIGN KEY",
-	pg.ConstrType_CONSTR_EXCLUSION: "EXCLUDE", pg.ConstrType_CONSTR_IDENTITY: "identity columns",
-	pg.ConstrType_CONSTR_GENERATED: "generated columns",
+// initial evaluates the default of a new column, for the rows that there are.
+func (s *session) initial(ctx context.Context, c pgsql.RelationColumn, env *pgsql.Env) (out *string, err error) {
+	a, err := pgsql.AnalyzeInitial(c, env)
+	if err != nil {
+		return nil, err
+	}
+	lake, _ := schema.FromPostgres(c.Type.OID, c.Type.Mod, 0)
+	if elem := pgsql.ElemOf(c.Type.OID); elem != 0 {
+		lake, _ = schema.FromPostgres(c.Type.OID, c.Type.Mod, 1)
+	}
+	one := &write.Table{Current: &schema.Table{Fields: []schema.Field{{Name: c.Name, Type: lake}}}}
+	err = s.records(ctx, a, nil, func() { out = nil }, func(rec arrow.RecordBatch) error {
+		columns, err := one.Columns(rec.Columns(), []int{0})
+		if err != nil || rec.NumRows() == 0 {
+			return err
+		}
+		defer columns[0].Release()
+		out, err = schema.FormatInitial(lake, columns[0], 0)
+		return err
+	})
+	return out, clientError(ctx, err)
 }
 
-func refuseConstraint(c *pg.Constraint) error {
-	word := constraintWords[c.Contype]
-	if word == "" {
-		word = "such constraints"
-	}
-	return pgerr.New(codes.FeatureNotSupported, "%s of tables is not supported", word).
-		WithHint("Tables here may have a PRIMARY KEY, NOT NULL and DEFAULT.")
-}
-
-// columnsMax is PostgreSQL's.
-const columnsMax = 1600
-
-// column adds a column.
-func (d *definition) column(n *pg.ColumnDef) error {
-	if len(d.fields) >= columnsMax {
-		return pgerr.New(codes.TooManyColumns, "tables can have at most %d columns", columnsMax)
-	}
-	if slices.ContainsFunc(d.fields, func(f schema.NewField) bool { return f.Name == n.Colname }) {
-		return pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", n.Colname)
-	}
-	t, err := pgsql.ResolveTypeName(n.TypeName)
+// prove runs a query that must give no row.
+func (s *session) prove(ctx context.Context, p define.Proof) error {
+	parsed, err := pgsql.Parse(p.SQL)
 	if err != nil {
 		return err
 	}
-	lake, exact := schema.FromPostgres(t.OID, t.Mod, len(n.TypeName.ArrayBounds))
-	f := schema.NewField{Name: n.Colname, OID: t.OID, TypMod: t.Mod, Type: lake, AttNum: int16(len(d.fields) + 1)}
-	if exact && !pgsql.Computes(t) {
-		return pgerr.New(codes.FeatureNotSupported, "columns of type %s are not supported", t.Name()).
-			WithHint("Keep such values as text.")
-	}
-	if t.OID == pgsql.OIDTime && t.Mod >= 0 && t.Mod < 6 {
-		return pgerr.New(codes.FeatureNotSupported, "columns of type time(%d) are not supported", t.Mod).WithHint("Take time.")
-	}
-	if lake.Kind == schema.List && t.Mod >= 0 && lake.Elem.Kind != schema.Decimal { // nothing would hold the elements to it
-		return pgerr.New(codes.FeatureNotSupported, "columns of type %s with a length or precision are not supported", pgsql.Type{OID: t.OID, Mod: -1}.Name()).
-			WithHint("Leave the length or precision out.")
-	}
-	if n.CollClause != nil {
-		return pgerr.New(codes.FeatureNotSupported, "COLLATE of columns is not supported")
-	}
-	for _, c := range n.Constraints {
-		if err := d.constraint(&f, c.GetConstraint()); err != nil {
-			return err
-		}
-	}
-	d.fields = append(d.fields, f)
-	return nil
-}
-
-// constraint applies a constraint of a column.
-func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
-	switch c.Contype {
-	case pg.ConstrType_CONSTR_NOTNULL:
-		f.NotNull = true
-	case pg.ConstrType_CONSTR_NULL:
-	case pg.ConstrType_CONSTR_PRIMARY:
-		return d.primaryKey([]string{f.Name})
-	case pg.ConstrType_CONSTR_DEFAULT:
-		text, err := pgsql.ExpressionText(c.RawExpr)
-		if err != nil {
-			return err
-		}
-		column := pgsql.RelationColumn{Name: f.Name, Type: pgsql.Type{OID: f.OID, Mod: f.TypMod}, Engine: schema.EngineType(f.Type)}
-		s := d.session
-		snap := s.engine.deps.Catalog.Snapshot()
-		defer snap.Close()
-		if err := pgsql.CheckDefault(text, column, s.env(s.engine.namesOf(snap))); err != nil {
-			return err
-		}
-		if d.defaults == nil {
-			d.defaults = map[string]string{}
-		}
-		d.defaults[f.Name] = text
-	default:
-		return refuseConstraint(c)
-	}
-	return nil
-}
-
-// finish makes the table.
-func (d *definition) finish() (*catalog.Table, error) {
-	if len(d.fields) == 0 {
-		return nil, pgerr.New(codes.FeatureNotSupported, "tables without columns are not supported")
-	}
-	for i, k := range d.key {
-		at := slices.IndexFunc(d.fields, func(f schema.NewField) bool { return f.Name == k })
-		if at < 0 {
-			return nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" named in key does not exist", k)
-		}
-		if slices.Contains(d.key[:i], k) {
-			return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" appears twice in primary key constraint", k)
-		}
-		d.fields[at].NotNull = true
-		if err := checkKeyType(&d.fields[at]); err != nil {
-			return nil, err
-		}
-	}
-	current, err := schema.New(d.fields, d.key)
+	q, err := s.prepareQuery(p.SQL, parsed.Node.GetSelectStmt(), nil)
 	if err != nil {
-		return nil, pgerr.New(codes.InvalidTableDefinition, "%s", err)
+		return err
 	}
-	current.WholeRow = len(d.key) == 0
-	d.table.Current, d.table.Versions = current, []*schema.Table{current}
-	for _, f := range current.Fields {
-		if text, ok := d.defaults[f.Name]; ok {
-			if d.table.Defaults == nil {
-				d.table.Defaults = map[int32]string{}
-			}
-			d.table.Defaults[f.ID] = text
-		}
+	found := false
+	err = q.pinned(func(a *pgsql.Analysis) error {
+		return s.records(ctx, a, nil, func() { found = false }, func(rec arrow.RecordBatch) error {
+			found = found || rec.NumRows() > 0
+			return nil
+		})
+	})
+	if err != nil {
+		return clientError(ctx, err)
 	}
-	return d.table, nil
+	if found {
+		return p.Err
+	}
+	return nil
 }
 
-// checkKeyType refuses a key of a type whose values can be equal and yet be kept as
-// different ones, such as 1.0 and 1.00: both would find a place beside each other.
-func checkKeyType(f *schema.NewField) error {
-	t, hint := pgsql.Type{OID: f.OID, Mod: f.TypMod}, "Take another type for the key."
-	switch f.OID {
-	case pgsql.OIDJSON:
-		return pgerr.New(codes.UndefinedObject, "data type json has no default operator class for access method \"btree\"")
-	case pgsql.OIDNumeric:
-		if f.Type.Kind == schema.Decimal {
-			return nil
-		}
-		hint = fmt.Sprintf("Take numeric(p,s), with a precision of at most %d.", schema.DecimalPrecisionMax)
-	case pgsql.OIDBpchar:
-		if f.TypMod >= 0 {
-			return nil
-		}
-		hint = "Take char(n) or text."
-	case pgsql.OIDInterval, pgsql.OIDJSONB, schema.ArrayOID(pgsql.OIDBpchar):
-	default:
+// mayDefine refuses what could not be committed at once: the catalog and the log each have
+// a commit of their own.
+func (s *session) mayDefine(c *define.Change, word string) error {
+	if s.tx.changes == nil || c.Apply == nil {
 		return nil
 	}
-	return pgerr.New(codes.FeatureNotSupported, "a primary key of type %s is not supported", t.Name()).WithHint("%s", hint)
+	for face, t := range s.tx.writes {
+		switch touched := s.tx.changes.Touches(t.ID); {
+		case touched && slices.Contains(c.Alters, face):
+			return pgerr.New(codes.FeatureNotSupported, "%s of a table that the same transaction has changed is not supported", word).
+				WithHint("COMMIT the changes first.")
+		case touched && !s.tx.makes(face):
+			return pgerr.New(codes.FeatureNotSupported, "%s in a transaction that has changed rows of other tables is not supported", word).
+				WithHint("COMMIT the changes first.")
+		}
+	}
+	return nil
+}
+
+// makes says whether the transaction makes a table.
+func (t *transaction) makes(id change.TableID) bool {
+	return slices.ContainsFunc(t.defined, func(c *define.Change) bool { return c.Makes != nil && c.Makes.ID == id })
+}
+
+// include adds a change to the transaction, if it can be done.
+func (s *session) include(c *define.Change) error {
+	if c.Apply == nil {
+		return nil
+	}
+	before := s.tx.defined
+	s.tx.defined = append(slices.Clip(before), c)
+	snap, err := s.engine.deps.Catalog.Draft(s.tx.apply)
+	if err != nil {
+		s.tx.defined = before
+		return err
+	}
+	snap.Close()
+	for _, id := range c.Alters {
+		delete(s.tx.writes, id)
+	}
+	return nil
+}
+
+// apply does what the transaction defines.
+func (t *transaction) apply(txn *catalog.Txn) error {
+	for _, c := range t.defined {
+		if err := c.Apply(txn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commitDefined commits a transaction that has defined something. Its point of commit is
+// one transaction of the catalog. Rows, which are of tables that it makes, go into the log
+// before, under drafts of the tables: nobody sees them, and a start removes them.
+func (s *session) commitDefined(ctx context.Context) error {
+	own := s.engine.deps.Own
+	tables := slices.ContainsFunc(s.tx.defined, func(c *define.Change) bool { return c.Makes != nil || len(c.Alters) > 0 })
+	if s.tx.changes == nil || s.tx.changes.Empty() {
+		return own.Define(ctx, tables, s.tx.apply)
+	}
+	drafts, err := s.drafts()
+	if err != nil {
+		return err
+	}
+	err = own.Define(ctx, true, func(txn *catalog.Txn) error {
+		for _, t := range drafts {
+			if err := define.Make(txn, t.Clone()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		changes := s.tx.changes
+		s.tx.changes = nil // the commit's, whose fate may be open for a while
+		err = own.Commit(ctx, changes, func() {})
+		if e, ok := pgerr.As(err); ok && e.Code == codes.TransactionResolutionUnknown {
+			err = errors.Join(context.Cause(ctx), e.Cause) // nothing of it takes place without what follows
+		}
+	}
+	if err == nil {
+		err = own.Define(ctx, true, s.tx.apply)
+	}
+	if err == nil {
+		return nil
+	}
+	undone := own.Define(context.WithoutCancel(ctx), true, func(txn *catalog.Txn) (err error) {
+		for _, t := range drafts {
+			err = errors.Join(err, txn.DeleteDraft(t.ID))
+		}
+		return err
+	})
+	return errors.Join(err, undone) // what is not undone, the next start undoes
+}
+
+// drafts are the tables that the transaction makes and has filled, as nobody sees them.
+func (s *session) drafts() ([]*catalog.Table, error) {
+	snap, release := s.now()
+	defer release()
+	var out []*catalog.Table
+	for _, c := range s.tx.defined {
+		if c.Makes == nil || !s.tx.changes.Touches(c.Makes.ID) {
+			continue
+		}
+		t, err := snap.TableByID(c.Makes.ID)
+		if err != nil {
+			return nil, err
+		}
+		t = t.Clone()
+		t.Draft, t.Schema, t.Name, t.OID = true, "public", fmt.Sprintf("skippr_draft_%d", t.ID), 0
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// prepareCreateAs prepares CREATE TABLE AS and SELECT INTO.
+func (s *session) prepareCreateAs(sql string, query *pg.Node, into *pg.IntoClause, ifNotExists bool) (pgwire.Statement, error) {
+	sel := query.GetSelectStmt()
+	if sel == nil {
+		return nil, pgerr.New(codes.FeatureNotSupported, "CREATE TABLE AS EXECUTE is not supported")
+	}
+	sel.IntoClause = nil
+	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		var view *pgsql.View
+		c, err := s.define(ctx, sql, "CREATE TABLE AS", sink, func(c *define.Context) (_ *define.Change, err error) {
+			if view, err = pgsql.AnalyzeView(sql, sel, nil, c.Env); err != nil {
+				return nil, err
+			}
+			return c.CreateAs(into, ifNotExists, view.Columns)
+		})
+		if err != nil || c.Makes == nil || into.SkipData {
+			return &result{tag: "CREATE TABLE AS"}, err
+		}
+		n, err := s.fill(ctx, c.Makes, view)
+		return &result{tag: fmt.Sprintf("SELECT %d", n)}, err
+	}}, nil
+}
+
+// fill inserts the rows of a query into a table that the transaction makes.
+func (s *session) fill(ctx context.Context, t *catalog.Table, v *pgsql.View) (int, error) {
+	p, err := pgsql.Parse(v.SQL)
+	if err != nil {
+		return 0, err
+	}
+	insert := &pg.InsertStmt{
+		Relation: &pg.RangeVar{Schemaname: t.Schema, Relname: t.Name, Location: -1}, SelectStmt: p.Node,
+		Override: pg.OverridingKind_OVERRIDING_NOT_SET,
+	}
+	w, err := s.prepareWrite(&pgsql.Parsed{SQL: v.SQL, Node: &pg.Node{Node: &pg.Node_InsertStmt{InsertStmt: insert}}}, nil, "INSERT")
+	if err != nil {
+		return 0, err
+	}
+	portal := &writePortal{queryPortal: &queryPortal{session: s}, statement: w}
+	err = portal.write(ctx)
+	return portal.count, clientError(ctx, err)
 }
 
 // ownTable finds a table of our own by its name in a statement.
 func (s *session) ownTable(n *pg.RangeVar) (*pgsql.Relation, error) {
-	snap := s.engine.deps.Catalog.Snapshot()
-	defer snap.Close()
+	snap, release := s.now()
+	defer release()
 	names := s.engine.namesOf(snap)
 	rel, err := pgsql.FindRelation(n, s.env(names))
 	if err != nil {
@@ -333,70 +370,37 @@ func (s *session) prepareTruncate(n *pg.TruncateStmt) (pgwire.Statement, error) 
 	}}, nil
 }
 
-// prepareDropTable prepares DROP TABLE of tables of our own.
-func (s *session) prepareDropTable(n *pg.DropStmt) (pgwire.Statement, error) {
-	if hint := s.dropHint(n); hint != "" {
-		return nil, pgerr.New(codes.ObjectNotInPrerequisiteState, "cannot drop a table that is filled by a pipeline").WithHint("%s", hint)
+// check refuses rows that the constraints of the table exclude: columns are all of its.
+func (j *writeJob) check(ctx context.Context, columns []arrow.Array) error {
+	if err := j.table.CheckNulls(columns); err != nil || len(j.analysis.Relation.Checks) == 0 || columns[0].Len() == 0 {
+		return err
 	}
-	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		if err := s.outsideBlock("DROP TABLE"); err != nil {
-			return nil, err
-		}
-		var ids []change.TableID
-		for _, object := range n.Objects {
-			rel, err := s.ownTable(rangeVar(object))
-			if e, ok := pgerr.As(err); ok && n.MissingOk && e.Code == codes.UndefinedTable {
-				if err := sink.Notice(pgerr.Notice("table \"%s\" does not exist, skipping", rangeVar(object).Relname)); err != nil {
-					return nil, err
+	s, rel := j.session, j.analysis.Relation
+	snap, release := s.now()
+	a, err := pgsql.AnalyzeChecks(rel, s.env(s.engine.namesOf(snap)))
+	release()
+	if err != nil {
+		return err
+	}
+	given, err := inline(a.Uses[0], columns)
+	if err != nil {
+		return err
+	}
+	var failed error
+	row := 0
+	err = s.records(ctx, a, nil, func() { failed, row = nil, 0 }, func(rec arrow.RecordBatch) error {
+		for i := 0; i < int(rec.NumRows()) && failed == nil; i, row = i+1, row+1 {
+			for at, c := range rec.Columns() {
+				if fails, ok := c.(*array.Boolean); ok && fails.Value(i) {
+					failed = j.table.FailsCheck(rel.Checks[at].Name, columns, row)
+					break
 				}
-				continue
 			}
-			if e, ok := pgerr.As(err); ok && e.Code == codes.UndefinedTable {
-				return nil, pgerr.New(codes.UndefinedTable, "table \"%s\" does not exist", rangeVar(object).Relname).WithHint("%s", e.Hint)
-			}
-			if err != nil {
-				return nil, err
-			}
-			id, _ := TableIDOf(rel.OID)
-			if t := s.tx.writes[id]; t != nil && s.tx.changes.Touches(t.ID) { // they could not be committed any more
-				return nil, pgerr.New(codes.FeatureNotSupported, "DROP TABLE of a table that the same transaction has changed is not supported").
-					WithHint("Run it after the changes are committed.")
-			}
-			ids = append(ids, id)
 		}
-		return &result{tag: "DROP TABLE"}, s.drop(ctx, ids)
-	}}, nil
-}
-
-func (s *session) drop(ctx context.Context, ids []change.TableID) error {
-	for _, id := range ids {
-		if err := s.lockTable(ctx, id); err != nil {
-			return err
-		}
-	}
-	if len(ids) == 0 {
 		return nil
-	}
-	err := s.engine.deps.Own.Drop(ctx, ids)
-	if errors.Is(err, catalog.ErrTableNotFound) {
-		return pgerr.New(codes.UndefinedTable, "a table was dropped meanwhile")
+	}, given)
+	if err == nil {
+		err = failed
 	}
 	return err
-}
-
-// rangeVar is a name of DROP.
-func rangeVar(object *pg.Node) *pg.RangeVar {
-	r := &pg.RangeVar{Location: -1}
-	items := object.GetList().GetItems()
-	for i, item := range items {
-		switch name := item.GetString_().GetSval(); len(items) - 1 - i {
-		case 0:
-			r.Relname = name
-		case 1:
-			r.Schemaname = name
-		case 2:
-			r.Catalogname = name
-		}
-	}
-	return r
 }

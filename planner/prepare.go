@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
@@ -49,6 +50,9 @@ func (s *session) prepare(ctx context.Context, sql string, types []uint32) (pgwi
 func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint32) (pgwire.Statement, error) {
 	switch n := p.Node.Node.(type) {
 	case *pg.Node_SelectStmt:
+		if into := n.SelectStmt.IntoClause; into != nil {
+			return s.prepareCreateAs(p.SQL, p.Node, into, false)
+		}
 		return s.prepareQuery(p.SQL, n.SelectStmt, types)
 	case *pg.Node_TransactionStmt:
 		return s.prepareTransaction(n.TransactionStmt)
@@ -68,11 +72,9 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareWrite(p, types, "DELETE")
 	case *pg.Node_TruncateStmt:
 		return s.prepareTruncate(n.TruncateStmt)
-	case *pg.Node_CreateStmt:
-		return s.prepareCreateTable(p.SQL, n.CreateStmt)
-	case *pg.Node_DropStmt:
-		if n.DropStmt.RemoveType == pg.ObjectType_OBJECT_TABLE {
-			return s.prepareDropTable(n.DropStmt)
+	case *pg.Node_CreateTableAsStmt:
+		if c := n.CreateTableAsStmt; c.Objtype == pg.ObjectType_OBJECT_TABLE {
+			return s.prepareCreateAs(p.SQL, c.Query, c.Into, c.IfNotExists)
 		}
 	case *pg.Node_CopyStmt:
 		return s.prepareCopy(p.SQL, n.CopyStmt, types)
@@ -92,6 +94,9 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return &utility{session: s, run: tagOnly("UNLISTEN")}, nil
 	case *pg.Node_ConstraintsSetStmt: // there are no constraints to defer
 		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
+	}
+	if define.Planned(p.Node) {
+		return s.prepareDefine(p.SQL, p.Node)
 	}
 	return nil, s.refuse(p.Node)
 }
@@ -184,6 +189,9 @@ func (s *session) dropTableHint(snap *catalog.Snapshot, parts []string) []string
 func dropSchemaHint(snap *catalog.Snapshot, schemaName string) []string {
 	var out []string
 	for _, p := range snap.Pipelines() {
+		if p.Name == catalog.OwnPipeline {
+			continue
+		}
 		if slices.ContainsFunc(snap.Tables(p.ID), func(t *catalog.Table) bool { return t.Schema == schemaName }) {
 			out = append(out, p.Exact("DROP PIPELINE …;"))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/planner/write"
@@ -197,6 +198,8 @@ type transaction struct {
 	// reached are the positions that its queries have waited for.
 	reached    []awaited
 	savepoints []savepoint
+	// defined is what it does to tables of our own, views and schemas, in order.
+	defined []*define.Change
 	// changes are what it has changed in tables of our own, of which writes has those
 	// that it holds, by face.
 	changes *write.Changes
@@ -210,8 +213,8 @@ type transaction struct {
 type savepoint struct {
 	name string
 	mark int
-	// changes is the mark of the transaction's changes.
-	changes int
+	// changes is the mark of the transaction's changes, defined how many it has defined.
+	changes, defined int
 }
 
 func (t *transaction) unpin() {
@@ -282,12 +285,17 @@ func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
 		}
 		return s.tx.pin, func() {}
 	}
-	snap = s.engine.deps.Catalog.Snapshot()
-	return snap, snap.Close
+	return s.now()
 }
 
-// now returns the catalog's newest moment.
+// now returns the catalog's newest moment, with what the transaction has defined.
 func (s *session) now() (snap *catalog.Snapshot, release func()) {
+	if len(s.tx.defined) > 0 {
+		if snap, err := s.engine.deps.Catalog.Draft(s.tx.apply); err == nil {
+			return snap, snap.Close
+		}
+		// Others have made it impossible, and its commit will say so.
+	}
 	snap = s.engine.deps.Catalog.Snapshot()
 	return snap, snap.Close
 }
@@ -301,6 +309,5 @@ func (s *session) snapshotForNames() (snap *catalog.Snapshot, release func()) {
 	if s.tx.pin != nil && s.repeatable() {
 		return s.tx.pin, func() {}
 	}
-	snap = s.engine.deps.Catalog.Snapshot()
-	return snap, snap.Close
+	return s.now()
 }

@@ -402,7 +402,7 @@ func TestDropHint(t *testing.T) {
 		_, err := c.PgConn().Exec(t.Context(), sql).ReadAll()
 		var e *pgconn.PgError
 		code := "0A000"
-		if strings.Contains(want, "DROP TABLE") {
+		if want != "" {
 			code = "55000"
 		}
 		if !errors.As(err, &e) || e.Code != code || e.Hint != want {

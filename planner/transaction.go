@@ -133,7 +133,7 @@ func (s *session) savepoint(name string) (*result, error) {
 	if err := s.inBlock("SAVEPOINT"); err != nil {
 		return nil, err
 	}
-	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark(), changes: s.tx.changes.Mark()})
+	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark(), changes: s.tx.changes.Mark(), defined: len(s.tx.defined)})
 	return &result{tag: "SAVEPOINT"}, nil
 }
 
@@ -174,6 +174,15 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	s.closeCursorsSince(i)
 	s.values.RollbackTo(s.tx.savepoints[i].mark)
 	s.tx.changes.Rollback(s.tx.savepoints[i].changes)
+	for _, c := range s.tx.defined[s.tx.savepoints[i].defined:] {
+		if c.Makes != nil {
+			delete(s.tx.writes, c.Makes.ID)
+		}
+		for _, id := range c.Alters { // it has not changed them
+			delete(s.tx.writes, id)
+		}
+	}
+	s.tx.defined = s.tx.defined[:s.tx.savepoints[i].defined]
 	s.tx.savepoints = s.tx.savepoints[:i+1]
 	s.tx.aborted = false
 	return &result{tag: "ROLLBACK"}, nil

@@ -90,6 +90,7 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 		n.openLake,
 		func() error { return n.openPipelines(failpoints) },
 		func() error { return n.rebuild(ctx) },
+		func() error { return n.own.tables.Sweep(ctx) },
 		n.openEngine,
 		func() error { return n.openWire(ctx) },
 	} {

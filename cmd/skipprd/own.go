@@ -24,14 +24,15 @@ type ownTables struct {
 
 var _ planner.OwnTables = (*ownTables)(nil)
 
-// Create makes a table.
-func (o *ownTables) Create(ctx context.Context, t *catalog.Table) error {
-	return ownError(o.tables.Create(ctx, t))
+// Reserve gives out the number of a table.
+func (o *ownTables) Reserve(ctx context.Context) (change.PipelineID, change.TableID, error) {
+	pipeline, table, err := o.tables.Reserve(ctx)
+	return pipeline, table, ownError(err)
 }
 
-// Drop removes tables.
-func (o *ownTables) Drop(ctx context.Context, ids []change.TableID) error {
-	return ownError(o.tables.Drop(ctx, ids))
+// Define changes what there is.
+func (o *ownTables) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error {
+	return ownError(o.tables.Define(ctx, tables, fn))
 }
 
 // Commit makes changes durable.

@@ -17,7 +17,7 @@ type Pipelines interface {
 	Still(ctx context.Context, name string, fn func(*catalog.Pipeline) error) error
 }
 
-// Tables makes and drops tables of our own. Safe for concurrent use.
+// Tables changes what tables of our own there are. Safe for concurrent use.
 type Tables struct {
 	Catalog   *catalog.Catalog
 	Pipelines Pipelines
@@ -27,52 +27,72 @@ type Tables struct {
 // pipeline of tables of our own needs.
 var ErrNameTaken = errors.New("name is taken")
 
-// Create makes a table as its definition says, empty. It wraps catalog.ErrExists.
-func (t *Tables) Create(ctx context.Context, def *catalog.Table) error {
-	if err := t.ensure(ctx); err != nil {
-		return err
+// Reserve makes the pipeline of tables of our own if there is none, and gives out the
+// number of a table that is to be made.
+func (t *Tables) Reserve(ctx context.Context) (pipeline change.PipelineID, table change.TableID, err error) {
+	err = t.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		p, err := ensure(txn)
+		if err != nil {
+			return err
+		}
+		pipeline, table = p.ID, txn.ReserveTable()
+		return nil
+	})
+	return pipeline, table, err
+}
+
+// Define has fn change the catalog, at once and durably. If it makes, changes or drops
+// tables of our own, their pipeline stands still meanwhile, and nobody else writes those
+// that it changes or drops (Locks).
+func (t *Tables) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error {
+	if !tables {
+		return t.Catalog.Update(ctx, fn)
 	}
-	return t.Pipelines.Still(ctx, catalog.OwnPipeline, func(p *catalog.Pipeline) error {
-		return t.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-			n := def.Clone()
-			n.Pipeline, n.Own, n.State = p.ID, true, catalog.TableReady
-			n.SourceSchema, n.SourceName = n.Schema, n.Name
-			n.Backfill.FinishedAt = txn.Now()
-			if err := txn.CreateTable(n); err != nil {
-				return fmt.Errorf("create table: %w", err)
+	return t.Pipelines.Still(ctx, catalog.OwnPipeline, func(*catalog.Pipeline) error { return t.Catalog.Update(ctx, fn) })
+}
+
+// Sweep removes the drafts of tables whose transactions ended with the process. It is
+// called before the first session, and before the pipeline runs.
+func (t *Tables) Sweep(ctx context.Context) error {
+	snap := t.Catalog.Snapshot()
+	p, err := snap.Pipeline(catalog.OwnPipeline)
+	var drafts []change.TableID
+	if err == nil {
+		for _, tbl := range snap.EveryTableOf(p.ID) {
+			if tbl.Draft {
+				drafts = append(drafts, tbl.ID)
 			}
-			n.SourceOID = n.OID // unique among the pipeline's
-			return errors.Join(txn.PutTable(n), txn.AddEvent(catalog.Event{
-				At: txn.Now(), Level: "info", Table: n.Schema + "." + n.Name, Kind: "table created",
-			}))
-		})
+		}
+	}
+	snap.Close()
+	if len(drafts) == 0 {
+		return nil
+	}
+	return t.Catalog.Update(ctx, func(txn *catalog.Txn) (err error) {
+		for _, id := range drafts {
+			err = errors.Join(err, txn.DeleteDraft(id))
+		}
+		return err
 	})
 }
 
 // ensure makes the pipeline if there is none.
-func (t *Tables) ensure(ctx context.Context) error {
-	snap := t.Catalog.Snapshot()
-	p, err := snap.Pipeline(catalog.OwnPipeline)
-	snap.Close()
-	if err == nil {
-		return checkOurs(p)
+func ensure(txn *catalog.Txn) (*catalog.Pipeline, error) {
+	if p, err := txn.Pipeline(catalog.OwnPipeline); err == nil {
+		return p, checkOurs(p)
 	}
-	return t.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-		if p, err := txn.Pipeline(catalog.OwnPipeline); err == nil {
-			return checkOurs(p) // another session made it
-		}
-		err := txn.CreateConnection(&catalog.Connection{Name: catalog.OwnPipeline, Kind: Kind, Implicit: true})
-		if err == nil {
-			err = txn.CreatePipeline(&catalog.Pipeline{
-				Name: catalog.OwnPipeline, Connection: catalog.OwnPipeline, Enabled: true, State: catalog.PipelineStarting,
-				Options: map[string]string{"copy_data": "false", "on_error": "stop"},
-			})
-		}
-		if err != nil {
-			return fmt.Errorf("make pipeline %s: %w", quote.Name(catalog.OwnPipeline), errors.Join(ErrNameTaken, err))
-		}
-		return nil
-	})
+	p := &catalog.Pipeline{
+		Name: catalog.OwnPipeline, Connection: catalog.OwnPipeline, Enabled: true, State: catalog.PipelineStarting,
+		Options: map[string]string{"copy_data": "false", "on_error": "stop"},
+	}
+	err := txn.CreateConnection(&catalog.Connection{Name: catalog.OwnPipeline, Kind: Kind, Implicit: true})
+	if err == nil {
+		err = txn.CreatePipeline(p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make pipeline %s: %w", quote.Name(catalog.OwnPipeline), errors.Join(ErrNameTaken, err))
+	}
+	return p, nil
 }
 
 func checkOurs(p *catalog.Pipeline) error {
@@ -80,26 +100,4 @@ func checkOurs(p *catalog.Pipeline) error {
 		return fmt.Errorf("pipeline %s: %w", quote.Name(catalog.OwnPipeline), ErrNameTaken)
 	}
 	return nil
-}
-
-// Drop removes tables with their rows; it wraps catalog.ErrTableNotFound. Nobody else
-// changes them meanwhile (Locks).
-func (t *Tables) Drop(ctx context.Context, ids []change.TableID) error {
-	return t.Pipelines.Still(ctx, catalog.OwnPipeline, func(*catalog.Pipeline) error {
-		return t.Catalog.Update(ctx, func(txn *catalog.Txn) error {
-			for _, id := range ids {
-				old, err := txn.TableByID(id)
-				if err != nil {
-					return err
-				}
-				err = errors.Join(txn.DeleteTable(id), txn.LeaveLake(id), txn.AddEvent(catalog.Event{
-					At: txn.Now(), Level: "info", Table: old.Schema + "." + old.Name, Kind: "table dropped",
-				}))
-				if err != nil {
-					return fmt.Errorf("drop table %s.%s: %w", old.Schema, old.Name, err)
-				}
-			}
-			return nil
-		})
-	})
 }

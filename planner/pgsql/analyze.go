@@ -34,6 +34,15 @@ type Relation struct {
 	System bool
 	// Own says that statements here change the table.
 	Own bool
+	// Checks are the conditions that new rows meet.
+	Checks []Check
+	// View is the query of a view, "" for all else.
+	View string
+}
+
+// Check is a condition that new rows of a table meet: that is not false.
+type Check struct {
+	Name, SQL string
 }
 
 // RelationColumn is a column of a Relation.
@@ -203,6 +212,8 @@ type analyzer struct {
 	effects   []Effect
 	aliases   int
 	depth     int
+	// record is set while a view is defined.
+	record *recorded
 }
 
 // maxDepth bounds the nesting of a statement.

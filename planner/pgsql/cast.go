@@ -239,6 +239,9 @@ func typed(sql string, oid uint32) expr {
 		return out
 	}
 	out.sql = "CAST(" + sql + " AS " + out.typ.engineType() + ")"
+	if oid == OIDJSONB {
+		out.sql = jsonFromText(out.sql, oid)
+	}
 	return out
 }
 

@@ -33,6 +33,8 @@ func syntaxError(sql string, err error) error {
 		e.Code = codes.FeatureNotSupported
 	case strings.HasPrefix(p.Message, "invalid Unicode escape"):
 		e.Code = codes.Syntax
+	case strings.HasPrefix(p.Message, "invalid byte sequence"):
+		e.Code = codes.CharacterNotInRepertoire
 	}
 	if p.Cursorpos > 0 {
 		e = e.WithPosition(charPosition(sql, int32(p.Cursorpos-1)))

@@ -80,6 +80,12 @@ func (a *analyzer) rangeVar(n *pg.RangeVar, s *scope) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.record != nil {
+		a.record.relations[n] = rel
+	}
+	if rel.View != "" {
+		return a.viewSource(rel, n)
+	}
 	return a.relationSource(rel, n)
 }
 

@@ -21,6 +21,8 @@ CREATE OR REPLACE MACRO skippr_text_array(x) AS CASE WHEN x IS NULL THEN NULL EL
   '{' || array_to_string(list_transform(x, lambda v: skippr_array_item(v)), ',') || '}' END;
 CREATE OR REPLACE MACRO skippr_nonzero(x) AS CASE WHEN x = 0 THEN error('division by zero') ELSE x END;
 CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: step size cannot equal zero') ELSE x END;
+-- No text has the character \u0000, at which the engine would cut it off.
+CREATE OR REPLACE MACRO skippr_json_texts(x) AS CASE WHEN contains(x, '\u0000') THEN skippr_j_norm(x) ELSE x END;
 CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[]);
 -- PostgreSQL stays with a unit up to 10240 of it, and rounds to the next.
 CREATE OR REPLACE MACRO skippr_size(x) AS CASE WHEN abs(x) < 10240 THEN x || ' bytes' 

@@ -178,6 +178,9 @@ func (a *analyzer) targets(list []*pg.Node, s *scope) ([]target, error) {
 					return nil, err
 				}
 				out = append(out, cols...)
+				if a.record != nil {
+					a.record.star(rt, cols)
+				}
 				continue
 			}
 		}

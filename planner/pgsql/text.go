@@ -111,7 +111,7 @@ func (a *analyzer) jsonPath(op string, l, r expr, loc int32) (expr, error) {
 	out.sql = "CAST(" + fn + "(" + l.sql + ", " + path + ") AS VARCHAR)"
 	if fn == "json_extract_string" {
 		// A JSON null is SQL's NULL; the engine's function agrees.
-		out.sql = fn + "(" + l.sql + ", " + path + ")"
+		out.sql = fn + "(skippr_json_texts(" + l.sql + "), " + path + ")"
 	}
 	return out, nil
 }

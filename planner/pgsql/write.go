@@ -97,6 +97,9 @@ func CheckWritable(rel *Relation) error {
 	case rel.System:
 		return pgerr.New(codes.InsufficientPrivilege, "permission denied for table %s", rel.Name).
 			WithDetail("It is a system catalog.")
+	case rel.View != "":
+		return unsupported("changing rows of view \"%s\" is not supported", rel.Schema+"."+rel.Name).
+			WithHint("Change the rows of the tables that it reads.")
 	case !rel.Own:
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s\" is filled by a pipeline", rel.Schema+"."+rel.Name).
 			WithDetail("Its rows are those of the source, and change there.").

@@ -54,6 +54,9 @@ func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 		}
 		rows = append(rows, r)
 	}
+	for _, v := range env.Snapshot.Views() {
+		rows = append(rows, infoTable(env.Database, v.Schema, v.Name, "VIEW"))
+	}
 	return c.build("information_schema.tables", rows)
 }
 
@@ -73,7 +76,7 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			rows = append(rows, r)
 		}
 	}
-	return c.build("information_schema.columns", rows)
+	return c.build("information_schema.columns", append(rows, viewColumns(env)...))
 }
 
 // infoColumn is a row of information_schema.columns, by its rules for each type.

@@ -48,6 +48,9 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_user":                                       fillUser,
 		"pg_catalog.pg_tables":                                     fillTables,
 		"pg_catalog.pg_indexes":                                    fillIndexes,
+		"pg_catalog.pg_views":                                      fillViews,
+		"pg_catalog.pg_description":                                fillDescription,
+		"information_schema.views":                                 fillInfoViews,
 		"pg_catalog.pg_settings":                                   fillSettings,
 		"pg_catalog.pg_stat_activity":                              fillActivity,
 		"pg_catalog.pg_prepared_statements":                        fillPrepared,
@@ -141,7 +144,7 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		r := classRow(planner.TableOID(t.Face()), t.Name, space, "r", natts)
 		lake := env.Snapshot.LakeState(t.ID)
 		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.Face()), float64(lake.Rows), lake.Bytes/8192
-		r["relhasindex"] = t.Current.HasKey()
+		r["relhasindex"], r["relchecks"] = t.Current.HasKey(), len(t.Checks)
 		rows = append(rows, r)
 		if t.Current.HasKey() {
 			i := classRow(planner.IndexOID(t.Face()), t.Name+"_pkey", space, "i", len(t.Current.Key))
@@ -149,7 +152,7 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 			rows = append(rows, i)
 		}
 	}
-	return c.build("pg_catalog.pg_class", rows)
+	return c.build("pg_catalog.pg_class", append(rows, viewClasses(env)...))
 }
 
 // announced is planner.AnnouncedType, in parts.
@@ -174,7 +177,7 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 			}
 		}
 	}
-	return c.build("pg_catalog.pg_attribute", rows)
+	return c.build("pg_catalog.pg_attribute", append(rows, c.viewAttributes(env)...))
 }
 
 // oidDefaults is where the OIDs of defaults begin: a range for each table.

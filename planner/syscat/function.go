@@ -83,6 +83,8 @@ func definitions() []planner.SystemFunction {
 		fn("pg_encoding_to_char", oidName, "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END", oidInt4),
 		fn("pg_char_to_encoding", oidInt4, "CASE replace(lower($1), '-', '') WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END", oidName),
 		fn("pg_get_serial_sequence", oidText, null, oidText, oidText),
+		fn("pg_get_viewdef", oidText, viewDefinition, oidOID),
+		fn("pg_get_viewdef", oidText, viewDefinition, oidOID, oidBool),
 		fn("pg_get_function_sqlbody", oidText, null, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID, oidBool),
@@ -92,7 +94,7 @@ func definitions() []planner.SystemFunction {
 		fn("pg_get_replica_identity_index", oidRegclass, "CAST(NULL AS BIGINT)", oidRegclass),
 	}
 	for _, name := range []string{
-		"pg_get_viewdef", "pg_get_partkeydef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns",
+		"pg_get_partkeydef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns",
 		"pg_get_partition_constraintdef",
 	} {
 		out = append(out, fn(name, oidText, null, oidOID), fn(name, oidText, null, oidOID, oidBool))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -93,6 +94,14 @@ func (t *Table) CheckNulls(columns []arrow.Array) error {
 	return nil
 }
 
+// FailsCheck is the error of a row that a CHECK excludes: columns are all of the table's.
+func (t *Table) FailsCheck(constraint string, columns []arrow.Array, row int) error {
+	e := pgerr.New(codes.CheckViolation, "new row for relation \"%s\" violates check constraint \"%s\"", t.Name, constraint).
+		WithDetail("Failing row contains %s.", t.rowText(columns, row))
+	e.Schema, e.Table, e.Constraint = t.Schema, t.Name, constraint
+	return e
+}
+
 // keysOf renders the keys of rows: columns are the key's.
 func (t *Table) keysOf(columns []arrow.Array) (*merge.Keys, error) {
 	keys, err := merge.NewKeys(columns)
@@ -136,6 +145,9 @@ func valueText(a arrow.Array, row int) string {
 		return "null"
 	}
 	text := a.ValueStr(row)
+	if d, ok := a.(*array.Decimal128); ok { // with all digits of its scale
+		text = d.Value(row).ToString(d.DataType().(*arrow.Decimal128Type).Scale)
+	}
 	if len(text) > textMax {
 		text = text[:textMax] + "..."
 	}

@@ -1,0 +1,460 @@
+package define
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// alteration is an ALTER TABLE being planned: its steps are done to table one by one, so
+// that each sees what those before it did.
+type alteration struct {
+	context *Context
+	table   *catalog.Table
+	rel     *pgsql.Relation // as it is before
+	out     *Change
+}
+
+// alteredTable begins the alteration of a table; missing says that it is not there, and
+// that this is no error.
+func (c *Context) alteredTable(r *pg.RangeVar, missingOK bool, tag string) (a *alteration, missing bool, err error) {
+	t, rel, err := c.table(r)
+	if e, ok := pgerr.As(err); ok && missingOK && e.Code == codes.UndefinedTable {
+		n := notice(codes.SuccessfulCompletion, "relation \"%s\" does not exist, skipping", r.Relname)
+		return &alteration{out: &Change{Tag: tag, Notices: []*pgerr.Error{n}}}, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return &alteration{context: c, table: t.Clone(), rel: rel, out: &Change{Tag: tag, Alters: []change.TableID{t.Face()}}}, false, nil
+}
+
+// done completes the change: the table is to be as it is now.
+func (a *alteration) done(what string) *Change {
+	id, next := a.table.ID, a.table
+	before := a.context.Snapshot
+	old, _ := before.TableByID(id) // it was just found
+	version := old.Current.Version
+	a.out.Apply = func(txn *catalog.Txn) error {
+		t, err := txn.TableByID(id)
+		if err != nil {
+			return gone(err, "table", next.Name)
+		}
+		if t.Current.Version != version {
+			return pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s\" was changed meanwhile", next.Name).WithHint("Run the statement again.")
+		}
+		if t.Schema != next.Schema || t.Name != next.Name {
+			if err := free(txn, next.Schema, next.Name); err != nil {
+				return err
+			}
+		}
+		t.Schema, t.Name, t.SourceSchema, t.SourceName = next.Schema, next.Name, next.Schema, next.Name
+		t.Current, t.Defaults, t.Checks, t.Comments = next.Current, next.Defaults, next.Checks, next.Comments
+		if err := txn.PutTable(t.Clone()); err != nil {
+			return fmt.Errorf("alter table %s: %w", quote.Name(next.Name), err)
+		}
+		return tell(txn, t, what)
+	}
+	return a.out
+}
+
+func (c *Context) alterTable(n *pg.AlterTableStmt) (*Change, error) {
+	if n.Objtype != pg.ObjectType_OBJECT_TABLE {
+		return nil, unsupported("this kind of ALTER is not supported")
+	}
+	a, missing, err := c.alteredTable(n.Relation, n.MissingOk, "ALTER TABLE")
+	if err != nil || missing {
+		if err != nil {
+			return nil, err
+		}
+		return a.out, nil
+	}
+	for _, node := range n.Cmds {
+		if err := a.step(node.GetAlterTableCmd()); err != nil {
+			return nil, err
+		}
+	}
+	return a.done("table altered"), nil
+}
+
+// step does one command of ALTER TABLE.
+func (a *alteration) step(n *pg.AlterTableCmd) error {
+	switch n.Subtype {
+	case pg.AlterTableType_AT_AddColumn:
+		return a.addColumn(n)
+	case pg.AlterTableType_AT_DropColumn:
+		return a.dropColumn(n)
+	case pg.AlterTableType_AT_ColumnDefault:
+		return a.setDefault(n)
+	case pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_DropNotNull:
+		return a.setNotNull(n.Name, n.Subtype == pg.AlterTableType_AT_SetNotNull)
+	case pg.AlterTableType_AT_AlterColumnType:
+		return a.setType(n)
+	case pg.AlterTableType_AT_AddConstraint:
+		c := n.Def.GetConstraint()
+		if c.Contype == pg.ConstrType_CONSTR_CHECK {
+			return a.addCheck(c, "")
+		}
+		if c.Contype == pg.ConstrType_CONSTR_PRIMARY {
+			return unsupported("adding a primary key to a table is not supported").
+				WithHint("Make the table anew with the key, and INSERT INTO … SELECT from this one.")
+		}
+		return refuseConstraint(c)
+	case pg.AlterTableType_AT_DropConstraint:
+		return a.dropConstraint(n)
+	}
+	return unsupported("this kind of ALTER TABLE is not supported").
+		WithHint("ALTER TABLE has ADD and DROP COLUMN, ALTER COLUMN … SET and DROP DEFAULT and NOT NULL, TYPE, ADD and DROP CONSTRAINT, RENAME, and SET SCHEMA.")
+}
+
+// fields are the columns of the table, to be changed, and the names of its key's.
+func (a *alteration) fields() (list []schema.NewField, key []string) {
+	for _, f := range a.table.Current.Fields {
+		list = append(list, schema.NewField{
+			Name: f.Name, Type: f.Type, OID: f.OID, TypMod: f.TypMod, TypeName: f.TypeName, NotNull: f.NotNull, AttNum: f.AttNum,
+			Initial: f.Initial, Computed: f.Computed,
+		})
+	}
+	for _, f := range a.table.Current.KeyFields() {
+		key = append(key, f.Name)
+	}
+	return list, key
+}
+
+// evolve gives the table other columns.
+func (a *alteration) evolve(list []schema.NewField, key []string) error {
+	next, err := schema.Evolve(a.table.Current, list, key)
+	if err != nil {
+		return pgerr.New(codes.InvalidTableDefinition, "%s", err)
+	}
+	a.table.Current = next
+	return nil
+}
+
+func (a *alteration) find(name string) (schema.Field, error) {
+	f, ok := a.table.Current.FieldByName(name)
+	if !ok {
+		return f, pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, a.table.Name)
+	}
+	return f, nil
+}
+
+// place is the table's name in a query of its rows as they are.
+func (a *alteration) place() string {
+	return quote.NameIfNeeded(a.rel.Schema) + "." + quote.NameIfNeeded(a.rel.Name)
+}
+
+// prove asks for a row for which there must be none. A column that the statement itself
+// adds or renames is not there yet to be asked for.
+func (a *alteration) prove(where string, err *pgerr.Error) {
+	err.Schema, err.Table = a.rel.Schema, a.rel.Name
+	a.out.Proofs = append(a.out.Proofs, Proof{SQL: "SELECT 1 FROM ONLY " + a.place() + where + " LIMIT 1", Err: err})
+}
+
+func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
+	def := n.Def.GetColumnDef()
+	if _, ok := a.table.Current.FieldByName(def.Colname); ok {
+		if n.MissingOk {
+			a.out.Notices = append(a.out.Notices, notice(codes.DuplicateColumn,
+				"column \"%s\" of relation \"%s\" already exists, skipping", def.Colname, a.table.Name))
+			return nil
+		}
+		return pgerr.New(codes.DuplicateColumn, "column \"%s\" of relation \"%s\" already exists", def.Colname, a.table.Name)
+	}
+	d := &definition{context: a.context, table: a.table}
+	if err := d.column(def); err != nil {
+		return err
+	}
+	if d.key != nil {
+		return unsupported("adding a primary key to a table is not supported").
+			WithHint("Make the table anew with the key, and INSERT INTO … SELECT from this one.")
+	}
+	f := d.fields[0]
+	f.AttNum = int16(a.table.Current.LastFieldID + 1)
+	if text := d.defaults[f.Name]; text != "" {
+		if err := a.initial(&f, text); err != nil {
+			return err
+		}
+	}
+	if f.NotNull && f.Initial == nil {
+		e := pgerr.New(codes.NotNullViolation, "column \"%s\" of relation \"%s\" contains null values", f.Name, a.table.Name)
+		e.Column = f.Name
+		a.prove("", e)
+	}
+	list, key := a.fields()
+	if err := a.evolve(append(list, f), key); err != nil {
+		return err
+	}
+	if text := d.defaults[f.Name]; text != "" {
+		setText(&a.table.Defaults, a.table.Current.LastFieldID, text)
+	}
+	for i, k := range d.checks {
+		if err := a.addNewCheck(k, d.of[i], f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// initial sets what the rows that there are have in a new column.
+func (a *alteration) initial(f *schema.NewField, text string) error {
+	volatile, err := pgsql.Volatile(text)
+	if err != nil {
+		return err
+	}
+	if volatile {
+		return unsupported("adding a column with a default that is another for each row is not supported").
+			WithHint("Add the column without it, UPDATE the rows, then ALTER COLUMN … SET DEFAULT.")
+	}
+	c := columnOf(f)
+	c.Default = text
+	f.Initial, err = a.context.Initial(c)
+	return err
+}
+
+// addNewCheck adds the check of a column that is added in the same statement: rows that
+// there are have all the same in it.
+func (a *alteration) addNewCheck(k *pg.Constraint, column string, f schema.NewField) error {
+	if err := addCheck(a.table, k, column, a.context.Env); err != nil {
+		return err
+	}
+	if f.Initial == nil {
+		return nil // null, which fails no condition that is strict
+	}
+	return unsupported("adding a column with both a default and a check is not supported").
+		WithHint("Add the column first, then ADD CHECK.")
+}
+
+func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
+	f, err := a.find(n.Name)
+	if err != nil {
+		if n.MissingOk {
+			a.out.Notices = append(a.out.Notices, notice(codes.SuccessfulCompletion,
+				"column \"%s\" of relation \"%s\" does not exist, skipping", n.Name, a.table.Name))
+			return nil
+		}
+		return err
+	}
+	if slices.Contains(a.table.Current.Key, f.ID) {
+		return unsupported("dropping a column of the primary key is not supported").
+			WithHint("Make the table anew without it, and INSERT INTO … SELECT from this one.")
+	}
+	if err := a.unread("drop column "+quote.Name(n.Name)+" of table "+quote.NameIfNeeded(a.rel.Name), n.Behavior); err != nil {
+		return err
+	}
+	list, key := a.fields()
+	list = slices.DeleteFunc(list, func(x schema.NewField) bool { return x.Name == n.Name })
+	if len(list) == 0 {
+		return unsupported("tables without columns are not supported")
+	}
+	for _, k := range slices.Clone(a.table.Checks) {
+		used, err := pgsql.CheckCondition(k.SQL, RelationOf(a.table), a.context.Env)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(used, n.Name) { // it goes with the column
+			a.table.Checks = slices.DeleteFunc(a.table.Checks, func(c catalog.Check) bool { return c.Name == k.Name })
+		}
+	}
+	setText(&a.table.Defaults, f.ID, "")
+	setText(&a.table.Comments, f.ID, "")
+	return a.evolve(list, key)
+}
+
+func (a *alteration) setDefault(n *pg.AlterTableCmd) error {
+	f, err := a.find(n.Name)
+	if err != nil {
+		return err
+	}
+	text := ""
+	if n.Def != nil {
+		nf := schema.NewField{Name: f.Name, OID: f.OID, TypMod: f.TypMod, Type: f.Type}
+		if text, err = defaultText(n.Def, &nf, a.context.Env); err != nil {
+			return err
+		}
+	}
+	setText(&a.table.Defaults, f.ID, text)
+	return nil
+}
+
+func (a *alteration) setNotNull(name string, on bool) error {
+	f, err := a.find(name)
+	if err != nil {
+		return err
+	}
+	if !on && slices.Contains(a.table.Current.Key, f.ID) {
+		return pgerr.New(codes.InvalidTableDefinition, "column \"%s\" is in a primary key", name)
+	}
+	if on && !f.NotNull {
+		if !a.asked(name) {
+			return errSplit
+		}
+		e := pgerr.New(codes.NotNullViolation, "column \"%s\" of relation \"%s\" contains null values", name, a.table.Name)
+		e.Column = name
+		a.prove(" WHERE "+quote.NameIfNeeded(name)+" IS NULL", e)
+	}
+	list, key := a.fields()
+	for i := range list {
+		if list[i].Name == name {
+			list[i].NotNull = on
+		}
+	}
+	return a.evolve(list, key)
+}
+
+// asked says whether a column was there before the statement, under its name.
+func (a *alteration) asked(name string) bool {
+	return slices.ContainsFunc(a.rel.Columns, func(c pgsql.RelationColumn) bool { return c.Name == name })
+}
+
+var errSplit = unsupported("a condition of rows on a column that the same statement adds is not supported").
+	WithHint("Add the column in a statement of its own.")
+
+func (a *alteration) setType(n *pg.AlterTableCmd) error {
+	def := n.Def.GetColumnDef()
+	f, err := a.find(n.Name)
+	if err != nil {
+		return err
+	}
+	t, err := resolveType(def.TypeName)
+	if err != nil {
+		return err
+	}
+	to, err := newField(f.Name, t)
+	if err != nil {
+		return err
+	}
+	from := pgsql.Type{OID: f.OID, Mod: f.TypMod}
+	switch {
+	case def.RawDefault != nil:
+		return unsupported("USING in ALTER COLUMN … TYPE is not supported").WithHint("Add another column, UPDATE it, then drop this one.")
+	case def.CollClause != nil:
+		return unsupported("COLLATE of columns is not supported")
+	case !widens(from, t) || !schema.Widens(f.Type, to.Type):
+		return unsupported("changing the type of column \"%s\" from %s to %s is not supported", n.Name, from.Name(), t.Name()).
+			WithHint("A type can become one that has all its values. Else add another column, UPDATE it, then drop this one.")
+	case slices.Contains(a.table.Current.Key, f.ID):
+		if err := checkKeyType(to); err != nil {
+			return err
+		}
+	}
+	if err := a.unread("alter type of a column", pg.DropBehavior_DROP_RESTRICT); err != nil {
+		return err
+	}
+	list, key := a.fields()
+	for i := range list {
+		if list[i].Name == n.Name {
+			list[i].Type, list[i].OID, list[i].TypMod, list[i].TypeName = to.Type, to.OID, to.TypMod, ""
+		}
+	}
+	return a.evolve(list, key)
+}
+
+// widens says whether every value of a type is, as it is, one of another.
+func widens(from, to pgsql.Type) bool {
+	length := from.OID == to.OID && (to.Mod < 0 || from.Mod >= 0 && to.Mod >= from.Mod)
+	switch from.OID {
+	case pgsql.OIDInt2:
+		return to.OID == pgsql.OIDInt2 || to.OID == pgsql.OIDInt4 || to.OID == pgsql.OIDInt8
+	case pgsql.OIDInt4:
+		return to.OID == pgsql.OIDInt4 || to.OID == pgsql.OIDInt8
+	case pgsql.OIDFloat4:
+		return to.OID == pgsql.OIDFloat4 || to.OID == pgsql.OIDFloat8
+	case pgsql.OIDVarchar:
+		return length || to.OID == pgsql.OIDText
+	case pgsql.OIDText:
+		return to.OID == pgsql.OIDText || to.OID == pgsql.OIDVarchar && to.Mod < 0
+	case pgsql.OIDNumeric:
+		return to.OID == pgsql.OIDNumeric // the lake's types decide
+	}
+	return from == to
+}
+
+func (a *alteration) addCheck(k *pg.Constraint, column string) error {
+	if k.SkipValidation {
+		return unsupported("NOT VALID is not supported")
+	}
+	if err := addCheck(a.table, k, column, a.context.Env); err != nil {
+		return err
+	}
+	added := a.table.Checks[len(a.table.Checks)-1]
+	used, err := pgsql.CheckCondition(added.SQL, RelationOf(a.table), a.context.Env)
+	if err != nil {
+		return err
+	}
+	for _, name := range used {
+		if !a.asked(name) {
+			return errSplit
+		}
+	}
+	e := pgerr.New(codes.CheckViolation, "check constraint \"%s\" of relation \"%s\" is violated by some row", added.Name, a.table.Name)
+	e.Constraint = added.Name
+	a.prove(" WHERE NOT ("+added.SQL+")", e)
+	return nil
+}
+
+func (a *alteration) dropConstraint(n *pg.AlterTableCmd) error {
+	at := slices.IndexFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == n.Name })
+	switch {
+	case at >= 0:
+		a.table.Checks = slices.Delete(slices.Clone(a.table.Checks), at, at+1)
+		return nil
+	case n.Name == a.table.Name+"_pkey" && a.table.Current.HasKey():
+		return unsupported("dropping the primary key of a table is not supported").
+			WithHint("Make the table anew without it, and INSERT INTO … SELECT from this one.")
+	case n.MissingOk:
+		a.out.Notices = append(a.out.Notices, notice(codes.SuccessfulCompletion,
+			"constraint \"%s\" of relation \"%s\" does not exist, skipping", n.Name, a.table.Name))
+		return nil
+	}
+	return pgerr.New(codes.UndefinedObject, "constraint \"%s\" of relation \"%s\" does not exist", n.Name, a.table.Name)
+}
+
+// rename plans the forms of ALTER … RENAME.
+func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
+	switch n.RenameType {
+	case pg.ObjectType_OBJECT_VIEW:
+		return c.moveView(n.Relation, n.MissingOk, func(v *catalog.View) { v.Name = n.Newname })
+	case pg.ObjectType_OBJECT_SCHEMA:
+		return nil, unsupported("ALTER SCHEMA … RENAME is not supported")
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_COLUMN, pg.ObjectType_OBJECT_TABCONSTRAINT:
+	default:
+		return nil, unsupported("this kind of RENAME is not supported")
+	}
+	if n.RenameType == pg.ObjectType_OBJECT_COLUMN && n.RelationType != pg.ObjectType_OBJECT_TABLE {
+		return nil, unsupported("renaming columns of views is not supported").WithHint("CREATE OR REPLACE VIEW cannot either; drop the view and make it anew.")
+	}
+	a, missing, err := c.alteredTable(n.Relation, n.MissingOk, "ALTER TABLE")
+	if err != nil {
+		return nil, err
+	}
+	if missing {
+		return a.out, nil
+	}
+	switch n.RenameType {
+	case pg.ObjectType_OBJECT_TABLE:
+		err = a.moveTo(a.table.Schema, n.Newname)
+	case pg.ObjectType_OBJECT_COLUMN:
+		err = a.renameColumn(n.Subname, n.Newname)
+	default:
+		at := slices.IndexFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == n.Subname })
+		if at < 0 {
+			return nil, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", n.Subname, a.table.Name)
+		}
+		a.table.Checks = slices.Clone(a.table.Checks)
+		a.table.Checks[at].Name = n.Newname
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.done("table renamed"), nil
+}

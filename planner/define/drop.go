@@ -1,0 +1,241 @@
+package define
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// droppable are the kinds of objects that DROP drops, as messages name them.
+var droppable = map[pg.ObjectType]string{
+	pg.ObjectType_OBJECT_TABLE: "table", pg.ObjectType_OBJECT_VIEW: "view", pg.ObjectType_OBJECT_SCHEMA: "schema",
+}
+
+// object is a table, view or schema that goes.
+type object struct {
+	kind string
+	// schema and name are its; of a schema, schema is "".
+	schema, name string
+	id           change.TableID // of a table or view
+}
+
+// removal is a DROP being planned.
+type removal struct {
+	context *Context
+	named   []object
+	// others go with them, or would; why says for each on what it depends.
+	others []object
+	why    []string
+}
+
+// drop plans DROP TABLE, VIEW and SCHEMA.
+func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
+	kind := droppable[n.RemoveType]
+	out := &Change{Tag: "DROP " + strings.ToUpper(kind)}
+	d := &removal{context: c}
+	for _, o := range n.Objects {
+		found, err := c.droppedObject(kind, o)
+		e, ok := pgerr.As(err)
+		if ok && n.MissingOk && (e.Code == codes.UndefinedTable || e.Code == codes.InvalidSchemaName) {
+			skipped := notice(codes.SuccessfulCompletion, "%s, skipping", e.Message)
+			out.Notices = append(out.Notices, skipped)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !d.goes(found) {
+			d.named = append(d.named, found)
+		}
+	}
+	d.gather()
+	if len(d.others) > 0 && n.Behavior != pg.DropBehavior_DROP_CASCADE {
+		return nil, d.refuse()
+	}
+	out.Notices = append(out.Notices, d.told()...)
+	all := append(slices.Clone(d.named), d.others...)
+	for _, o := range all {
+		if o.kind == "table" {
+			out.Alters = append(out.Alters, o.id)
+		}
+	}
+	if len(all) == 0 {
+		return out, nil
+	}
+	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(dropOrder[a.kind], dropOrder[b.kind]) })
+	out.Apply = func(txn *catalog.Txn) error {
+		for _, o := range all {
+			if err := o.drop(txn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return out, nil
+}
+
+// dropOrder is that in which objects are dropped: a schema goes with its last table.
+var dropOrder = map[string]int{"view": 0, "table": 1, "schema": 2}
+
+// drop drops an object; what it had is checked no more.
+func (o object) drop(txn *catalog.Txn) error {
+	switch o.kind {
+	case "view":
+		return gone(txn.DeleteView(o.schema, o.name), "view", o.name)
+	case "table":
+		t, err := txn.TableByFace(o.id)
+		if err != nil {
+			return gone(err, "table", o.name)
+		}
+		for _, v := range txn.Views() {
+			if slices.Contains(v.Reads, o.id) {
+				return pgerr.New(codes.DependentObjectsStillExist, "cannot drop table %s because other objects depend on it", o.name).
+					WithDetail("view %s depends on table %s", v.Schema+"."+v.Name, o.name)
+			}
+		}
+		return errors.Join(txn.DeleteTable(t.ID), txn.LeaveLake(t.ID), tell(txn, t, "table dropped"))
+	}
+	for _, t := range txn.EveryTable() {
+		if t.Schema == o.name {
+			return pgerr.New(codes.DependentObjectsStillExist, "cannot drop schema %s because other objects depend on it", o.name).
+				WithDetail("table %s depends on schema %s", t.Schema+"."+t.Name, o.name)
+		}
+	}
+	err := txn.DeleteSchema(o.name)
+	if errors.Is(err, catalog.ErrSchemaNotFound) {
+		return nil // it went with its last table
+	}
+	return err
+}
+
+// droppedObject finds what a DROP names.
+func (c *Context) droppedObject(kind string, n *pg.Node) (object, error) {
+	if kind == "schema" {
+		name := n.GetString_().GetSval()
+		switch {
+		case systemSchemas[name]:
+			return object{}, pgerr.New(codes.InsufficientPrivilege, "permission denied for schema %s", name)
+		case name == "public":
+			return object{}, unsupported("dropping schema public is not supported")
+		case !c.Env.Resolver.HasSchema(name):
+			return object{}, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", name)
+		}
+		return object{kind: kind, name: name}, nil
+	}
+	r := rangeVar(n)
+	if r.Schemaname != "" && !c.Env.Resolver.HasSchema(r.Schemaname) {
+		return object{}, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", r.Schemaname)
+	}
+	rel, err := pgsql.FindRelation(r, c.Env)
+	if err != nil {
+		e, ok := pgerr.As(err)
+		if !ok || e.Code != codes.UndefinedTable {
+			return object{}, err
+		}
+		name := r.Relname
+		if r.Schemaname != "" {
+			name = r.Schemaname + "." + name
+		}
+		return object{}, pgerr.New(codes.UndefinedTable, "%s \"%s\" does not exist", kind, name)
+	}
+	switch {
+	case kind == "table" && rel.View != "":
+		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name).WithHint("Use DROP VIEW to remove a view.")
+	case kind == "view" && rel.View == "" && !rel.System:
+		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name).WithHint("Use DROP TABLE to remove a table.")
+	case kind == "view" && rel.View != "":
+		v, err := c.Snapshot.ViewByName(rel.Schema, rel.Name)
+		if err != nil {
+			return object{}, err
+		}
+		return object{kind: kind, schema: v.Schema, name: v.Name, id: v.ID}, nil
+	}
+	t, _, err := c.table(r)
+	if err != nil {
+		return object{}, err
+	}
+	return object{kind: kind, schema: t.Schema, name: t.Name, id: t.Face()}, nil
+}
+
+func (d *removal) goes(o object) bool {
+	return slices.Contains(d.named, o) || slices.Contains(d.others, o)
+}
+
+func (d *removal) add(o object, on object) {
+	if d.goes(o) {
+		return
+	}
+	d.others = append(d.others, o)
+	d.why = append(d.why, fmt.Sprintf("%s depends on %s", d.show(o), d.show(on)))
+}
+
+// gather adds what depends on what goes.
+func (d *removal) gather() {
+	snap := d.context.Snapshot
+	for i := 0; i < len(d.named)+len(d.others); i++ {
+		o := object{}
+		if i < len(d.named) {
+			o = d.named[i]
+		} else {
+			o = d.others[i-len(d.named)]
+		}
+		if o.kind == "schema" {
+			for _, t := range snap.AllTables() {
+				if t.Schema == o.name {
+					d.add(object{kind: "table", schema: t.Schema, name: t.Name, id: t.Face()}, o)
+				}
+			}
+			for _, v := range snap.Views() {
+				if v.Schema == o.name {
+					d.add(object{kind: "view", schema: v.Schema, name: v.Name, id: v.ID}, o)
+				}
+			}
+			continue
+		}
+		for _, v := range d.context.readers(o.id) {
+			d.add(object{kind: "view", schema: v.Schema, name: v.Name, id: v.ID}, o)
+		}
+	}
+}
+
+func (d *removal) show(o object) string {
+	if o.kind == "schema" {
+		return "schema " + o.name
+	}
+	return o.kind + " " + shownName(o.schema, o.name, d.context.Env)
+}
+
+func (d *removal) refuse() error {
+	message := "cannot drop desired object(s) because other objects depend on them"
+	if len(d.named) == 1 {
+		message = fmt.Sprintf("cannot drop %s because other objects depend on it", d.show(d.named[0]))
+	}
+	return pgerr.New(codes.DependentObjectsStillExist, "%s", message).WithDetail("%s", strings.Join(d.why, "\n")).
+		WithHint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+// told are the notices of what goes with the rest.
+func (d *removal) told() []*pgerr.Error {
+	switch len(d.others) {
+	case 0:
+		return nil
+	case 1:
+		return []*pgerr.Error{notice(codes.SuccessfulCompletion, "drop cascades to %s", d.show(d.others[0]))}
+	}
+	var list []string
+	for _, o := range d.others {
+		list = append(list, "drop cascades to "+d.show(o))
+	}
+	return []*pgerr.Error{notice(codes.SuccessfulCompletion, "drop cascades to %d other objects", len(d.others)).
+		WithDetail("%s", strings.Join(list, "\n"))}
+}

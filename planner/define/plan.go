@@ -1,0 +1,182 @@
+package define
+
+import (
+	"errors"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Context is what a statement is planned against.
+type Context struct {
+	// SQL is the text that the statement is part of.
+	SQL      string
+	Env      *pgsql.Env
+	Snapshot *catalog.Snapshot
+	// Reserve gives the pipeline of tables of our own, and a number for a new one.
+	Reserve func() (change.PipelineID, change.TableID, error)
+	// Initial evaluates the default of a new column for the rows that there are; nil is null.
+	Initial func(c pgsql.RelationColumn) (*string, error)
+}
+
+// Change is what a statement does.
+type Change struct {
+	// Tag is the command tag.
+	Tag     string
+	Notices []*pgerr.Error
+	// Alters are tables of our own, by face, that are changed or go: nobody else may write
+	// them meanwhile, nor may the transaction have written them.
+	Alters []change.TableID
+	// Makes is the table of our own that is made, nil for none.
+	Makes *catalog.Table
+	// Proofs must hold of the rows that there are.
+	Proofs []Proof
+	// Apply does it; nil: there is nothing to do. What it finds other than it was planned is
+	// an error.
+	Apply func(*catalog.Txn) error
+}
+
+// Proof is a query that must give no row.
+type Proof struct {
+	SQL string
+	// Err is what is told if it gives one.
+	Err *pgerr.Error
+}
+
+// Planned says whether a statement is one that Plan plans.
+func Planned(n *pg.Node) bool {
+	switch n.Node.(type) {
+	case *pg.Node_CreateStmt, *pg.Node_AlterTableStmt, *pg.Node_RenameStmt, *pg.Node_AlterObjectSchemaStmt,
+		*pg.Node_CreateSchemaStmt, *pg.Node_ViewStmt:
+		return true
+	case *pg.Node_DropStmt:
+		return droppable[n.GetDropStmt().RemoveType] != ""
+	case *pg.Node_CommentStmt:
+		return commentable[n.GetCommentStmt().Objtype]
+	}
+	return false
+}
+
+// Plan plans a statement.
+func Plan(n *pg.Node, c *Context) (*Change, error) {
+	switch v := n.Node.(type) {
+	case *pg.Node_CreateStmt:
+		return c.createTable(v.CreateStmt)
+	case *pg.Node_AlterTableStmt:
+		return c.alterTable(v.AlterTableStmt)
+	case *pg.Node_RenameStmt:
+		return c.rename(v.RenameStmt)
+	case *pg.Node_AlterObjectSchemaStmt:
+		return c.setSchema(v.AlterObjectSchemaStmt)
+	case *pg.Node_CreateSchemaStmt:
+		return c.createSchema(v.CreateSchemaStmt)
+	case *pg.Node_ViewStmt:
+		return c.createView(v.ViewStmt)
+	case *pg.Node_DropStmt:
+		return c.drop(v.DropStmt)
+	case *pg.Node_CommentStmt:
+		return c.comment(v.CommentStmt)
+	}
+	return nil, unsupported("%s is not supported", pgsql.NodeKind(n))
+}
+
+func unsupported(format string, args ...any) *pgerr.Error {
+	return pgerr.New(codes.FeatureNotSupported, format, args...)
+}
+
+// notice makes a NOTICE of what would be an error.
+func notice(code codes.Code, format string, args ...any) *pgerr.Error {
+	e := pgerr.New(code, format, args...)
+	e.Severity = "NOTICE"
+	return e
+}
+
+// systemSchemas are those in which nothing can be made.
+var systemSchemas = map[string]bool{"pg_catalog": true, "information_schema": true, "skippr": true}
+
+// newName is where a new relation goes, and whether there is one of its name.
+func (c *Context) newName(r *pg.RangeVar) (schemaName string, exists bool, err error) {
+	if r.Catalogname != "" && r.Catalogname != c.Env.Database {
+		return "", false, unsupported("cross-database references are not implemented: \"%s.%s.%s\"", r.Catalogname, r.Schemaname, r.Relname)
+	}
+	schemaName = r.Schemaname
+	if schemaName == "" {
+		for _, name := range c.Env.SearchPath {
+			if name != "pg_catalog" {
+				schemaName = name
+				break
+			}
+		}
+	}
+	switch {
+	case schemaName == "":
+		return "", false, pgerr.New(codes.InvalidSchemaName, "no schema has been selected to create in")
+	case systemSchemas[schemaName]:
+		return "", false, pgerr.New(codes.InsufficientPrivilege, "permission denied to create \"%s.%s\"", schemaName, r.Relname).
+			WithDetail("System catalog modifications are currently disallowed.")
+	case !c.Env.Resolver.HasSchema(schemaName):
+		return "", false, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", schemaName)
+	}
+	_, exists = c.Env.Resolver.Relation(schemaName, r.Relname)
+	return schemaName, exists, nil
+}
+
+// free refuses a name that a table or view has by now.
+func free(txn *catalog.Txn, schemaName, name string) error {
+	_, tableErr := txn.TableByName(schemaName, name)
+	_, viewErr := txn.ViewByName(schemaName, name)
+	if tableErr == nil || viewErr == nil {
+		return existsError(name)
+	}
+	return nil
+}
+
+func existsError(name string) *pgerr.Error {
+	return pgerr.New(codes.DuplicateRelation, "relation \"%s\" already exists", name)
+}
+
+// gone is the error of an object that was there when the statement was planned.
+func gone(err error, kind, name string) error {
+	if errors.Is(err, catalog.ErrTableNotFound) || errors.Is(err, catalog.ErrSchemaNotFound) {
+		return pgerr.New(codes.UndefinedTable, "%s \"%s\" was dropped meanwhile", kind, name).WithHint("Run the statement again.")
+	}
+	return err
+}
+
+// table finds a table of our own that a statement changes.
+func (c *Context) table(r *pg.RangeVar) (*catalog.Table, *pgsql.Relation, error) {
+	rel, err := pgsql.FindRelation(r, c.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rel.View != "" {
+		return nil, nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
+	}
+	if err := pgsql.CheckWritable(rel); err != nil {
+		return nil, nil, err
+	}
+	t, err := c.Snapshot.TableByName(rel.Schema, rel.Name)
+	return t, rel, err
+}
+
+// rangeVar is a name in a list of names.
+func rangeVar(object *pg.Node) *pg.RangeVar {
+	r := &pg.RangeVar{Location: -1}
+	items := object.GetList().GetItems()
+	for i, item := range items {
+		switch name := item.GetString_().GetSval(); len(items) - 1 - i {
+		case 0:
+			r.Relname = name
+		case 1:
+			r.Schemaname = name
+		case 2:
+			r.Catalogname = name
+		}
+	}
+	return r
+}

@@ -1,0 +1,475 @@
+package define
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+)
+
+// createTable plans CREATE TABLE.
+func (c *Context) createTable(n *pg.CreateStmt) (*Change, error) {
+	if err := checkTable(n); err != nil {
+		return nil, err
+	}
+	d := &definition{context: c, table: &catalog.Table{Name: n.Relation.Relname}}
+	schemaName, exists, err := c.newName(n.Relation)
+	if err != nil {
+		return nil, err
+	}
+	d.table.Schema = schemaName
+	out := &Change{Tag: "CREATE TABLE"}
+	if exists && n.IfNotExists {
+		out.Notices = append(out.Notices, notice(codes.DuplicateRelation, "relation \"%s\" already exists, skipping", n.Relation.Relname))
+		return out, nil
+	}
+	for _, e := range n.TableElts {
+		if err := d.element(e); err != nil {
+			return nil, err
+		}
+	}
+	if exists {
+		return nil, existsError(n.Relation.Relname)
+	}
+	return out, d.make(out)
+}
+
+func checkTable(n *pg.CreateStmt) error {
+	switch {
+	case n.Relation.Relpersistence == "t":
+		return unsupported("temporary tables are not supported").WithHint("Make a table, and DROP TABLE it in the end.")
+	case n.Partspec != nil || n.Partbound != nil || len(n.InhRelations) > 0:
+		return unsupported("partitions and inheritance of tables are not supported")
+	case n.OfTypename != nil, len(n.Options) > 0, n.Tablespacename != "":
+		return unsupported("options of CREATE TABLE are not supported")
+	}
+	return nil
+}
+
+// CreateAs plans the table of CREATE TABLE AS and SELECT INTO, whose columns are a query's.
+func (c *Context) CreateAs(into *pg.IntoClause, ifNotExists bool, columns []pgsql.OutputColumn) (*Change, error) {
+	n := &pg.CreateStmt{Relation: into.Rel, Options: into.Options, Tablespacename: into.TableSpaceName, IfNotExists: ifNotExists}
+	if len(into.ColNames) > len(columns) {
+		return nil, pgerr.New(codes.Syntax, "too many column names were specified")
+	}
+	if err := checkTable(n); err != nil {
+		return nil, err
+	}
+	d := &definition{context: c, table: &catalog.Table{Name: into.Rel.Relname}}
+	schemaName, exists, err := c.newName(into.Rel)
+	if err != nil {
+		return nil, err
+	}
+	d.table.Schema = schemaName
+	out := &Change{Tag: "CREATE TABLE AS"}
+	switch {
+	case exists && ifNotExists:
+		out.Notices = append(out.Notices, notice(codes.DuplicateRelation, "relation \"%s\" already exists, skipping", into.Rel.Relname))
+		return out, nil
+	case exists:
+		return nil, existsError(into.Rel.Relname)
+	}
+	for i, col := range columns {
+		name := col.Name
+		if i < len(into.ColNames) {
+			name = into.ColNames[i].GetString_().GetSval()
+		}
+		f, err := d.field(name, col.Type)
+		if err != nil {
+			return nil, err
+		}
+		d.fields = append(d.fields, *f)
+	}
+	return out, d.make(out)
+}
+
+// definition is a table being defined.
+type definition struct {
+	context  *Context
+	table    *catalog.Table
+	fields   []schema.NewField
+	defaults map[string]string
+	comments map[string]string
+	key      []string
+	checks   []*pg.Constraint
+	// of are the columns that the checks of columns stand with, "" of the table's.
+	of []string
+}
+
+// element adds a column or a constraint.
+func (d *definition) element(e *pg.Node) error {
+	switch {
+	case e.GetColumnDef() != nil:
+		return d.column(e.GetColumnDef())
+	case e.GetConstraint() != nil:
+		c := e.GetConstraint()
+		if c.Contype == pg.ConstrType_CONSTR_CHECK {
+			d.checks, d.of = append(d.checks, c), append(d.of, "")
+			return nil
+		}
+		if c.Contype != pg.ConstrType_CONSTR_PRIMARY {
+			return refuseConstraint(c)
+		}
+		var key []string
+		for _, k := range c.Keys {
+			key = append(key, k.GetString_().GetSval())
+		}
+		return d.primaryKey(key)
+	case e.GetTableLikeClause() != nil:
+		return d.like(e.GetTableLikeClause())
+	}
+	return unsupported("this element of CREATE TABLE is not supported")
+}
+
+// Options of LIKE, as PostgreSQL's parser numbers them.
+const (
+	likeComments    = 1 << 0
+	likeConstraints = 1 << 2
+	likeDefaults    = 1 << 3
+	likeIndexes     = 1 << 6
+)
+
+// like adds the columns of another table.
+func (d *definition) like(n *pg.TableLikeClause) error {
+	rel, err := pgsql.FindRelation(n.Relation, d.context.Env)
+	if err != nil {
+		return err
+	}
+	for _, col := range rel.Columns {
+		f, err := d.field(col.Name, col.Type)
+		if err != nil {
+			return err
+		}
+		f.NotNull = col.NotNull
+		d.fields = append(d.fields, *f)
+		if col.Default != "" && n.Options&likeDefaults != 0 {
+			d.setDefault(col.Name, col.Default)
+		}
+	}
+	if n.Options&likeIndexes != 0 && len(rel.Key) > 0 {
+		var key []string
+		for _, k := range rel.Key {
+			key = append(key, rel.Columns[k].Name)
+		}
+		if err := d.primaryKey(key); err != nil {
+			return err
+		}
+	}
+	if n.Options&likeConstraints != 0 {
+		for _, k := range rel.Checks {
+			d.table.Checks = append(d.table.Checks, catalog.Check(k))
+		}
+	}
+	if t, err := d.context.Snapshot.TableByName(rel.Schema, rel.Name); err == nil && n.Options&likeComments != 0 {
+		d.comments = map[string]string{}
+		for _, f := range t.Current.Fields {
+			if text := t.Comments[f.ID]; text != "" {
+				d.comments[f.Name] = text
+			}
+		}
+	}
+	return nil
+}
+
+func (d *definition) setDefault(column, text string) {
+	if d.defaults == nil {
+		d.defaults = map[string]string{}
+	}
+	d.defaults[column] = text
+}
+
+func (d *definition) primaryKey(key []string) error {
+	if d.key != nil {
+		return pgerr.New(codes.InvalidTableDefinition, "multiple primary keys for table \"%s\" are not allowed", d.table.Name)
+	}
+	d.key = key
+	return nil
+}
+
+// constraintWords name kinds of constraints that we do not have.
+var constraintWords = map[pg.ConstrType]string{
+	pg.ConstrType_CONSTR_UNIQUE: "UNIQUE", pg.ConstrType_CONSTR_FOREIGN: "FOREIGN KEY",
+	pg.ConstrType_CONSTR_EXCLUSION: "EXCLUDE", pg.ConstrType_CONSTR_IDENTITY: "identity columns",
+	pg.ConstrType_CONSTR_GENERATED: "generated columns",
+}
+
+func refuseConstraint(c *pg.Constraint) error {
+	word := constraintWords[c.Contype]
+	if word == "" {
+		word = "such constraints"
+	}
+	return unsupported("%s of tables is not supported", word).
+		WithHint("Tables here may have a PRIMARY KEY, NOT NULL, CHECK and DEFAULT.")
+}
+
+// columnsMax is PostgreSQL's.
+const columnsMax = 1600
+
+// field is a column without its constraints.
+func (d *definition) field(name string, t pgsql.Type) (*schema.NewField, error) {
+	if len(d.fields) >= columnsMax {
+		return nil, pgerr.New(codes.TooManyColumns, "tables can have at most %d columns", columnsMax)
+	}
+	if slices.ContainsFunc(d.fields, func(f schema.NewField) bool { return f.Name == name }) {
+		return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name)
+	}
+	f, err := newField(name, t)
+	if err != nil {
+		return nil, err
+	}
+	f.AttNum = int16(len(d.fields) + 1)
+	return f, nil
+}
+
+// newField is a column of a type, which must be one that statements can write.
+func newField(name string, t pgsql.Type) (*schema.NewField, error) {
+	bounds := 0
+	if pgsql.ElemOf(t.OID) != 0 {
+		bounds = 1
+	}
+	lake, exact := schema.FromPostgres(t.OID, t.Mod, bounds)
+	switch {
+	case exact && !pgsql.Computes(t):
+		return nil, unsupported("columns of type %s are not supported", t.Name()).WithHint("Keep such values as text.")
+	case t.OID == pgsql.OIDTime && t.Mod >= 0 && t.Mod < 6:
+		return nil, unsupported("columns of type time(%d) are not supported", t.Mod).WithHint("Take time.")
+	case lake.Kind == schema.List && t.Mod >= 0 && lake.Elem.Kind != schema.Decimal: // nothing would hold the elements to it
+		return nil, unsupported("columns of type %s with a length or precision are not supported", pgsql.Type{OID: t.OID, Mod: -1}.Name()).
+			WithHint("Leave the length or precision out.")
+	}
+	return &schema.NewField{Name: name, OID: t.OID, TypMod: t.Mod, Type: lake}, nil
+}
+
+// serialTypes are names of types that come with a sequence.
+var serialTypes = []string{"serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"}
+
+func resolveType(n *pg.TypeName) (pgsql.Type, error) {
+	if len(n.Names) == 1 && slices.Contains(serialTypes, n.Names[0].GetString_().GetSval()) {
+		return pgsql.Type{}, unsupported("type %s is not supported: there are no sequences", n.Names[0].GetString_().GetSval()).
+			WithHint("Take uuid DEFAULT gen_random_uuid(), or give the values yourself.")
+	}
+	return pgsql.ResolveTypeName(n)
+}
+
+// column adds a column.
+func (d *definition) column(n *pg.ColumnDef) error {
+	t, err := resolveType(n.TypeName)
+	if err != nil {
+		return err
+	}
+	f, err := d.field(n.Colname, t)
+	if err != nil {
+		return err
+	}
+	if len(n.TypeName.ArrayBounds) > 1 {
+		return unsupported("columns of type %s of several dimensions are not supported", t.Name()).WithHint("Take jsonb.")
+	}
+	if n.CollClause != nil {
+		return unsupported("COLLATE of columns is not supported")
+	}
+	for _, c := range n.Constraints {
+		if err := d.constraint(f, c.GetConstraint()); err != nil {
+			return err
+		}
+	}
+	d.fields = append(d.fields, *f)
+	return nil
+}
+
+// constraint applies a constraint of a column.
+func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
+	switch c.Contype {
+	case pg.ConstrType_CONSTR_NOTNULL:
+		f.NotNull = true
+	case pg.ConstrType_CONSTR_NULL:
+	case pg.ConstrType_CONSTR_PRIMARY:
+		return d.primaryKey([]string{f.Name})
+	case pg.ConstrType_CONSTR_CHECK:
+		d.checks, d.of = append(d.checks, c), append(d.of, f.Name)
+	case pg.ConstrType_CONSTR_DEFAULT:
+		text, err := defaultText(c.RawExpr, f, d.context.Env)
+		if err != nil {
+			return err
+		}
+		d.setDefault(f.Name, text)
+	default:
+		return refuseConstraint(c)
+	}
+	return nil
+}
+
+// defaultText is the default of a column, checked.
+func defaultText(n *pg.Node, f *schema.NewField, env *pgsql.Env) (string, error) {
+	text, err := pgsql.ExpressionText(n)
+	if err != nil {
+		return "", err
+	}
+	return text, pgsql.CheckDefault(text, columnOf(f), env)
+}
+
+func columnOf(f *schema.NewField) pgsql.RelationColumn {
+	return pgsql.RelationColumn{Name: f.Name, Type: pgsql.Type{OID: f.OID, Mod: f.TypMod}, Engine: schema.EngineType(f.Type), NotNull: f.NotNull}
+}
+
+// make completes the change that makes the table.
+func (d *definition) make(out *Change) error {
+	t, err := d.finish()
+	if err != nil {
+		return err
+	}
+	if t.Pipeline, t.ID, err = d.context.Reserve(); err != nil {
+		return err
+	}
+	out.Makes = t
+	out.Apply = func(txn *catalog.Txn) error {
+		if err := free(txn, t.Schema, t.Name); err != nil {
+			return err
+		}
+		return Make(txn, t.Clone())
+	}
+	return nil
+}
+
+// Make puts a table of our own in its place, whether there is a draft of it or not.
+func Make(txn *catalog.Txn, t *catalog.Table) error {
+	t.Own, t.State, t.Backfill.FinishedAt = true, catalog.TableReady, txn.Now()
+	t.SourceSchema, t.SourceName = t.Schema, t.Name
+	draft, err := txn.TableByID(t.ID)
+	switch {
+	case err == nil:
+		t.OID, t.SourceOID, t.CreatedAt = draft.OID, draft.SourceOID, draft.CreatedAt
+		err = txn.PutTable(t)
+	case errors.Is(err, catalog.ErrTableNotFound):
+		err = txn.CreateTable(t)
+		t.SourceOID = t.OID // unique among the pipeline's
+		if err == nil {
+			err = txn.PutTable(t)
+		}
+	}
+	if err != nil || t.Draft {
+		return err
+	}
+	return tell(txn, t, "table created")
+}
+
+func tell(txn *catalog.Txn, t *catalog.Table, what string) error {
+	return txn.AddEvent(catalog.Event{At: txn.Now(), Level: "info", Table: t.Schema + "." + t.Name, Kind: what})
+}
+
+// finish makes the table.
+func (d *definition) finish() (*catalog.Table, error) {
+	if len(d.fields) == 0 {
+		return nil, unsupported("tables without columns are not supported")
+	}
+	for i, k := range d.key {
+		at := slices.IndexFunc(d.fields, func(f schema.NewField) bool { return f.Name == k })
+		if at < 0 {
+			return nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" named in key does not exist", k)
+		}
+		if slices.Contains(d.key[:i], k) {
+			return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" appears twice in primary key constraint", k)
+		}
+		d.fields[at].NotNull = true
+		if err := checkKeyType(&d.fields[at]); err != nil {
+			return nil, err
+		}
+	}
+	current, err := schema.New(d.fields, d.key)
+	if err != nil {
+		return nil, pgerr.New(codes.InvalidTableDefinition, "%s", err)
+	}
+	current.WholeRow = len(d.key) == 0
+	d.table.Current, d.table.Versions, d.table.Own = current, []*schema.Table{current}, true
+	for _, f := range current.Fields {
+		if text, ok := d.defaults[f.Name]; ok {
+			setText(&d.table.Defaults, f.ID, text)
+		}
+		if text, ok := d.comments[f.Name]; ok {
+			setText(&d.table.Comments, f.ID, text)
+		}
+	}
+	for i, k := range d.checks {
+		if err := addCheck(d.table, k, d.of[i], d.context.Env); err != nil {
+			return nil, err
+		}
+	}
+	return d.table, nil
+}
+
+// setText sets a text of a field; "" takes it away.
+func setText(m *map[int32]string, id int32, text string) {
+	if text == "" {
+		delete(*m, id)
+		return
+	}
+	if *m == nil {
+		*m = map[int32]string{}
+	}
+	(*m)[id] = text
+}
+
+// addCheck adds a CHECK, of a column or of the table, to a table. A name that is not given
+// is PostgreSQL's.
+func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env) error {
+	text, err := pgsql.ExpressionText(n.RawExpr)
+	if err != nil {
+		return err
+	}
+	used, err := pgsql.CheckCondition(text, RelationOf(t), env)
+	if err != nil {
+		return err
+	}
+	name := n.Conname
+	taken := func(name string) bool {
+		return name == t.Name+"_pkey" || slices.ContainsFunc(t.Checks, func(k catalog.Check) bool { return k.Name == name })
+	}
+	if name == "" {
+		base := t.Name + "_check"
+		if column == "" && len(used) == 1 {
+			column = used[0]
+		}
+		if column != "" {
+			base = t.Name + "_" + column + "_check"
+		}
+		name = base
+		for i := 1; taken(name); i++ {
+			name = fmt.Sprintf("%s%d", base, i)
+		}
+	}
+	if taken(name) {
+		return pgerr.New(codes.DuplicateObject, "constraint \"%s\" for relation \"%s\" already exists", name, t.Name)
+	}
+	t.Checks = append(t.Checks, catalog.Check{Name: name, SQL: text})
+	return nil
+}
+
+// checkKeyType refuses a key of a type whose values can be equal and yet be kept as
+// different ones, such as 1.0 and 1.00: both would find a place beside each other.
+func checkKeyType(f *schema.NewField) error {
+	t, hint := pgsql.Type{OID: f.OID, Mod: f.TypMod}, "Take another type for the key."
+	switch f.OID {
+	case pgsql.OIDJSON:
+		return pgerr.New(codes.UndefinedObject, "data type json has no default operator class for access method \"btree\"")
+	case pgsql.OIDNumeric:
+		if f.Type.Kind == schema.Decimal {
+			return nil
+		}
+		hint = fmt.Sprintf("Take numeric(p,s), with a precision of at most %d.", schema.DecimalPrecisionMax)
+	case pgsql.OIDBpchar:
+		if f.TypMod >= 0 {
+			return nil
+		}
+		hint = "Take char(n) or text."
+	case pgsql.OIDInterval, pgsql.OIDJSONB, schema.ArrayOID(pgsql.OIDBpchar):
+	default:
+		return nil
+	}
+	return unsupported("a primary key of type %s is not supported", t.Name()).WithHint("%s", hint)
+}

@@ -1,0 +1,178 @@
+package define
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// view finds the view that a name means.
+func (c *Context) view(r *pg.RangeVar) (*catalog.View, error) {
+	rel, err := pgsql.FindRelation(r, c.Env)
+	if err != nil {
+		return nil, err
+	}
+	if rel.View == "" {
+		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", r.Relname)
+	}
+	return c.Snapshot.ViewByName(rel.Schema, rel.Name)
+}
+
+// createView plans CREATE VIEW.
+func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
+	switch {
+	case n.View.Relpersistence == "t":
+		return nil, unsupported("temporary views are not supported").WithHint("Make a view, and DROP VIEW it in the end.")
+	case len(n.Options) > 0 || n.WithCheckOption > pg.ViewCheckOption_NO_CHECK_OPTION:
+		return nil, unsupported("options of CREATE VIEW are not supported")
+	}
+	schemaName, exists, err := c.newName(n.View)
+	if err != nil {
+		return nil, err
+	}
+	var old *catalog.View
+	if exists {
+		if !n.Replace {
+			return nil, existsError(n.View.Relname)
+		}
+		if old, err = c.view(&pg.RangeVar{Schemaname: schemaName, Relname: n.View.Relname, Location: -1}); err != nil {
+			return nil, err
+		}
+	}
+	v, err := c.defineView(n)
+	if err != nil {
+		return nil, err
+	}
+	v.Schema, v.Name = schemaName, n.View.Relname
+	if err := c.replaces(old, v); err != nil {
+		return nil, err
+	}
+	if v.ID == 0 {
+		if _, v.ID, err = c.Reserve(); err != nil {
+			return nil, err
+		}
+	}
+	return &Change{Tag: "CREATE VIEW", Apply: func(txn *catalog.Txn) error {
+		if old == nil {
+			if err := free(txn, v.Schema, v.Name); err != nil {
+				return err
+			}
+		}
+		return txn.PutView(v)
+	}}, nil
+}
+
+// defineView analyses the query of a view.
+func (c *Context) defineView(n *pg.ViewStmt) (*catalog.View, error) {
+	sel := n.Query.GetSelectStmt()
+	if sel == nil {
+		return nil, unsupported("only SELECT is supported in a view")
+	}
+	var names []string
+	for _, a := range n.Aliases {
+		names = append(names, a.GetString_().GetSval())
+	}
+	def, err := pgsql.AnalyzeView(c.SQL, sel, names, c.Env)
+	if err != nil {
+		return nil, err
+	}
+	v := &catalog.View{SQL: def.SQL}
+	for _, col := range def.Columns {
+		v.Columns = append(v.Columns, catalog.ViewColumn{Name: col.Name, OID: col.Type.OID, TypMod: col.Type.Mod})
+	}
+	for _, rel := range def.Reads {
+		if t, err := c.Snapshot.TableByName(rel.Schema, rel.Name); err == nil {
+			v.Reads = append(v.Reads, t.Face())
+			continue
+		}
+		if other, err := c.Snapshot.ViewByName(rel.Schema, rel.Name); err == nil {
+			v.Reads = append(v.Reads, other.ID)
+		}
+	}
+	slices.Sort(v.Reads)
+	return v, nil
+}
+
+// replaces makes v the successor of a view, as far as PostgreSQL lets it be one.
+func (c *Context) replaces(old, v *catalog.View) error {
+	if old == nil {
+		return nil
+	}
+	v.ID, v.Comment, v.CreatedAt = old.ID, old.Comment, old.CreatedAt
+	if len(v.Columns) < len(old.Columns) {
+		return pgerr.New(codes.InvalidTableDefinition, "cannot drop columns from view")
+	}
+	for i, o := range old.Columns {
+		n := v.Columns[i]
+		switch {
+		case n.Name != o.Name:
+			return pgerr.New(codes.InvalidTableDefinition, "cannot change name of view column \"%s\" to \"%s\"", o.Name, n.Name).
+				WithHint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.")
+		case n.OID != o.OID || n.TypMod != o.TypMod:
+			from, to := pgsql.Type{OID: o.OID, Mod: o.TypMod}, pgsql.Type{OID: n.OID, Mod: n.TypMod}
+			return pgerr.New(codes.InvalidTableDefinition, "cannot change data type of view column \"%s\" from %s to %s", o.Name, from.Name(), to.Name())
+		}
+	}
+	for _, id := range c.reach(v.Reads) {
+		if id == old.ID {
+			return pgerr.New(codes.InvalidObjectDefinition, "infinite recursion detected in rules for relation \"%s\"", v.Name)
+		}
+	}
+	return nil
+}
+
+// reach are relations, with all that they read in turn.
+func (c *Context) reach(ids []change.TableID) []change.TableID {
+	out := slices.Clone(ids)
+	for i := 0; i < len(out); i++ {
+		for _, v := range c.Snapshot.Views() {
+			if v.ID != out[i] {
+				continue
+			}
+			for _, r := range v.Reads {
+				if !slices.Contains(out, r) {
+					out = append(out, r)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// readers are the views that read a table or view.
+func (c *Context) readers(id change.TableID) []*catalog.View {
+	var out []*catalog.View
+	for _, v := range c.Snapshot.Views() {
+		if slices.Contains(v.Reads, id) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// unreadView refuses what would break views that read a view.
+func (c *Context) unreadView(v *catalog.View, what string) error {
+	for _, r := range c.readers(v.ID) {
+		return pgerr.New(codes.DependentObjectsStillExist, "cannot %s because other objects depend on it", what).
+			WithDetail("view %s depends on view %s", shownName(r.Schema, r.Name, c.Env), shownName(v.Schema, v.Name, c.Env)).
+			WithHint("Drop the view first, and make it anew afterwards.")
+	}
+	return nil
+}
+
+// shownName is a name as messages write it: with its schema unless it is found without.
+func shownName(schemaName, name string, env *pgsql.Env) string {
+	rel, err := pgsql.FindRelation(&pg.RangeVar{Relname: name, Location: -1}, env)
+	if err == nil && rel.Schema == schemaName {
+		return quote.NameIfNeeded(name)
+	}
+	return fmt.Sprintf("%s.%s", quote.NameIfNeeded(schemaName), quote.NameIfNeeded(name))
+}

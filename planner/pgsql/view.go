@@ -1,0 +1,195 @@
+package pgsql
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+)
+
+// View is an analysed definition of a view. Immutable.
+type View struct {
+	// SQL is the query with all relations named with their schemas and all columns named.
+	SQL     string
+	Columns []OutputColumn
+	// Reads are the relations that it names, each once.
+	Reads []*Relation
+}
+
+// recorded is what the definition of a view says by names that may mean something else
+// later.
+type recorded struct {
+	relations map[*pg.RangeVar]*Relation
+	stars     map[*pg.ResTarget][]*pg.Node
+}
+
+// AnalyzeView analyses the query of a view. names take the places of its first columns'.
+func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*View, error) {
+	rec := &recorded{relations: map[*pg.RangeVar]*Relation{}, stars: map[*pg.ResTarget][]*pg.Node{}}
+	a := &analyzer{env: env, sql: sql, record: rec}
+	q, err := a.query(sel, nil)
+	if err != nil {
+		return nil, err
+	}
+	done, err := a.finish(q)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(a.seenParam) > 0:
+		return nil, pgerr.New(codes.UndefinedParameter, "there is no parameter $1")
+	case len(a.effects) > 0:
+		return nil, unsupported("functions that act on the server are not supported in views")
+	case len(names) > len(done.Columns):
+		return nil, pgerr.New(codes.Syntax, "CREATE VIEW specifies more column names than columns")
+	}
+	out := &View{Columns: done.Columns}
+	for i := range out.Columns {
+		if i < len(names) {
+			out.Columns[i].Name = names[i]
+		}
+		name := out.Columns[i].Name
+		if slices.ContainsFunc(out.Columns[:i], func(c OutputColumn) bool { return c.Name == name }) {
+			return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name)
+		}
+	}
+	for _, rel := range rec.relations {
+		if !slices.ContainsFunc(out.Reads, func(r *Relation) bool { return r.Schema == rel.Schema && r.Name == rel.Name }) {
+			out.Reads = append(out.Reads, rel)
+		}
+	}
+	rec.settle(sel)
+	nameTargets(sel, out.Columns)
+	out.SQL, err = deparse(sel)
+	return out, err
+}
+
+// settle puts the names found into a query.
+func (r *recorded) settle(sel *pg.SelectStmt) {
+	walk(sel.ProtoReflect(), func(m protoreflect.ProtoMessage) {
+		switch n := m.(type) {
+		case *pg.RangeVar:
+			if rel := r.relations[n]; rel != nil {
+				n.Schemaname, n.Catalogname = rel.Schema, ""
+			}
+		case *pg.SelectStmt:
+			var list []*pg.Node
+			for _, t := range n.TargetList {
+				if columns, ok := r.stars[t.GetResTarget()]; ok {
+					list = append(list, columns...)
+					continue
+				}
+				list = append(list, t)
+			}
+			n.TargetList = list
+		}
+	})
+}
+
+// nameTargets has a plain query say the names of its columns.
+func nameTargets(sel *pg.SelectStmt, columns []OutputColumn) {
+	if len(sel.TargetList) != len(columns) {
+		return // a set operation, or VALUES
+	}
+	for i, t := range sel.TargetList {
+		if rt := t.GetResTarget(); rt.Name == "" && outputName(rt.Val) != columns[i].Name || rt.Name != "" {
+			rt.Name = columns[i].Name
+		}
+	}
+}
+
+// star notes what a * stands for.
+func (r *recorded) star(t *pg.ResTarget, columns []target) {
+	var list []*pg.Node
+	for _, c := range columns {
+		ref := []string{c.name}
+		if col := c.expr.col; col != nil && col.item != nil && col.item.name != "" && !col.merged {
+			ref = []string{col.item.name, c.name}
+		}
+		list = append(list, columnTarget(ref))
+	}
+	r.stars[t] = list
+}
+
+func columnTarget(names []string) *pg.Node {
+	ref := &pg.ColumnRef{Location: -1}
+	for _, n := range names {
+		ref.Fields = append(ref.Fields, &pg.Node{Node: &pg.Node_String_{String_: &pg.String{Sval: n}}})
+	}
+	val := &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: ref}}
+	return &pg.Node{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: val, Location: -1}}}
+}
+
+// deparse prints a query.
+func deparse(sel *pg.SelectStmt) (string, error) {
+	tree, err := pg.Parse("SELECT 1") // for the tree's version
+	if err != nil {
+		return "", fmt.Errorf("print query: %w", err)
+	}
+	tree.Stmts[0].Stmt = &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: sel}}
+	sql, err := pg.Deparse(tree)
+	if err != nil {
+		return "", fmt.Errorf("print query: %w", err)
+	}
+	return sql, nil
+}
+
+// viewSource is a view in FROM: its query.
+func (a *analyzer) viewSource(rel *Relation, n *pg.RangeVar) (*source, error) {
+	q, err := a.viewQuery(rel)
+	if err != nil {
+		return nil, a.errAt(n.Location, viewError(rel, err))
+	}
+	it := &item{name: n.Relname, schema: rel.Schema}
+	if n.Alias != nil {
+		it.name, it.schema = n.Alias.Aliasname, ""
+	}
+	alias := a.alias("v")
+	it.columns = targetColumns(q.targets, alias, it)
+	for i, c := range it.columns {
+		c.name, c.tableOID, c.attNum = rel.Columns[i].Name, rel.OID, rel.Columns[i].AttNum
+	}
+	if err := a.renameColumns(it, n.Alias, n.Location); err != nil {
+		return nil, err
+	}
+	return &source{sql: "(" + q.print(false) + ") AS " + alias, items: []*item{it}, columns: it.columns}, nil
+}
+
+func (a *analyzer) viewQuery(rel *Relation) (*query, error) {
+	if err := a.enter(); err != nil {
+		return nil, err
+	}
+	defer a.leave()
+	p, err := Parse(rel.View)
+	if err != nil {
+		return nil, err
+	}
+	sql, record := a.sql, a.record
+	a.sql, a.record = rel.View, nil
+	defer func() { a.sql, a.record = sql, record }()
+	q, err := a.query(p.Node.GetSelectStmt(), nil)
+	if err == nil {
+		err = a.settle(q)
+	}
+	if err == nil && len(q.targets) != len(rel.Columns) {
+		err = fmt.Errorf("%d columns in place of %d", len(q.targets), len(rel.Columns))
+	}
+	return q, err
+}
+
+// viewError is the error of a view whose query is one no more, since what it reads has
+// changed at its source or was dropped there.
+func viewError(rel *Relation, err error) error {
+	var e *pgerr.Error
+	if !errors.As(err, &e) || e.Code == codes.StatementTooComplex {
+		return err
+	}
+	name := quote.NameIfNeeded(rel.Schema) + "." + quote.NameIfNeeded(rel.Name)
+	return pgerr.New(e.Code, "view \"%s\": %s", rel.Schema+"."+rel.Name, e.Message).
+		WithHint("What it reads has changed since it was made. DROP VIEW %s; and make it anew.", name)
+}
