@@ -24,7 +24,7 @@ func backupFile(dsn string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("back up: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	err = errors.Join(os.Remove(f.Name()), backup(ctx, dsn, f))
 	if err == nil {

@@ -18,11 +18,26 @@ import (
 // The ports that FreePort gives out lie below those that the system gives to connections: a
 // server that is down for a while finds its port free when it starts again.
 const (
-	portFirst = 12_000
-	portCount = 20_000
+	portLowest = 2_000
+	portEnd    = 32_000
+	portCount  = 20_000
 )
 
 var portsAsked atomic.Uint32
+
+// ports are the first port to give out, and how many there are.
+func ports() (first, count uint32) {
+	end := portEnd
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err == nil {
+		var low int
+		if _, err := fmt.Sscan(string(text), &low); err == nil && low > 2*portLowest {
+			end = min(end, low)
+		}
+	}
+	start := max(portLowest, end-portCount)
+	return uint32(start), uint32(end - start)
+}
 
 // FreePort finds a TCP port on loopback that nobody listens on now, and that no other call of
 // it, in this process or another, gives out while this process lives.
@@ -32,9 +47,10 @@ func FreePort() (int, error) {
 		return 0, err
 	}
 	var last error
-	for range portCount {
+	first, count := ports()
+	for range count {
 		n := uint32(os.Getpid())*7919 + portsAsked.Add(1)*2654435761>>8
-		port := portFirst + int(n%portCount)
+		port := int(first + n%count)
 		if last = reserve(filepath.Join(dir, strconv.Itoa(port)), port); last == nil {
 			return port, nil
 		}
