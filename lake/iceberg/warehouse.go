@@ -44,6 +44,9 @@ type Warehouse struct {
 	// creating is held while a table's directory is not yet named by a pointer, and by
 	// the sweep that removes directories without one.
 	creating sync.Mutex
+	// naming is held while it is decided which table has a name: what is read of the
+	// pointers holds until they are changed. Taken before creating.
+	naming sync.Mutex
 }
 
 var _ lake.Warehouse = (*Warehouse)(nil)
@@ -112,34 +115,42 @@ func (w *Warehouse) Table(ctx context.Context, spec lake.Spec) (lake.Table, erro
 }
 
 func (w *Warehouse) table(ctx context.Context, spec lake.Spec) (*tableHandle, error) {
-	ident := identifier(spec.Ident)
-	if err := icecat.ValidateTableIdentifier(ident); err != nil {
-		return nil, err
-	}
-	meta, location, err := w.catalog.current(ident)
-	switch {
-	case errors.Is(err, icecat.ErrNoSuchTable):
-		return w.renamedOrNew(ctx, spec)
-	case err != nil:
-		return nil, err
-	case meta.Properties()[lake.KeyTableID] != tableID(spec.Table):
-		if err := w.setAside(ident, meta.Properties()[lake.KeyTableID]); err != nil {
-			return nil, err
-		}
-		return w.renamedOrNew(ctx, spec)
-	}
-	if err := w.catalog.own(spec.Table, ident); err != nil {
+	meta, location, err := w.named(ctx, spec)
+	if err != nil {
 		return nil, err
 	}
 	return w.open(ctx, spec.Ident, meta, location)
 }
 
+// named finds the table, or gives it its name, or makes it.
+func (w *Warehouse) named(ctx context.Context, spec lake.Spec) (table.Metadata, string, error) {
+	ident := identifier(spec.Ident)
+	if err := icecat.ValidateTableIdentifier(ident); err != nil {
+		return nil, "", err
+	}
+	w.naming.Lock()
+	defer w.naming.Unlock()
+	meta, location, err := w.catalog.current(ident)
+	switch {
+	case errors.Is(err, icecat.ErrNoSuchTable):
+		return w.renamedOrNew(ctx, spec)
+	case err != nil:
+		return nil, "", err
+	case meta.Properties()[lake.KeyTableID] != tableID(spec.Table):
+		if err := w.setAside(ident, meta.Properties()[lake.KeyTableID]); err != nil {
+			return nil, "", err
+		}
+		return w.renamedOrNew(ctx, spec)
+	}
+	return meta, location, w.catalog.own(spec.Table, ident)
+}
+
 // renamedOrNew gives the name, which is free, to the table that had another one before,
 // or makes the table.
-func (w *Warehouse) renamedOrNew(ctx context.Context, spec lake.Spec) (*tableHandle, error) {
+func (w *Warehouse) renamedOrNew(ctx context.Context, spec lake.Spec) (table.Metadata, string, error) {
 	before, err := w.catalog.owned(spec.Table)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if before == nil {
 		return w.create(ctx, spec)
@@ -149,17 +160,17 @@ func (w *Warehouse) renamedOrNew(ctx context.Context, spec lake.Spec) (*tableHan
 		return w.create(ctx, spec)
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ident := identifier(spec.Ident)
 	if err := w.namespace(ctx, ident); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := w.catalog.rename(before, ident, spec.Table); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	w.log.Info("lake table renamed", env.KeyTable, spec.Ident.String(), "before", strings.Join(before, "."))
-	return w.open(ctx, spec.Ident, meta, location)
+	return meta, location, nil
 }
 
 // setAside gives another name to a lake table that is in the way of a new one. Its data
@@ -203,16 +214,16 @@ func (w *Warehouse) namespace(ctx context.Context, ident table.Identifier) error
 	return err
 }
 
-func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (*tableHandle, error) {
+func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (table.Metadata, string, error) {
 	sc, err := icebergSchema(spec.Schema)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	w.creating.Lock()
 	defer w.creating.Unlock()
 	ident := identifier(spec.Ident)
 	if err := w.namespace(ctx, ident); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	props := icebergo.Properties{
 		lake.KeyTableID: tableID(spec.Table),
@@ -221,18 +232,20 @@ func (w *Warehouse) create(ctx context.Context, spec lake.Spec) (*tableHandle, e
 		table.ParquetCompressionKey:               "zstd",
 	}
 	if err := w.catalog.own(spec.Table, ident); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	t, err := w.catalog.CreateTable(ctx, ident, sc, icecat.WithProperties(props))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	w.log.Info("lake table created", env.KeyTable, spec.Ident.String(), env.KeyPath, t.Metadata().Location())
-	return w.open(ctx, spec.Ident, t.Metadata(), t.MetadataLocation())
+	return t.Metadata(), t.MetadataLocation(), nil
 }
 
 // Drop implements lake.Warehouse.
 func (w *Warehouse) Drop(ctx context.Context, id change.TableID) error {
+	w.naming.Lock()
+	defer w.naming.Unlock()
 	ident, err := w.catalog.owned(id)
 	if err == nil && ident != nil {
 		err = w.drop(ctx, ident, id)
