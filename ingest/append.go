@@ -49,12 +49,23 @@ type appender struct {
 	pieced int
 	// unchanged finds values that the source leaves out.
 	unchanged unchangedValues
+	// voids says that parts are durable of a transaction that comes again.
+	voids bool
+	// refused is the group that run ended at with errRefused.
+	refused *group
 }
 
 // run appends until ctx ends or the log fails.
 func (a *appender) run(ctx context.Context) error {
 	a.savedAt = a.clock.Now()
 	a.acknowledge()
+	if a.voids { // before anything of this stream
+		if err := a.appendWhole(ctx, &group{voids: true}); err != nil {
+			a.sink.fail(err)
+			return err
+		}
+		a.voids = false
+	}
 	for {
 		more, wait, err := a.step(ctx)
 		if err != nil {
@@ -99,7 +110,11 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 func (a *appender) append(ctx context.Context, g *group) error {
 	defer g.release()
 	if g.leavesOut() {
-		return a.appendFilled(ctx, g)
+		err := a.appendFilled(ctx, g)
+		if errors.Is(err, errRefused) {
+			a.refused = g
+		}
+		return err
 	}
 	return a.appendWhole(ctx, g)
 }
@@ -455,7 +470,7 @@ func (s *session) compute(ctx context.Context, batches []*change.Batch, schemas 
 	case errors.As(err, &refused):
 		s.live.uncomputed.Add(refused)
 		s.out.Warn("rows have a computed value that cannot be taken in", env.KeyReason, err)
-		return nil, errRestart
+		return nil, errRefused
 	case errors.As(err, &stop):
 		return nil, s.stopUncomputed(ctx, stop)
 	}

@@ -143,6 +143,10 @@ const owingBytes = 64
 func (b *batcher) pay(at change.Position) {
 	for _, o := range b.owing {
 		closes, undo := b.letters.Table(o.table).PassRowOrOwe(o.row, o.schema, at)
+		if len(closes) == 0 { // of no interest to the log
+			b.mu.filling.letters = append(b.mu.filling.letters, letterRecord{table: o.table, txn: b.txn, undo: undo})
+			continue
+		}
 		b.closeLetters(o.table, closes, undo)
 	}
 	b.owing = nil // they may be many
@@ -208,6 +212,24 @@ func (b *batcher) takeLettersLocked(id change.TableID) {
 		}
 	}
 	b.mu.filling.letters = kept
+}
+
+// takeLetters takes back what was done with letters and is not durable: by g, and by all that
+// came after it, the last first. The stream and the appender have ended.
+func (b *batcher) takeLetters(g *group) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := slices.Clone(g.letters)
+	for _, o := range b.mu.sealed {
+		all = append(all, o.letters...)
+	}
+	for _, r := range slices.Backward(append(all, b.mu.filling.letters...)) {
+		r.undo()
+	}
+	b.mu.filling.letters = nil
+	for _, o := range b.mu.sealed {
+		o.letters = nil
+	}
 }
 
 // splitLetters are those of transactions before the open one, and its own.

@@ -5,51 +5,136 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
 // stream runs the parts of a session until the first of them fails.
 func (s *session) stream(ctx context.Context) error {
-	from, tables := s.progress.from(), s.streamTables()
+	tables := s.streamTables()
 	s.streamed = make(map[change.TableID]bool, len(tables))
 	for _, t := range tables {
 		s.streamed[t.ID] = true
 	}
-	letters, loadErr := s.loadLetters()
-	if loadErr != nil {
-		return loadErr
-	}
-	sink := newBatcher(ctx, batcherConfig{
-		clock: s.deps.Clock, tasks: s.deps.Tasks, limit: s.cfg.GroupBytes,
-		part: s.cfg.PartBytes, session: fmt.Sprintf("%016x", s.deps.IDs.Uint64()), freshness: s.freshness(),
-		interval: s.groupInterval(), compare: s.source.Compare, from: from, tables: tables,
-		letters: letters, onErrorStop: onErrorStop(s.pipeline),
-	})
-	s.live.attach(sink.pendingSince)
-	app := &appender{
-		sink: sink, progress: s.progress, source: s.source, writer: s.writer, live: s.live,
-		clock: s.deps.Clock, tasks: s.deps.Tasks, fail: s.deps.Failpoints, advanced: s.advanced,
-		idleInterval: s.cfg.IdleInterval, unchanged: s,
-	}
-	stream := func(ctx context.Context) error {
-		sink.ctx = ctx // ours: only this part waits in the sink
-		err := s.source.Stream(ctx, from, tables, sink)
-		if err == nil {
-			err = errors.New("stream ended")
-		}
-		return sourceError("stream", err)
+	letters, err := s.loadLetters()
+	if err != nil {
+		return err
 	}
 	s.copying.Store(s.backfill != nil)
-	err := s.deps.Tasks.Run(ctx, stream, app.run, s.copyTables, s.keep)
+	first, ended := s.newStream(ctx, tables, letters, &stream{}), make(chan struct{})
+	deliver := func(ctx context.Context) error {
+		defer close(ended)
+		if err := first.deliver(ctx); !errors.Is(err, errRefused) {
+			return err
+		}
+		return nil
+	}
+	appendAll := func(ctx context.Context) error {
+		err := first.appender.run(ctx)
+		if !errors.Is(err, errRefused) {
+			return err
+		}
+		first.stop(err)
+		if err := s.deps.Tasks.Wait(ctx, 0, ended); err != nil {
+			return err
+		}
+		return s.streamAgain(ctx, first, letters)
+	}
+	err = s.deps.Tasks.Run(ctx, deliver, appendAll, s.copyTables, s.keep)
 	s.live.attach(nil)
-	sink.release()
+	first.sink.release()
 	var large *TransactionError
 	if r, ok := s.source.(Rejecter); ok && errors.As(err, &large) {
 		r.Reject(large)
 		return errRestart
 	}
 	return err
+}
+
+// errRefused ends a stream so that the next one begins at once, and sets rows aside.
+var errRefused = errors.New("rows are refused that were delivered")
+
+// streamAgain streams after last, which has ended since rows were refused that it had
+// delivered: from what is durable on, so that they are set aside at their place. What else
+// the session does goes on meanwhile: the copy of a table without a key would begin anew
+// with the next session.
+func (s *session) streamAgain(ctx context.Context, last *stream, letters *deadletter.Open) error {
+	last.undo()
+	for {
+		next := s.newStream(ctx, s.streamTables(), letters, last)
+		err := s.deps.Tasks.Run(ctx, next.deliver, next.appender.run)
+		s.live.attach(nil)
+		again := errors.Is(err, errRefused)
+		if again {
+			next.undo()
+		}
+		next.sink.release()
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		if !again {
+			return err
+		}
+		last = next
+	}
+}
+
+// stream is one stream of a session.
+type stream struct {
+	session  *session
+	from     change.Position
+	tables   []StreamTable
+	sink     *batcher
+	appender *appender
+	// stop ends deliver, once that has delivered something.
+	stop context.CancelCauseFunc
+}
+
+// newStream makes a stream that begins at what is durable, after last.
+func (s *session) newStream(ctx context.Context, tables []StreamTable, letters *deadletter.Open, last *stream) *stream {
+	st := &stream{session: s, from: s.progress.from(), tables: tables}
+	until, voids := last.left()
+	st.sink = newBatcher(ctx, batcherConfig{
+		clock: s.deps.Clock, tasks: s.deps.Tasks, limit: s.cfg.GroupBytes,
+		part: s.cfg.PartBytes, session: fmt.Sprintf("%016x", s.deps.IDs.Uint64()), freshness: s.freshness(),
+		interval: s.groupInterval(), compare: s.source.Compare, from: st.from, tables: tables,
+		letters: letters, onErrorStop: onErrorStop(s.pipeline), until: until,
+	})
+	s.live.attach(st.sink.pendingSince)
+	st.appender = &appender{
+		sink: st.sink, progress: s.progress, source: s.source, writer: s.writer, live: s.live,
+		clock: s.deps.Clock, tasks: s.deps.Tasks, fail: s.deps.Failpoints, advanced: s.advanced,
+		idleInterval: s.cfg.IdleInterval, unchanged: s, voids: voids,
+	}
+	return st
+}
+
+// deliver has the source deliver changes until ctx ends or something fails.
+func (st *stream) deliver(ctx context.Context) error {
+	ctx, st.stop = context.WithCancelCause(ctx)
+	defer st.stop(nil)
+	st.sink.ctx = ctx // ours: only this part waits in the sink
+	err := st.session.source.Stream(ctx, st.from, st.tables, st.sink)
+	if err == nil {
+		err = errors.New("stream ended")
+	}
+	return sourceError("stream", err)
+}
+
+// left is what a stream that was refused leaves to the next: the end of the group that was
+// refused, "" when it had none, and whether parts of a transaction are durable that comes
+// again.
+func (st *stream) left() (until change.Position, voids bool) {
+	if st.appender == nil {
+		return "", false
+	}
+	return st.appender.refused.position, st.appender.voids || st.appender.parts.Parts > 0
+}
+
+// undo takes back what a stream that was refused has done with letters and is not durable.
+func (st *stream) undo() {
+	st.sink.takeLetters(st.appender.refused)
 }
 
 // copyTables makes the initial copies that are due, then returns.

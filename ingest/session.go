@@ -37,7 +37,7 @@ type session struct {
 	progress *progress
 	backfill Backfill                // nil when nothing is to be copied
 	copying  atomic.Bool             // while backfill reads
-	streamed map[change.TableID]bool // the tables that the stream delivers
+	streamed map[change.TableID]bool // the tables that the first stream delivers
 	// refusals are the rows of its chunks that cannot be taken in.
 	refusals *copyLetters
 	// advanced wakes the keeper: something became durable.
@@ -341,14 +341,15 @@ func (s *session) renew(txn *catalog.Txn, token int64) error {
 	return nil
 }
 
-// streamTables are the tables that the stream delivers: all but the stopped.
+// streamTables are the tables that the stream delivers: all but the stopped, and those that
+// came while the session runs, of which the source has not been told.
 func (s *session) streamTables() []StreamTable {
 	snap := s.deps.Catalog.Snapshot()
 	defer snap.Close()
 	var tables []StreamTable
 	var ids strings.Builder
 	for _, t := range snap.EveryTableOf(s.pipeline.ID) {
-		if t.State == catalog.TableStopped {
+		if t.State == catalog.TableStopped || s.streamed != nil && !s.streamed[t.ID] {
 			continue
 		}
 		tables = append(tables, StreamTable{

@@ -48,6 +48,8 @@ type batcher struct {
 	letterBytes int64
 	lateLetters []letterRecord // of a deliberate bug
 	owing       []owing        // of the open transaction
+	// until is where a group must end, "" for nowhere; see batcherConfig.
+	until change.Position
 
 	// wake tells the appender that there may be work, room tells the stream that a
 	// group was taken.
@@ -141,6 +143,9 @@ type batcherConfig struct {
 	letters   *deadletter.Open // nil: none is ever set aside
 	// onErrorStop stops a table instead of setting its changes aside.
 	onErrorStop bool
+	// until is where the first groups end at the latest, "" for nowhere: what comes up to it is
+	// known to be computable, and becomes durable whatever comes after it.
+	until change.Position
 }
 
 func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
@@ -154,7 +159,7 @@ func newBatcher(ctx context.Context, cfg batcherConfig) *batcher {
 	for _, t := range cfg.tables {
 		b.tables[t.ID] = newSinkTable(t, b.sizes)
 	}
-	b.letters, b.onErrorStop = cfg.letters, cfg.onErrorStop
+	b.letters, b.onErrorStop, b.until = cfg.letters, cfg.onErrorStop, cfg.until
 	b.mu.last = cfg.from
 	return b
 }
@@ -166,7 +171,11 @@ func (b *batcher) Begin(_ int64, committedAt time.Time) error {
 	if b.mu.err != nil {
 		return b.mu.err
 	}
-	if _, due := b.dueLocked(); due && !b.mu.inFlight && len(b.mu.sealed) == 0 {
+	ends := b.until != "" && b.compare(b.mu.last, b.until) >= 0
+	if ends {
+		b.until, ends = "", b.mu.filling.txns > 0
+	}
+	if _, due := b.dueLocked(); ends || due && !b.mu.inFlight && len(b.mu.sealed) == 0 {
 		b.mu.sealed = append(b.mu.sealed, b.sealLocked())
 		signal(b.wake)
 	}

@@ -2,12 +2,15 @@ package ingest
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -374,5 +377,61 @@ func TestProgress(t *testing.T) {
 	delete(p.mu.stopped, 2)
 	if at, ok := p.ack(); !ok || at != "25" {
 		t.Errorf("ack %q %t", at, ok)
+	}
+}
+
+// TestUntil: what comes up to the end of a group that was refused is a group of its own, also
+// when the appender is slow, so that nothing later can have it refused again.
+func TestUntil(t *testing.T) {
+	w := newSinkWorld(t, batcherConfig{
+		until: "2", from: "0", freshness: time.Hour, compare: func(a, b change.Position) int { return strings.Compare(string(a), string(b)) },
+	})
+	for i := range int64(4) {
+		w.begin()
+		w.insert(1, i+1, "")
+		w.commit(change.Position(fmt.Sprint(i + 1)))
+	}
+	for _, want := range []string{"[[1 1 2]]", "[]", "[[1 3 4]]", "[]"} {
+		g, _, _ := w.take()
+		if g == nil {
+			w.clock.Advance(time.Hour)
+		}
+		if got := fmt.Sprint(w.ids(g)); got != want {
+			t.Errorf("group %s, want %s", got, want)
+		}
+	}
+}
+
+// TestTakeLetters: what a stream has done with letters that are not durable is taken back, the
+// last first, and what is durable stays.
+func TestTakeLetters(t *testing.T) {
+	open := deadletter.NewOpen(10, map[change.TableID]uint32{1: 1, 2: 1})
+	w := newSinkWorld(t, batcherConfig{letters: open})
+	refuse := func(key, at string) {
+		t.Helper()
+		w.begin()
+		w.insert(1, 1, "")
+		if err := w.Refuse(1, deadletter.Refused{Op: change.Insert, Token: w.token, Key: key, Row: key + at}); err != nil {
+			t.Fatal(err)
+		}
+		w.commit(change.Position(at))
+	}
+	refuse("a", "1")
+	durable, _, _ := w.take()
+	durable.release()
+	refuse("a", "2")
+	refuse("b", "2")
+	g, _, _ := w.take()
+	defer g.release()
+	refuse("a", "3")
+	w.begin()
+	if err := w.Passed(1, "b"); err != nil {
+		t.Fatal(err)
+	}
+	w.takeLetters(g)
+	for key, want := range map[string]string{"a": "a1", "b": ""} {
+		if got, _ := open.Table(1).Row(key); got != want {
+			t.Errorf("letter of %s has %q, want %q", key, got, want)
+		}
 	}
 }

@@ -156,8 +156,8 @@ func (t *Table) MayOwe(row string) bool {
 }
 
 // PassRowOrOwe is PassRow for a row that MayOwe holds of: when no letter has it, the next
-// copied one that does is closed as it comes. The debt cannot be taken back. at is the commit
-// of the delete's transaction.
+// copied one that does is closed as it comes. at is the commit of the delete's transaction.
+// Taken back is what comes again: a debt that was paid meanwhile is one fewer then.
 func (t *Table) PassRowOrOwe(row string, version *schema.Table, at change.Position) (closes []catalog.DeadLetterRef, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,6 +165,11 @@ func (t *Table) PassRowOrOwe(row string, version *schema.Table, at change.Positi
 		t.owed.add(version.Version, row, 1)
 		t.owed.at = at
 		t.know(version)
+		undo = func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.owed.add(version.Version, row, -1)
+		}
 	}
 	return closes, undo
 }

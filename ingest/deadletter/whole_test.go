@@ -96,6 +96,9 @@ func TestOwed(t *testing.T) {
 		}
 		return undo
 	}
+	_, undo := table.PassRowOrOwe(`{"v":"9","n":"x"}`, versions[0], "9")
+	undo() // the stream begins again
+	add(10, `{"v":"9","n":"x"}`, "")
 	add(11, row, "11")
 	add(12, row, "12")() // its chunk is not durable
 	add(13, row, "13")

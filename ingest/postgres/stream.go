@@ -30,10 +30,12 @@ const (
 	keepaliveSize = 1 + 8 + 8 + 1
 )
 
-// How often, and how long, a slot that a process before us still holds is asked for.
+// How often, and how long, a slot that a process before us still holds is asked for: soon
+// at first, since a process whose reader has just gone needs an instant.
 const (
+	slotRetryFirst    = 20 * time.Millisecond
 	slotRetryInterval = 500 * time.Millisecond
-	slotRetries       = 120
+	slotRetryMost     = time.Minute
 )
 
 // Stream implements ingest.Source.
@@ -162,7 +164,8 @@ func (s *Source) startReplication(ctx context.Context, st *state, a *applier) (*
 		names[i] = quoteIdent(p)
 	}
 	publications := quoteReplication(strings.Join(names, ","))
-	for attempt := 0; ; attempt++ {
+	waited := time.Duration(0)
+	for pause := slotRetryFirst; ; pause = min(2*pause, slotRetryInterval) {
 		conn, err := s.dialReplication(ctx)
 		if err != nil {
 			return nil, err
@@ -175,12 +178,13 @@ func (s *Source) startReplication(ctx context.Context, st *state, a *applier) (*
 			return conn, nil
 		}
 		closeNow(conn)
-		if code(err) != codeObjectInUse || attempt == slotRetries {
+		if code(err) != codeObjectInUse || waited >= slotRetryMost {
 			return nil, slotError("start to stream", err)
 		}
-		if err := s.clock.Sleep(ctx, slotRetryInterval); err != nil {
+		if err := s.clock.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
+		waited += pause
 	}
 }
 
