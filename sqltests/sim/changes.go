@@ -197,7 +197,7 @@ func (w *World) leaves() uint64 {
 // leaveOut has an update leave columns as they are, which the source then does not send.
 func (w *World) leaveOut(c *source.Change, which uint64) {
 	for i := range c.Version.Columns {
-		if text, ok := c.Old[i].(string); ok && strings.HasPrefix(text, source.RefusedPrefix) {
+		if text, ok := c.Old[i].(string); ok && (strings.HasPrefix(text, source.RefusedPrefix) || strings.HasPrefix(text, source.ComputesRefused)) {
 			continue // so that it can be told from what the table has
 		}
 		if which>>(i%40)&1 == 0 || isKey(c.Version, i) || c.Version.Columns[i].From != 0 {
@@ -225,12 +225,21 @@ func (w *World) refuse(c *source.Change) {
 	}
 	for i, v := range c.New {
 		if text, ok := v.(string); ok && !isKey(c.Version, i) && !slices.Contains(c.Left, i) && c.Version.Columns[i].From == 0 {
-			c.New[i] = source.RefusedPrefix + text
+			c.New[i] = w.refusing(c.Version, i, uint64(w.serial)>>2) + text
 			source.Fill(c.Version, c.New)
 			w.mark("refused row")
 			return
 		}
 	}
+}
+
+// refusing begins a text of a column that has its row refused: by itself, or half the time by
+// what is computed from it. No draw of its own.
+func (w *World) refusing(v *source.Version, i int, half uint64) string {
+	if v.Bound(i) && half%2 == 0 {
+		return source.ComputesRefused
+	}
+	return source.RefusedPrefix
 }
 
 func sameKey(v *source.Version, a, b source.Row) bool {
@@ -265,7 +274,7 @@ func wholeValue(t schema.Type, n int) any {
 func (w *World) refuseWhole(ver *source.Version, row source.Row) {
 	for i, v := range row {
 		if v == "NULL" {
-			row[i] = source.RefusedPrefix + "NULL"
+			row[i] = w.refusing(ver, i, w.cfg.Seed) + "NULL"
 			source.Fill(ver, row)
 			w.mark("refused whole row")
 			return

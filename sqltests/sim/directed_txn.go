@@ -71,7 +71,7 @@ func (s *shadow) directedRow(t *source.Table, kind, shape string, key int) []sou
 	c := source.Change{Table: t, Version: v, Op: change.Insert, New: s.w.shaped(t, key, shape)}
 	if v.WholeRow {
 		row := s.w.row(&s.w.rng, t, key)
-		if shape == "refused" {
+		if shape == "refused" || shape == "computes_refused" {
 			s.w.refuseWhole(v, row)
 		}
 		return s.directedWhole(c, kind, row, s.w.row(&s.w.rng, t, key+1))
@@ -221,6 +221,8 @@ func shapedValue(t schema.Type, shape string, key int, serial int64) any {
 		return strings.Repeat("long ", longText/5) + fmt.Sprint(serial)
 	case shape == "refused" && t == stringType:
 		return fmt.Sprintf("%sv%d", source.RefusedPrefix, serial)
+	case shape == "computes_refused" && t == stringType:
+		return fmt.Sprintf("%sv%d", source.ComputesRefused, serial)
 	case isOdd && t == stringType:
 		return oddTexts[n%len(oddTexts)]
 	case isOdd && t == float64Type:

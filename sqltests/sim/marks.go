@@ -26,7 +26,7 @@ var marksAlways = []string{
 	"pin of a table that is copied anew", "pin of a copy in its place",
 	"refused row", "refused whole row", "dead letters", "dead letters retried", "dead letters superseded", "death while dead letters are retried",
 	"statement retry", "statement done retry", "dead letters retried meanwhile",
-	"value left out", "unchanged values looked up", "unchanged values fetched", "columns computed",
+	"value left out", "unchanged values looked up", "unchanged values fetched", "columns computed", "computed value refused",
 }
 
 // marksOfDisks are covered by logs on disks.

@@ -278,9 +278,10 @@ func (p *process) hooks() source.Hooks {
 				w.mark("changes while tables are copied")
 			}
 		},
-		Late:     func() { p.world.mark("columns changed after the moment of a copy") },
-		Fetched:  func() { p.world.mark("unchanged values fetched") },
-		Computed: func() { p.world.mark("columns computed") },
-		Acked:    func(at change.Position) { p.acked(at) },
+		Late:       func() { p.world.mark("columns changed after the moment of a copy") },
+		Fetched:    func() { p.world.mark("unchanged values fetched") },
+		Computed:   func() { p.world.mark("columns computed") },
+		Uncomputed: func() { p.world.mark("computed value refused") },
+		Acked:      func(at change.Position) { p.acked(at) },
 	}
 }

@@ -30,7 +30,7 @@ var (
 		"insert", "update", "delete", "move", "truncate", "add_column", "drop_column", "rename_column", "widen_column",
 		"retype_column",
 	}
-	shapeWords = []string{"plain", "null", "odd", "long", "least", "most", "empty", "same", "kept", "refused"}
+	shapeWords = []string{"plain", "null", "odd", "long", "least", "most", "empty", "same", "kept", "refused", "computes_refused"}
 	tableWords = []string{"ints", "texts", "log"}
 	hostWords  = []string{"a", "b", "c", "leader", "standby", "paused"}
 	endWords   = []string{"whole", "parts", "abort"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -36,7 +38,12 @@ func Fill(v *Version, r Row) {
 }
 
 // computed is the value that is computed from a text.
-func computed(text string) string { return fmt.Sprintf("%d of %s", len(text), text) }
+func computed(text string) string {
+	if strings.HasPrefix(text, ComputesRefused) {
+		return RefusedPrefix + text
+	}
+	return fmt.Sprintf("%d of %s", len(text), text)
+}
 
 // Bound says that the i-th column is computed, or another is from it.
 func (v *Version) Bound(i int) bool {
@@ -84,6 +91,7 @@ func (c *Conn) Compute(_ context.Context, _ uint32, s *schema.Table, rec arrow.R
 		told()
 	}
 	var out []arrow.Array
+	refused := &compute.RefusedError{Rows: map[int]compute.Refusal{}}
 	for _, f := range s.Fields {
 		if !f.Unsent() {
 			continue
@@ -99,11 +107,23 @@ func (c *Conn) Compute(_ context.Context, _ uint32, s *schema.Table, rec arrow.R
 			case texts.IsNull(i):
 				b.Append("no text")
 			default:
-				b.Append(computed(texts.Value(i)))
+				value := computed(texts.Value(i))
+				if b.Append(value); !c.db.Healed && strings.HasPrefix(value, RefusedPrefix) {
+					refused.Rows[i] = compute.Refusal{Column: f.Name, Reason: "a text begins with " + RefusedPrefix}
+				}
 			}
 		}
 		out = append(out, b.NewArray())
 		b.Release()
+	}
+	if len(refused.Rows) > 0 {
+		for _, a := range out {
+			a.Release()
+		}
+		if told := c.hooks.Uncomputed; told != nil {
+			told()
+		}
+		return nil, refused
 	}
 	return out, nil
 }

@@ -33,8 +33,8 @@ type Hooks struct {
 	Late func()
 	// Fetched is told when rows are read by key.
 	Fetched func()
-	// Computed is told when columns are computed.
-	Computed func()
+	// Computed is told when columns are computed, Uncomputed when values of them are refused.
+	Computed, Uncomputed func()
 	// Alive says whether the client still is.
 	Alive func() bool
 }

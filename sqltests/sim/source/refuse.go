@@ -10,12 +10,14 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
 // RefusedPrefix begins texts that cannot be taken in, as long as DB.Healed is not set.
-const RefusedPrefix = "!"
+// ComputesRefused begins texts from which such a one is computed.
+const RefusedPrefix, ComputesRefused = "!", "~"
 
 // Refused says whether a row cannot be taken in. A key never holds such a text.
 func Refused(r Row) bool { return refusedColumn(r) >= 0 }
@@ -25,6 +27,17 @@ func refusedColumn(r Row) int {
 		s, ok := x.(string)
 		return ok && strings.HasPrefix(s, RefusedPrefix)
 	})
+}
+
+// refuses says whether a row that the stream has come to cannot be taken in, as far as it is
+// known: what is computed is not sent.
+func (t *target) refuses(d *DB, v *Version, r Row, token int64, ordinal int32) bool {
+	i := refusedColumn(r)
+	if d.Healed || i < 0 {
+		return false
+	}
+	_, known := t.uncomputed[compute.RowID{Token: token, Ordinal: ordinal}]
+	return known || v.Columns[i].From == 0
 }
 
 // refusal is a row as its dead letter has it.
@@ -86,7 +99,7 @@ func (t *target) gone(d *DB, sink ingest.Sink, v *Version, r Row, lsn int64, ord
 	switch {
 	case !ok || t.letters == nil:
 		return nil
-	case !d.Healed && Refused(r):
+	case t.refuses(d, v, r, lsn, ordinal):
 		return refuser.Refuse(t.id, d.refusal(v, r, change.Delete, lsn, ordinal))
 	case t.letters.Any():
 		return refuser.PassedRow(t.id, rowText(v, r))

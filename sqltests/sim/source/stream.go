@@ -11,6 +11,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -23,6 +24,8 @@ type target struct {
 	places  []int
 	stopped bool
 	letters *deadletter.Table
+	// uncomputed are its changes with computed values that are known to be refused.
+	uncomputed map[compute.RowID]compute.Refusal
 }
 
 // Stream implements ingest.Source.
@@ -51,7 +54,7 @@ func (c *Conn) Stream(ctx context.Context, from change.Position, tables []ingest
 	}
 	targets := map[uint32][]*target{} // two may follow one table
 	for _, t := range tables {
-		to := &target{id: t.ID, after: LSN(t.After)}
+		to := &target{id: t.ID, after: LSN(t.After), uncomputed: t.Uncomputed}
 		if r, ok := sink.(ingest.Refuser); ok {
 			to.letters = r.OpenLetters(t.ID)
 		}
@@ -169,7 +172,7 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 			}
 			return false
 		}))
-		if r2, ok := sink.(ingest.Refuser); ok && t.letters != nil && !c.db.Healed && Refused(r) {
+		if r2, ok := sink.(ingest.Refuser); ok && t.letters != nil && t.refuses(c.db, ch.Version, r, lsn, *ordinal-1) {
 			return r2.Refuse(t.id, c.db.refusal(ch.Version, r, op, lsn, *ordinal-1))
 		}
 		return t.passed(sink, ch.Version, r)
