@@ -113,7 +113,7 @@ func TestEngineStopped(t *testing.T) {
 	if took := time.Since(began); !errors.As(err, &e) || e.Code != "57014" && e.Code != "58000" || took > 20*time.Second {
 		t.Errorf("stopped: a statement with a limit of 2 s ended after %s with %v", took, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	g.check("cancel", open.PgConn().CancelRequest(ctx))
 	if err := <-canceled; !errors.As(err, &e) || e.Code != "57014" && e.Code != "58000" {
