@@ -117,7 +117,7 @@ func (c *Catalog) backUpLocked(txn *Txn) error {
 func isDefinition(key []byte) bool {
 	switch key[0] {
 	case prefixPipeline, prefixTable, prefixPlan, prefixProgress, prefixConnection, prefixSecret, prefixRole,
-		prefixSetting, prefixSchema, prefixView, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
+		prefixRight, prefixSetting, prefixSchema, prefixView, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
 		return true
 	}
 	return false
@@ -128,7 +128,7 @@ func isDefinition(key []byte) bool {
 var imagePrefixes = []byte{
 	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
 	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixView, prefixLake, prefixLeftLake, prefixLeftLog,
-	prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter,
+	prefixRight, prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter,
 }
 
 // fileBackup keeps the image in a file.

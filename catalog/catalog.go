@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -299,6 +300,14 @@ func (c *Catalog) Snapshot() *Snapshot {
 		reader: reader{facts: c.view.facts, kv: held.kv},
 		held:   held, cache: c.cache, log: c.deps.Log,
 	}
+}
+
+// Rights are the roles, and what they may do, now.
+func (c *Catalog) Rights() *right.Book {
+	c.view.Lock()
+	f := c.view.facts
+	c.view.Unlock()
+	return f.rightsBook()
 }
 
 // heldSnapshot is a key-value snapshot with a reference count.

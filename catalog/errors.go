@@ -57,6 +57,12 @@ var (
 	ErrBroken = errors.New("catalog is broken by an earlier error")
 )
 
+// DeniedError is a definition that the role which a transaction acts for has no right to.
+type DeniedError struct{ Message string }
+
+// Error implements error.
+func (e *DeniedError) Error() string { return e.Message }
+
 // ObjectKind is a kind of named object, as messages write it.
 type ObjectKind string
 

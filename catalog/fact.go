@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal"
@@ -224,6 +225,8 @@ type Table struct {
 	// Draft says that the transaction which makes the table has not committed. As of a copy,
 	// only those who store and stream tables know of it; a start of the server removes it.
 	Draft bool `json:",omitempty"`
+	// Owner is the role that makes it, 0 for its pipeline's owner; kept with the rights on it.
+	Owner uint32 `json:"-"`
 	// CopyOf is the table whose place this one takes when it is copied, 0 for any other.
 	// Until then only those who store and stream tables know of it (EveryTable).
 	CopyOf change.TableID `json:",omitempty"`
@@ -377,13 +380,7 @@ type Compaction struct {
 }
 
 // Role is a database role.
-type Role struct {
-	OID       uint32
-	Name      string
-	Superuser bool
-	CanLogin  bool
-	Verifier  string // SCRAM-SHA-256 verifier
-}
+type Role = right.Role
 
 // Event is a line of history a user can read in skippr.events.
 type Event struct {

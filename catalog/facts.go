@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -28,6 +29,7 @@ type facts struct {
 	connections    map[string]*Connection
 	secrets        map[string]*Secret
 	roles          map[string]*Role
+	rights         map[string]*right.Entry // by right.Object.Key
 	schemas        map[string]*Schema
 	views          map[string]*View // by viewKey
 	settings       map[string]string
@@ -36,8 +38,9 @@ type facts struct {
 	pending        map[change.PipelineID]PendingTxn
 	counters       map[string]uint64
 	rebuilding     map[change.PipelineID]rebuildRow
-	restored       bool                  // from a backup, and not all rebuilt
-	order          atomic.Pointer[order] // made when asked for
+	restored       bool                       // from a backup, and not all rebuilt
+	order          atomic.Pointer[order]      // made when asked for
+	book           atomic.Pointer[right.Book] // made when asked for
 }
 
 // lakeRow is LakeState and what the catalog itself needs to know.
@@ -69,7 +72,7 @@ func emptyFacts() *facts {
 		pipelines: map[change.PipelineID]*Pipeline{}, pipelineByName: map[string]change.PipelineID{},
 		tables: map[change.TableID]*Table{}, tableByName: map[tableName]change.TableID{},
 		connections: map[string]*Connection{}, secrets: map[string]*Secret{},
-		roles: map[string]*Role{}, schemas: map[string]*Schema{}, views: map[string]*View{}, settings: map[string]string{},
+		roles: map[string]*Role{}, rights: map[string]*right.Entry{}, schemas: map[string]*Schema{}, views: map[string]*View{}, settings: map[string]string{},
 		lakes: map[change.TableID]lakeRow{}, planned: map[string]*Compaction{},
 		counters: map[string]uint64{}, pending: map[change.PipelineID]PendingTxn{},
 		rebuilding: map[change.PipelineID]rebuildRow{},
@@ -81,12 +84,23 @@ func (f *facts) share() *facts {
 	c := &facts{
 		version: f.version, pipelines: f.pipelines, pipelineByName: f.pipelineByName,
 		tables: f.tables, tableByName: f.tableByName, connections: f.connections,
-		secrets: f.secrets, roles: f.roles, schemas: f.schemas, views: f.views, settings: f.settings,
+		secrets: f.secrets, roles: f.roles, rights: f.rights, schemas: f.schemas, views: f.views, settings: f.settings,
 		lakes: f.lakes, planned: f.planned, counters: f.counters, pending: f.pending,
 		rebuilding: f.rebuilding, restored: f.restored,
 	}
 	c.order.Store(f.order.Load())
+	c.book.Store(f.book.Load())
 	return c
+}
+
+// rightsBook is the roles and rights there are.
+func (f *facts) rightsBook() *right.Book {
+	b := f.book.Load()
+	if b == nil {
+		b = right.New(f.roles, f.rights)
+		f.book.Store(b)
+	}
+	return b
 }
 
 func (f *facts) sorted() *order {
@@ -138,6 +152,7 @@ func loadFacts(r kv.Reader) (*facts, error) {
 		{prefixConnection, loadNamed(f.connections)},
 		{prefixSecret, loadNamed(f.secrets)},
 		{prefixRole, loadNamed(f.roles)},
+		{prefixRight, loadNamed(f.rights)},
 		{prefixSchema, loadNamed(f.schemas)},
 		{prefixView, loadNamed(f.views)},
 		{prefixSetting, f.loadSetting},

@@ -31,6 +31,7 @@ const (
 	prefixAcked      = 0x1c // compaction id → table id
 	prefixLeftLake   = 0x1d // table id: its lake side is still to be removed
 	prefixLeftLog    = 0x1e // pipeline id: its log is still to be removed
+	prefixRight      = 0x1f // right.Object.Key: owner and privileges of an object
 	prefixOffset     = 0x20 // pipeline id
 	prefixSegment    = 0x21 // pipeline id, seq
 	prefixLive       = 0x22 // table id, seq, start: slices not compacted

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -138,6 +139,9 @@ func (r *reader) Secrets() []*Secret { return byName(r.facts.secrets) }
 func (r *reader) Secret(name string) (*Secret, error) {
 	return find(r.facts.secrets, KindSecret, name)
 }
+
+// Rights are the roles, and what they may do.
+func (r *reader) Rights() *right.Book { return r.facts.rightsBook() }
 
 // Roles are all roles, by name.
 func (r *reader) Roles() []*Role { return byName(r.facts.roles) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -33,6 +34,10 @@ const (
 type Txn struct {
 	reader
 	batch kv.IndexedBatch
+	// actor is the role whose rights bound what the transaction may define, 0 for none;
+	// moved are the rights on views that it has taken away, by key.
+	actor uint32
+	moved map[string]*right.Entry
 	rows  *rowEncoder
 	now   time.Time
 	dirty bool // something was written
@@ -56,7 +61,7 @@ type segmentID struct {
 
 // ownedMaps says which maps of facts are the transaction's own.
 type ownedMaps struct {
-	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, schemas, views, settings,
+	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, rights, schemas, views, settings,
 	lakes, planned, counters, pending, rebuilding bool
 }
 

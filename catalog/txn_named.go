@@ -3,7 +3,10 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
@@ -68,7 +71,8 @@ func (t *Txn) putConnection(c *Connection, create bool) error {
 // uses it is the caller's to see.
 func (t *Txn) DeleteConnection(name string) error {
 	own(&t.facts.connections, &t.owned.connections)
-	return deleteNamed(t, t.facts.connections, named{KindConnection, prefixConnection, name, false})
+	return errors.Join(t.putRight(right.Object{Class: right.Connection, Name: name}.Key(), nil),
+		deleteNamed(t, t.facts.connections, named{KindConnection, prefixConnection, name, false}))
 }
 
 // CreateSecret adds a secret, or wraps ErrExists. CreatedAt is set if zero.
@@ -90,7 +94,8 @@ func (t *Txn) putSecret(s *Secret, create bool) error {
 // is the caller's to see.
 func (t *Txn) DeleteSecret(name string) error {
 	own(&t.facts.secrets, &t.owned.secrets)
-	return deleteNamed(t, t.facts.secrets, named{KindSecret, prefixSecret, name, false})
+	return errors.Join(t.putRight(right.Object{Class: right.Secret, Name: name}.Key(), nil),
+		deleteNamed(t, t.facts.secrets, named{KindSecret, prefixSecret, name, false}))
 }
 
 // CreateRole adds a role, or wraps ErrExists. An OID is given out if zero.
@@ -101,6 +106,7 @@ func (t *Txn) PutRole(r *Role) error { return t.putRole(r, false) }
 
 func (t *Txn) putRole(r *Role, create bool) error {
 	own(&t.facts.roles, &t.owned.roles)
+	t.facts.book.Store(nil)
 	c := *r
 	if c.OID == 0 {
 		c.OID = t.NextOID()
@@ -111,6 +117,7 @@ func (t *Txn) putRole(r *Role, create bool) error {
 // DeleteRole removes a role, or wraps ErrRoleNotFound.
 func (t *Txn) DeleteRole(name string) error {
 	own(&t.facts.roles, &t.owned.roles)
+	t.facts.book.Store(nil)
 	return deleteNamed(t, t.facts.roles, named{KindRole, prefixRole, name, false})
 }
 
@@ -120,14 +127,90 @@ func (t *Txn) CreateSchema(s *Schema) error {
 	if _, ok := t.facts.schemas[s.Name]; ok {
 		return &ExistsError{KindSchema, s.Name}
 	}
-	return t.putSchema(s)
+	if err := t.mayMakeSchema(); err != nil {
+		return err
+	}
+	if err := t.putSchema(s); err != nil || t.actor == 0 {
+		return err
+	}
+	return t.made(right.Object{Class: right.Schema, ID: t.facts.schemas[s.Name].OID}, t.actor, 0)
 }
 
 // PutSchema replaces a schema, or wraps ErrSchemaNotFound.
 func (t *Txn) PutSchema(s *Schema) error {
+	if err := t.mayChange(right.Object{Class: right.Schema, ID: s.OID}, "schema", s.Name); err != nil {
+		return err
+	}
 	own(&t.facts.schemas, &t.owned.schemas)
 	return putNamed(t, t.facts.schemas, named{KindSchema, prefixSchema, s.Name, false}, s)
 }
+
+// PutRights writes what an editor of Rights has changed. Roles whose names changed give their
+// names to the pipelines that they own.
+func (t *Txn) PutRights(e *right.Editor) error {
+	roles, entries := e.Changed()
+	before := t.facts.rightsBook()
+	for _, oid := range slices.Sorted(maps.Keys(roles)) {
+		if old := before.Role(oid); old != nil {
+			if err := t.DeleteRole(old.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, oid := range slices.Sorted(maps.Keys(roles)) {
+		if roles[oid] == nil {
+			continue
+		}
+		if err := t.CreateRole(roles[oid]); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if err := t.putRight(key, entries[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRight writes the rights on an object, nil removes them.
+func (t *Txn) putRight(key string, e *right.Entry) error {
+	_, exists := t.facts.rights[key]
+	if e == nil && !exists {
+		return nil
+	}
+	own(&t.facts.rights, &t.owned.rights)
+	t.facts.book.Store(nil)
+	var err error
+	if e == nil {
+		delete(t.facts.rights, key)
+		err = t.delete(nameKey(prefixRight, key))
+	} else {
+		t.facts.rights[key] = e
+		err = t.setJSON(nameKey(prefixRight, key), e)
+	}
+	if err != nil {
+		return fmt.Errorf("put rights on %s: %w", key, err)
+	}
+	return nil
+}
+
+// made gives a new object its owner, and the rights that the owner's default privileges say.
+func (t *Txn) made(o right.Object, owner, schema uint32) error {
+	e := t.facts.rightsBook().Edit()
+	e.Made(o, owner, schema)
+	_, entries := e.Changed()
+	for key, entry := range entries {
+		if err := t.putRight(key, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Own gives an object that the transaction made its owner, and the rights that the owner's
+// default privileges say.
+func (t *Txn) Own(o right.Object, owner uint32) error { return t.made(o, owner, 0) }
 
 func (t *Txn) putSchema(s *Schema) error {
 	own(&t.facts.schemas, &t.owned.schemas)
@@ -141,7 +224,21 @@ func (t *Txn) putSchema(s *Schema) error {
 // DeleteSchema removes a schema, or wraps ErrSchemaNotFound. Whether it has tables is the
 // caller's to see.
 func (t *Txn) DeleteSchema(name string) error {
+	if s := t.facts.schemas[name]; s != nil {
+		if err := t.mayChange(right.Object{Class: right.Schema, ID: s.OID}, "schema", name); err != nil {
+			return err
+		}
+	}
+	return t.deleteSchema(name)
+}
+
+func (t *Txn) deleteSchema(name string) error {
 	own(&t.facts.schemas, &t.owned.schemas)
+	if s := t.facts.schemas[name]; s != nil {
+		if err := t.putRight(right.Object{Class: right.Schema, ID: s.OID}.Key(), nil); err != nil {
+			return err
+		}
+	}
 	return deleteNamed(t, t.facts.schemas, named{KindSchema, prefixSchema, name, false})
 }
 
@@ -185,4 +282,48 @@ func (t *Txn) AddEvent(e Event) error {
 		return fmt.Errorf("delete old event: %w", err)
 	}
 	return nil
+}
+
+// As has what is defined from here on done for a role: within its rights, which a *DeniedError
+// ends, and what is made is its. 0 ends it.
+func (t *Txn) As(role uint32) { t.actor = role }
+
+// mayMake refuses a new object in a schema that the actor may not make any in.
+func (t *Txn) mayMake(schema string) error {
+	b := t.facts.rightsBook()
+	if t.actor == 0 {
+		return nil
+	}
+	s := t.facts.schemas[schema]
+	if s == nil {
+		return t.mayMakeSchema()
+	}
+	if b.Has(t.actor, right.Object{Class: right.Schema, ID: s.OID}, right.Create) == 0 {
+		return &DeniedError{"permission denied for schema " + schema}
+	}
+	return nil
+}
+
+func (t *Txn) mayMakeSchema() error {
+	if t.actor != 0 && t.facts.rightsBook().Has(t.actor, right.Object{Class: right.Database}, right.Create) == 0 {
+		return &DeniedError{"permission denied for database"}
+	}
+	return nil
+}
+
+// mayChange refuses an object that is not the actor's.
+func (t *Txn) mayChange(o right.Object, kind, name string) error {
+	if t.actor != 0 && !t.facts.rightsBook().Owns(t.actor, o) {
+		return &DeniedError{"must be owner of " + kind + " " + name}
+	}
+	return nil
+}
+
+// mayDrop is mayChange for what the owner of its schema may drop too.
+func (t *Txn) mayDrop(o right.Object, kind, schema, name string) error {
+	if s := t.facts.schemas[schema]; s != nil && t.actor != 0 &&
+		t.facts.rightsBook().Owns(t.actor, right.Object{Class: right.Schema, ID: s.OID}) {
+		return nil
+	}
+	return t.mayChange(o, kind, name)
 }

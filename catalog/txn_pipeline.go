@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/skipprd/skipprd/catalog/kv"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -32,7 +34,13 @@ func (t *Txn) CreatePipeline(p *Pipeline) error {
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = t.now
 	}
-	return t.storePipeline(nil, p)
+	if err := t.storePipeline(nil, p); err != nil {
+		return err
+	}
+	if r, err := t.Role(p.Owner); err == nil {
+		return t.Own(right.Object{Class: right.Pipeline, ID: uint32(p.ID)}, r.OID)
+	}
+	return nil // the bootstrap role's
 }
 
 // PutPipeline replaces a pipeline, also under another name; wraps ErrPipelineNotFound or
@@ -133,7 +141,7 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 		err = errors.Join(err, t.deleteRange(lower, kv.PrefixEnd(lower)))
 	}
 	err = errors.Join(err, t.FinishRebuild(id), t.delete(pipelineKey(prefixOffset, id)),
-		t.delete(pipelineKey(prefixPipeline, id)))
+		t.delete(pipelineKey(prefixPipeline, id)), t.putRight(right.Object{Class: right.Pipeline, ID: uint32(id)}.Key(), nil))
 	if err != nil {
 		return fmt.Errorf("delete pipeline %s: %w", quote.Name(p.Name), err)
 	}
@@ -181,7 +189,49 @@ func (t *Txn) CreateTable(tbl *Table) error {
 	if tbl.CreatedAt.IsZero() {
 		tbl.CreatedAt = t.now
 	}
-	return t.storeTable(nil, tbl)
+	if !tbl.Draft {
+		if err := t.mayMake(tbl.Schema); err != nil {
+			return err
+		}
+	}
+	_, hasSchema := t.facts.schemas[tbl.Schema]
+	if err := t.storeTable(nil, tbl); err != nil || tbl.Draft {
+		return err
+	}
+	return t.ownTable(tbl, !hasSchema)
+}
+
+// ownTable gives a new table, and the schema if it is new, its owner. A copy has the rights of
+// the table whose place it takes.
+func (t *Txn) ownTable(tbl *Table, newSchema bool) error {
+	if tbl.Face() != tbl.ID {
+		return nil
+	}
+	owner := cmp.Or(t.actor, tbl.Owner)
+	if owner == 0 {
+		owner = t.facts.rightsBook().Owner(right.Object{Class: right.Pipeline, ID: uint32(tbl.Pipeline)})
+	}
+	schemaOID := t.facts.schemas[tbl.Schema].OID
+	if newSchema && tbl.Schema != publicSchema {
+		if err := t.made(right.Object{Class: right.Schema, ID: schemaOID}, owner, 0); err != nil {
+			return err
+		}
+	}
+	return t.made(right.Table(uint32(tbl.ID)), owner, schemaOID)
+}
+
+// forgetRights removes the rights on a table that is gone, unless another has taken its place.
+func (t *Txn) forgetRights(gone *Table) error {
+	key := right.Table(uint32(gone.Face())).Key()
+	if _, ok := t.facts.rights[key]; !ok {
+		return nil
+	}
+	for _, other := range t.facts.tables {
+		if other.Face() == gone.Face() {
+			return nil
+		}
+	}
+	return t.putRight(key, nil)
 }
 
 // PutTable replaces a table, also under another name; wraps ErrTableNotFound or ErrExists.
@@ -204,7 +254,19 @@ func (t *Txn) PutTable(tbl *Table) error {
 			return &ExistsError{KindTable, tbl.Schema + "." + tbl.Name}
 		}
 	}
-	return t.storeTable(old, tbl)
+	placed := old.Draft && !tbl.Draft
+	if placed {
+		err = t.mayMake(tbl.Schema)
+	} else {
+		err = t.mayChange(right.Table(uint32(tbl.Face())), "table", old.Name)
+	}
+	if err == nil {
+		err = t.storeTable(old, tbl)
+	}
+	if err != nil || !placed {
+		return err
+	}
+	return t.ownTable(tbl, false)
 }
 
 // renameTable keeps the names of tables; the zero name is none.
@@ -306,6 +368,9 @@ func (t *Txn) DeleteTable(id change.TableID) error {
 	if err != nil {
 		return err
 	}
+	if err := t.mayDrop(right.Table(uint32(tbl.Face())), "table", tbl.Schema, tbl.Name); err != nil {
+		return err
+	}
 	if err := errors.Join(t.DropCopy(id), t.dropSlices(tbl)); err != nil {
 		return err
 	}
@@ -314,14 +379,15 @@ func (t *Txn) DeleteTable(id change.TableID) error {
 	t.renameTable(tableName{tbl.Schema, tbl.Name}, tableName{}, id)
 	t.dropped = true
 	err = errors.Join(t.putLakeRow(id, nil), t.delete(tableKey(prefixTable, id)), t.delete(tableKey(prefixPlan, id)),
-		t.delete(tableKey(prefixProgress, id)), t.deleteCompactions(id), t.deleteDeadLetters(id))
+		t.delete(tableKey(prefixProgress, id)), t.deleteCompactions(id), t.deleteDeadLetters(id),
+		t.forgetRights(tbl))
 	if err != nil {
 		return fmt.Errorf("delete table %s.%s: %w", tbl.Schema, tbl.Name, err)
 	}
 	if tbl.Schema == publicSchema || t.schemaInUse(tbl.Schema) {
 		return nil
 	}
-	return t.DeleteSchema(tbl.Schema)
+	return t.deleteSchema(tbl.Schema)
 }
 
 func (t *Txn) schemaInUse(name string) bool {

@@ -1,11 +1,13 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -21,6 +23,8 @@ type View struct {
 	Reads     []change.TableID `json:",omitempty"`
 	Comment   string           `json:",omitempty"`
 	CreatedAt time.Time
+	// Owner is the role that makes it; kept with the rights on it.
+	Owner uint32 `json:"-"`
 }
 
 // ViewColumn is a column of a view.
@@ -75,18 +79,51 @@ func (t *Txn) PutView(v *View) error {
 		v.CreatedAt = t.now
 	}
 	key := viewKey(v.Schema, v.Name)
+	old, replaces := t.facts.views[key]
+	var err error
+	if replaces {
+		err = t.mayChange(right.Table(uint32(old.ID)), "view", old.Name)
+	} else {
+		err = t.mayMake(v.Schema)
+	}
+	if err != nil {
+		return err
+	}
 	if err := t.setJSON(nameKey(prefixView, key), v); err != nil {
 		return fmt.Errorf("put view %s.%s: %w", v.Schema, v.Name, err)
 	}
 	own(&t.facts.views, &t.owned.views)
 	t.facts.views[key] = v
-	return nil
+	o, owner := right.Table(uint32(v.ID)), cmp.Or(t.actor, v.Owner)
+	switch moved := t.moved[o.Key()]; {
+	case replaces:
+		return nil
+	case moved != nil:
+		return t.putRight(o.Key(), moved)
+	case owner == 0:
+		return nil
+	}
+	return t.made(o, owner, t.facts.schemas[v.Schema].OID)
 }
 
 // DeleteView removes a view, or wraps ErrTableNotFound. Whether others read it is the
 // caller's to see.
 func (t *Txn) DeleteView(schema, name string) error {
-	if _, err := t.ViewByName(schema, name); err != nil {
+	v, err := t.ViewByName(schema, name)
+	if err != nil {
+		return err
+	}
+	key := right.Table(uint32(v.ID)).Key()
+	if err := t.mayDrop(right.Table(uint32(v.ID)), "view", schema, name); err != nil {
+		return err
+	}
+	if e := t.facts.rights[key]; e != nil { // it may be put under another name
+		if t.moved == nil {
+			t.moved = map[string]*right.Entry{}
+		}
+		t.moved[key] = e
+	}
+	if err := t.putRight(key, nil); err != nil {
 		return err
 	}
 	own(&t.facts.views, &t.owned.views)

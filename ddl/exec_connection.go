@@ -9,6 +9,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -43,7 +44,10 @@ func (x *Executor) createSecret(ctx context.Context, s *CreateSecret, session Se
 		if exists {
 			return t.PutSecret(fresh)
 		}
-		return t.CreateSecret(fresh)
+		if err := t.CreateSecret(fresh); err != nil {
+			return err
+		}
+		return t.Own(right.Object{Class: right.Secret, Name: s.Name}, session.Role())
 	})
 	if err == nil && skip {
 		return noticeSkip(session, "secret \"%s\" already exists", s.Name)
@@ -136,7 +140,10 @@ func (x *Executor) createConnection(ctx context.Context, s *CreateConnection, se
 		case err == nil:
 			return t.PutConnection(c)
 		}
-		return t.CreateConnection(c)
+		if err := t.CreateConnection(c); err != nil {
+			return err
+		}
+		return t.Own(right.Object{Class: right.Connection, Name: c.Name}, session.Role())
 	})
 	if err == nil && skip {
 		return noticeSkip(session, "connection \"%s\" already exists", s.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -96,6 +97,11 @@ func (x *Executor) insertPipeline(t *catalog.Txn, p *catalog.Pipeline, c *catalo
 		}
 		if err := t.CreateConnection(c); err != nil {
 			return err
+		}
+		if r, err := t.Role(p.Owner); err == nil {
+			if err := t.Own(right.Object{Class: right.Connection, Name: c.Name}, r.OID); err != nil {
+				return err
+			}
 		}
 	}
 	if err := t.CreatePipeline(p); err != nil {

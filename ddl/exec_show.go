@@ -144,14 +144,18 @@ var showColumns = map[string][]Column{
 }
 
 // show lists objects from the catalog.
-func (x *Executor) show(s *Show) (*Result, error) {
+func (x *Executor) show(s *Show, session Session) (*Result, error) {
 	snap := x.Catalog.Snapshot()
 	defer snap.Close()
 	r := &Result{Columns: showColumns[s.What]}
+	a := access{book: x.Catalog.Rights(), role: session.Role(), snap: snap}
 	var err error
 	switch s.What {
 	case "PIPELINES":
 		for _, p := range snap.Pipelines() {
+			if a.watches(p.Name) != nil {
+				continue
+			}
 			r.Rows = append(r.Rows, x.pipelineRow(snap, p))
 		}
 	case "PIPELINE":
@@ -160,10 +164,16 @@ func (x *Executor) show(s *Show) (*Result, error) {
 		r.Rows, err = x.statsRows(snap, s)
 	case "CONNECTIONS":
 		for _, c := range snap.Connections() {
+			if a.owns("connection", c.Name) != nil {
+				continue
+			}
 			r.Rows = append(r.Rows, []any{c.Name, c.Kind, ShownOptions(c), c.CreatedAt})
 		}
 	case "SECRETS":
 		for _, c := range snap.Secrets() {
+			if a.owns("secret", c.Name) != nil {
+				continue
+			}
 			r.Rows = append(r.Rows, []any{c.Name, c.Source, c.CreatedAt})
 		}
 	case "DOCS":

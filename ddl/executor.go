@@ -28,6 +28,8 @@ type Session interface {
 	Notice(e *pgerr.Error) error
 	// User is the role that runs the statement.
 	User() string
+	// Role is its id, to which rights are given.
+	Role() uint32
 }
 
 // Column is a result column.
@@ -82,6 +84,9 @@ func (x *Executor) Execute(ctx context.Context, s Statement, session Session) (*
 	if err := reserved(s); err != nil {
 		return nil, err
 	}
+	if err := x.authorize(s, session); err != nil {
+		return nil, err
+	}
 	var r *Result
 	var err error
 	switch s := s.(type) {
@@ -112,7 +117,7 @@ func (x *Executor) Execute(ctx context.Context, s Statement, session Session) (*
 	case *Verify:
 		r, err = x.verify(ctx, s, session)
 	case *Show:
-		r, err = x.show(s)
+		r, err = x.show(s, session)
 	default:
 		err = fmt.Errorf("execute: unknown statement %T", s)
 	}

@@ -122,6 +122,8 @@ func (s *fakeSession) Notice(e *pgerr.Error) error {
 }
 func (*fakeSession) User() string { return "postgres" }
 
+func (*fakeSession) Role() uint32 { return 10 }
+
 func newExecutor(t *testing.T) (*Executor, *fakeController) {
 	t.Helper()
 	world := env.NewFake(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 1)

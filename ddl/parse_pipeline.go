@@ -329,6 +329,9 @@ func (p *parser) alter() (Statement, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isObject(object.text) && p.word("owner") {
+		return p.owner(strings.ToUpper(object.text), name)
+	}
 	switch object.text {
 	case "secret":
 		if err := p.expectWord("as"); err != nil {
@@ -394,11 +397,11 @@ func (p *parser) alterPipeline(s *AlterPipeline) error {
 		var err error
 		s.NewName, err = p.name()
 		return err
-	case "skip", "owner":
+	case "skip":
 		return pgerr.New(codes.FeatureNotSupported, "ALTER PIPELINE … %s is not supported by this version", strings.ToUpper(t.text)).
 			WithPosition(t.pos)
 	}
-	return p.unexpected(t).WithHint("The actions are ENABLE, DISABLE, PAUSE, RESUME, RESET, COMPACT, REFRESH, SET (…), RESET (…), RENAME TO, " +
+	return p.unexpected(t).WithHint("The actions are ENABLE, DISABLE, PAUSE, RESUME, RESET, COMPACT, REFRESH, SET (…), RESET (…), RENAME TO, OWNER TO, " +
 		"and ADD, DROP, RESYNC, RESUME TABLE.")
 }
 

@@ -38,6 +38,8 @@ func IsOurs(sql string) bool {
 		return second == "pipeline" || second == "connection"
 	case "retry":
 		return second == "dead"
+	case "grant", "revoke":
+		return isGrant(&lexer{src: sql, char: 1})
 	case "show":
 		switch second {
 		case "pipelines", "pipeline", "stats", "connections", "secrets", "docs":
@@ -211,6 +213,8 @@ func (p *parser) statement() (Statement, error) {
 	case "verify":
 		p.next()
 		return p.verify()
+	case "grant", "revoke":
+		return p.grant()
 	default:
 		return nil, p.unexpected(t)
 	}
@@ -226,6 +230,9 @@ func (p *parser) create() (Statement, error) {
 	name, err := p.name()
 	if err != nil {
 		return nil, err
+	}
+	if isObject(object.text) && p.word("owner") {
+		return p.owner(strings.ToUpper(object.text), name)
 	}
 	switch object.text {
 	case "secret":

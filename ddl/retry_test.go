@@ -31,6 +31,7 @@ type asked struct {
 
 func (a *asked) Notice(e *pgerr.Error) error { a.notices = append(a.notices, e.Message); return nil }
 func (a *asked) User() string                { return "u" }
+func (a *asked) Role() uint32                { return 10 }
 
 func (a *asked) Query(_ context.Context, sql string) ([][]string, error) {
 	a.sql = sql

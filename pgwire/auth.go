@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/pgwire/hba"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -23,39 +24,36 @@ const (
 	mechanismPlus = "SCRAM-SHA-256-PLUS"
 )
 
-// authenticate checks that the client is user, as the rule for its address asks.
-func (s *session) authenticate(user string) error {
+// authenticate checks that the client is the user it says, as the rule for it asks.
+func (s *session) authenticate(request Startup) (Role, error) {
+	user := request.User
 	ctx, end := s.begin("authentication")
 	role, roleErr := s.server.deps.Engine.Role(ctx, user)
 	end()
 	if roleErr != nil {
 		e := Translate(ctx, roleErr)
 		if e.Code != codes.InvalidAuthorizationSpecification {
-			return asFatal(e)
+			return role, asFatal(e)
 		}
 		roleErr = asFatal(e)
 	}
-	method := s.server.config.AuthRemote
-	if isLocal(s.conn.tcp.RemoteAddr()) {
-		method = s.server.config.AuthLoopback
+	rule, err := s.rule(request, role)
+	if err != nil {
+		return role, err
 	}
-	switch method {
-	case AuthTrust:
-		if roleErr != nil {
-			return roleErr
-		}
-	case AuthSCRAM:
-		if err := s.scram(user, role, roleErr == nil); err != nil {
-			return err
-		}
-	default:
-		return fatal(codes.InvalidAuthorizationSpecification, "no authentication method admits host \"%s\", user \"%s\"",
-			s.conn.tcp.RemoteAddr(), user)
+	known := roleErr == nil && (role.ValidUntil.IsZero() || s.server.deps.Clock.Now().Before(role.ValidUntil))
+	switch rule.Method {
+	case hba.SCRAM:
+		err = s.scram(user, role, known)
+	case hba.Password:
+		err = s.password(user, role, known)
+	default: // the user's name is believed, or its certificate's was checked
+		err = roleErr
 	}
-	if !role.CanLogin {
-		return fatal(codes.InvalidAuthorizationSpecification, "role \"%s\" is not permitted to log in", user)
+	if err == nil && !role.CanLogin {
+		err = fatal(codes.InvalidAuthorizationSpecification, "role \"%s\" is not permitted to log in", user)
 	}
-	return nil
+	return role, err
 }
 
 func asFatal(e *pgerr.Error) *pgerr.Error {

@@ -39,7 +39,7 @@ func withPassword(t testing.TB, toy *toyEngine, user, password string) {
 
 func connect(addr, options string) (*pgconn.PgConn, error) {
 	host, port, _ := net.SplitHostPort(addr)
-	return pgconn.Connect(context.Background(), fmt.Sprintf("host=%s port=%s dbname=lake %s", host, port, options))
+	return pgconn.Connect(context.Background(), fmt.Sprintf("host=%s port=%s %s", host, port, withDatabase(options)))
 }
 
 func sqlstate(err error) string {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/skipprd/skipprd/pgwire/hba"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -27,6 +28,9 @@ type Config struct {
 	// AuthLoopback applies to loopback addresses and Unix sockets, default AuthTrust;
 	// AuthRemote to all others, default AuthSCRAM.
 	AuthLoopback, AuthRemote AuthMethod
+	// Rules, asked for each client, are those of a pg_hba.conf file; without, or when it
+	// returns nil, AuthLoopback and AuthRemote hold.
+	Rules func() *hba.Rules
 	// TLS enables TLS when not nil. Certificates[0] is what channel binding refers to.
 	TLS *tls.Config
 	// RequireTLS turns away clients that stay in plaintext.

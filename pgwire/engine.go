@@ -25,6 +25,14 @@ type Role struct {
 	// Verifier is the SCRAM-SHA-256 verifier in PostgreSQL's rolpassword form
 	// ("SCRAM-SHA-256$4096:salt$stored:server"); empty when no password is set.
 	Verifier string
+	// ValidUntil ends the password's validity; zero: it does not end.
+	ValidUntil time.Time
+	// ConnectionsMax bounds the sessions of a role that is no superuser, if it is Limited.
+	Limited        bool
+	ConnectionsMax int
+	Superuser      bool
+	// MemberOf are the names of the roles it is a member of, itself among them.
+	MemberOf []string
 }
 
 // Startup is what a client asked for at start-up.

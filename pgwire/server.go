@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jeroenrinzema/psql-wire/codes"
+
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -177,14 +179,25 @@ func (s *Server) watchPeers(ctx context.Context) {
 	}
 }
 
-// register makes the session known under a fresh PID, or reports false when there
-// are too many.
-func (s *Server) register(ss *session) bool {
+// register makes the session of a role known under a fresh PID, unless there are too many.
+func (s *Server) register(ss *session, role Role) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.mu.sessions) >= s.config.ConnectionsMax {
-		return false
+		return fatal(codes.TooManyConnections, "sorry, too many clients already")
 	}
+	if role.Limited && !role.Superuser {
+		n := 0
+		for _, other := range s.mu.sessions {
+			if other.role == role.Name {
+				n++
+			}
+		}
+		if n >= role.ConnectionsMax {
+			return fatal(codes.TooManyConnections, "too many connections for role \"%s\"", role.Name)
+		}
+	}
+	ss.role = role.Name
 	for {
 		ss.pid = s.pid.Add(1) & 0x3fffffff
 		if _, taken := s.mu.sessions[ss.pid]; !taken && ss.pid != 0 {
@@ -192,7 +205,7 @@ func (s *Server) register(ss *session) bool {
 		}
 	}
 	s.mu.sessions[ss.pid] = ss
-	return true
+	return nil
 }
 
 func (s *Server) unregister(pid uint32) {

@@ -29,6 +29,7 @@ type session struct {
 	sql        Session
 	version    uint32
 	pid        uint32
+	role       string // that it logged in as; the server's mutex guards it
 	key        []byte
 	statements Statements
 	portals    map[string]*portal
@@ -150,11 +151,12 @@ func (s *session) start() error {
 		return fatal(codes.InvalidAuthorizationSpecification, "connection requires TLS").
 			WithHint("Connect with sslmode=require.")
 	}
-	if err := s.authenticate(request.User); err != nil {
+	role, err := s.authenticate(request)
+	if err != nil {
 		return err
 	}
-	if !s.server.register(s) {
-		return fatal(codes.TooManyConnections, "sorry, too many clients already")
+	if err := s.server.register(s, role); err != nil {
+		return err
 	}
 	if s.server.closing.Load() {
 		return fatal(codes.CannotConnectNow, "the database system is shutting down")

@@ -81,6 +81,9 @@ func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options
 	if err != nil {
 		return 0, err
 	}
+	if err := s.mayWrite(&pgsql.Write{Relation: rel, Written: columns}, "COPY"); err != nil {
+		return 0, err
+	}
 	t, err := s.writable(ctx, rel, "COPY FROM")
 	if err != nil {
 		return 0, err

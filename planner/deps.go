@@ -41,6 +41,9 @@ type Deps struct {
 	// Cancel ends the running statement of a session (terminate: the session); false
 	// when there is no such session. nil: no such function.
 	Cancel func(pid uint32, terminate bool) bool
+	// Reload reads files of settings anew: an error says what is wrong with them, and that all
+	// is as it was. nil: there are none.
+	Reload func() error
 	// Version is the PostgreSQL version we speak, "15.8"; Database the only database's
 	// name.
 	Version, Database string

@@ -136,6 +136,9 @@ func (p *writePortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 // write makes the changes, and begins to read what RETURNING asks for.
 func (p *writePortal) write(ctx context.Context) error {
 	w := p.statement
+	if err := w.session.mayWrite(w.analysis, w.word); err != nil {
+		return err
+	}
 	t, err := w.session.writable(ctx, w.analysis.Relation, w.word)
 	if err != nil {
 		return err

@@ -2,8 +2,8 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
-	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -54,16 +54,19 @@ func Prelude(system SystemRelations) []string {
 
 // Role implements pgwire.Engine.
 func (e *Engine) Role(_ context.Context, user string) (pgwire.Role, error) {
-	snap := e.deps.Catalog.Snapshot()
-	defer snap.Close()
-	r, err := snap.Role(user)
-	if errors.Is(err, catalog.ErrRoleNotFound) {
+	b := e.deps.Catalog.Rights()
+	r := b.Named(user)
+	if r == nil {
 		return pgwire.Role{}, pgerr.New(codes.InvalidAuthorizationSpecification, "role \"%s\" does not exist", user)
 	}
-	if err != nil {
-		return pgwire.Role{}, fmt.Errorf("read role: %w", err)
+	out := pgwire.Role{
+		Name: r.Name, CanLogin: r.CanLogin, Verifier: r.Verifier, Superuser: r.Superuser, ValidUntil: r.ValidUntil,
+		Limited: r.Limited, ConnectionsMax: int(r.ConnectionLimit),
 	}
-	return pgwire.Role{Name: r.Name, CanLogin: r.CanLogin, Verifier: r.Verifier}, nil
+	for of := range b.Members(r.OID) {
+		out.MemberOf = append(out.MemberOf, b.Name(of))
+	}
+	return out, nil
 }
 
 // Open implements pgwire.Engine.
@@ -72,24 +75,38 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 		return nil, pgerr.New(codes.InvalidCatalogName, "database \"%s\" does not exist", st.Database).
 			WithHint("The database is named \"%s\".", e.deps.Database)
 	}
-	snap := e.deps.Catalog.Snapshot()
-	role, err := snap.Role(st.User)
-	snap.Close()
-	if err != nil {
+	b := e.deps.Catalog.Rights()
+	role := b.Named(st.User)
+	if role == nil {
 		return nil, pgerr.New(codes.InvalidAuthorizationSpecification, "role \"%s\" does not exist", st.User)
 	}
-	super := "off"
-	if role.Superuser {
-		super = "on"
+	if b.Has(role.OID, right.Object{Class: right.Database}, right.Connect) == 0 {
+		return nil, pgerr.New(codes.InsufficientPrivilege, "permission denied for database \"%s\"", st.Database).
+			WithDetail("User does not have CONNECT privilege.")
 	}
-	values, err := setting.NewValues(map[string]string{
+	server := map[string]string{
 		"server_version": e.deps.Version, "server_version_num": versionNumber(e.deps.Version),
-		"is_superuser": super, "session_authorization": st.User,
-	}, startupSettings(st.Params))
+		"is_superuser": "off", "session_authorization": st.User,
+	}
+	if role.Superuser {
+		server["is_superuser"] = "on"
+	}
+	maps.Copy(server, role.Settings)
+	client := startupSettings(st.Params)
+	become := client["role"]
+	delete(client, "role")
+	values, err := setting.NewValues(server, client)
 	if err != nil {
 		return nil, err
 	}
-	return newSession(e, st, values), nil
+	s := newSession(e, st, values)
+	s.login = role.OID
+	if become != "" {
+		if err := s.setIdentity("role", become, false); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // startupSettings leaves out what is no setting.

@@ -13,6 +13,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -94,6 +95,7 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 	if err := s.mayDefine(c, word); err != nil {
 		return nil, err
 	}
+	s.as(c)
 	for _, p := range c.Proofs {
 		if err := s.prove(ctx, p); err != nil {
 			return nil, err
@@ -225,7 +227,7 @@ func (t *transaction) apply(txn *catalog.Txn) error {
 			return err
 		}
 	}
-	return nil
+	return t.applyRights(txn)
 }
 
 // commitDefined commits a transaction that has defined something. Its point of commit is
@@ -356,6 +358,11 @@ func (s *session) prepareTruncate(n *pg.TruncateStmt) (pgwire.Statement, error) 
 				return nil, err
 			}
 			rels = append(rels, rel)
+		}
+		for _, rel := range rels {
+			if err := s.mayTable(rel, right.Truncate); err != nil {
+				return nil, err
+			}
 		}
 		for _, rel := range rels {
 			t, err := s.writable(ctx, rel, "TRUNCATE TABLE")

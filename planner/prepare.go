@@ -48,6 +48,9 @@ func (s *session) prepare(ctx context.Context, sql string, types []uint32) (pgwi
 
 // prepareNode dispatches on the kind of statement.
 func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint32) (pgwire.Statement, error) {
+	if st := s.prepareRights(p.Node); st != nil {
+		return st, nil
+	}
 	switch n := p.Node.Node.(type) {
 	case *pg.Node_SelectStmt:
 		if into := n.SelectStmt.IntoClause; into != nil {
@@ -108,8 +111,8 @@ var refusals = map[string]string{
 	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA",
 	"CreateFunctionStmt": "CREATE FUNCTION",
 	"ListenStmt":         "LISTEN", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE", "VacuumStmt": "VACUUM and ANALYZE",
-	"DoStmt":   "DO",
-	"CallStmt": "CALL", "GrantStmt": "GRANT and REVOKE", "CreateRoleStmt": "CREATE ROLE", "AlterRoleStmt": "ALTER ROLE",
+	"DoStmt":       "DO",
+	"CallStmt":     "CALL",
 	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",
 	"CheckPointStmt": "CHECKPOINT",
 	"CreateSeqStmt":  "CREATE SEQUENCE", "RenameStmt": "ALTER … RENAME", "AlterSystemStmt": "ALTER SYSTEM",
@@ -208,6 +211,9 @@ func (s *session) prepareDDL(sql string) (pgwire.Statement, error) {
 	if s.tx.aborted {
 		return nil, errAborted
 	}
+	if u, err := s.prepareOwnRights(st); u != nil || err != nil {
+		return u, err
+	}
 	u := &utility{session: s}
 	for _, c := range ddl.Describe(st) {
 		u.columns = append(u.columns, column(c.Name, c.TypeOID))
@@ -233,6 +239,7 @@ type ddlSession struct {
 
 func (d ddlSession) Notice(e *pgerr.Error) error { return d.sink.Notice(e) }
 func (d ddlSession) User() string                { return d.session.user() }
+func (d ddlSession) Role() uint32                { return d.session.who(d.session.book()).Current }
 
 // column describes a result column of the server's own.
 func column(name string, oid uint32) pgwire.Column {

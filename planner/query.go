@@ -207,7 +207,13 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis) (*pgsql.Analysis, 
 		done := false
 		switch e.Kind {
 		case pgsql.EffectSetConfig:
-			if err := s.values.Set(e.Name, e.Value, e.Local); err != nil {
+			var err error
+			if isIdentity(e.Name) {
+				err = s.setIdentity(e.Name, e.Value, e.Local)
+			} else {
+				err = s.values.Set(e.Name, e.Value, e.Local)
+			}
+			if err != nil {
 				return nil, err
 			}
 		case pgsql.EffectSleep:
@@ -216,7 +222,15 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis) (*pgsql.Analysis, 
 			if err := s.engine.deps.Clock.Sleep(ctx, d); err != nil {
 				return nil, err
 			}
+		case pgsql.EffectReload:
+			var err error
+			if done, err = s.reload(); err != nil {
+				return nil, err
+			}
 		case pgsql.EffectCancel, pgsql.EffectTerminate:
+			if err := s.maySignal(e.PID, e.Kind == pgsql.EffectTerminate); err != nil {
+				return nil, err
+			}
 			done = s.engine.deps.Cancel != nil && s.engine.deps.Cancel(e.PID, e.Kind == pgsql.EffectTerminate)
 		}
 		if e.Mark != "" {

@@ -61,6 +61,9 @@ func (e *Engine) awaitRecovery(ctx context.Context, r *pgsql.Relation) error {
 // for, and all that could be read before the server started, before the statement takes
 // its moment.
 func (s *session) awaitPosition(ctx context.Context, a *pgsql.Analysis) error {
+	if err := s.mayRead(a); err != nil {
+		return err
+	}
 	for _, u := range a.Uses {
 		if err := s.engine.awaitRecovery(ctx, u.Relation); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/define"
+	"github.com/skipprd/skipprd/planner/grant"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/planner/write"
@@ -24,9 +25,11 @@ import (
 
 // session is one client's SQL session. Used by one goroutine.
 type session struct {
-	engine   *Engine
-	startup  pgwire.Startup
-	values   *setting.Values
+	engine  *Engine
+	startup pgwire.Startup
+	values  *setting.Values
+	// login is the id of the role that it was opened for.
+	login    uint32
 	tx       transaction
 	prepared *pgwire.Statements
 	cursors  map[string]*cursor
@@ -118,22 +121,31 @@ func (s *session) Close() {
 func (s *session) env(n *names) *pgsql.Env {
 	user := s.user()
 	return &pgsql.Env{
-		Resolver: n, SearchPath: n.searchPath(s.values.Value("search_path"), user),
-		User: user, SessionUser: s.startup.User, Database: s.engine.deps.Database, Version: s.engine.deps.Version,
+		Resolver: n, SearchPath: s.path(n), User: user, SessionUser: s.authorized(), Database: s.engine.deps.Database, Version: s.engine.deps.Version,
 		PID: s.startup.PID, Setting: s.values.Get, Functions: s.engine.functions,
 	}
 }
 
-func (s *session) user() string { return s.startup.User }
+// path is the search path: without the schemas that the role may not use.
+func (s *session) path(n *names) []string {
+	out := n.searchPath(s.values.Value("search_path"), s.user())
+	b := s.book()
+	role := s.who(b).Current
+	if b.Superuser(role) {
+		return out
+	}
+	return slices.DeleteFunc(out, func(name string) bool { return s.mayEnter(b, role, name) != nil })
+}
 
 // systemEnv is what system relations see in a statement.
 func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 	d := &s.engine.deps
 	env := &SystemEnv{
 		Snapshot: snap, Now: d.Clock.Now(), Started: d.Started, User: s.user(), Database: d.Database, Version: d.Version,
-		PID: s.startup.PID, SearchPath: n.searchPath(s.values.Value("search_path"), s.user()),
+		PID: s.startup.PID, SearchPath: s.path(n), Rights: s.book(),
 		Settings: s.values.All(), Sessions: d.Sessions,
 	}
+	env.Role = s.who(env.Rights).Current
 	if env.Sessions == nil {
 		env.Sessions = func() []SessionInfo { return nil }
 	}
@@ -205,6 +217,8 @@ type transaction struct {
 	changes *write.Changes
 	writes  map[change.TableID]*write.Table
 	holder  TableHolder
+	// rights are what it has changed of roles and privileges.
+	rights []grant.Op
 	// before is what subqueries of the RETURNING that begins see of changes, by the
 	// relation's oid; nil otherwise.
 	before map[uint32]*duckdb.Own
@@ -213,8 +227,9 @@ type transaction struct {
 type savepoint struct {
 	name string
 	mark int
-	// changes is the mark of the transaction's changes, defined how many it has defined.
-	changes, defined int
+	// changes is the mark of the transaction's changes, defined how many it has defined, rights
+	// how many changes of rights it has made.
+	changes, defined, rights int
 }
 
 func (t *transaction) unpin() {
@@ -256,7 +271,9 @@ func (s *session) endTransaction(ctx context.Context, commit bool) error {
 	}
 	var err error
 	if commit {
-		err = s.commitChanges(ctx)
+		if err = s.commitRights(ctx); err == nil {
+			err = s.commitChanges(ctx)
+		}
 		commit = err == nil
 	}
 	s.closeCursors(false)
@@ -290,7 +307,7 @@ func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
 
 // now returns the catalog's newest moment, with what the transaction has defined.
 func (s *session) now() (snap *catalog.Snapshot, release func()) {
-	if len(s.tx.defined) > 0 {
+	if len(s.tx.defined)+len(s.tx.rights) > 0 {
 		if snap, err := s.engine.deps.Catalog.Draft(s.tx.apply); err == nil {
 			return snap, snap.Close
 		}

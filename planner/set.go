@@ -41,8 +41,8 @@ func (s *session) set(n *pg.VariableSetStmt, sink pgwire.Sink) error {
 		s.values.ResetAll()
 		return nil
 	case pg.VariableSetKind_VAR_RESET, pg.VariableSetKind_VAR_SET_DEFAULT:
-		if err := s.checkIdentity(n.Name, ""); err != nil {
-			return err
+		if isIdentity(n.Name) {
+			return s.setIdentity(n.Name, "", n.IsLocal)
 		}
 		return s.values.Reset(n.Name)
 	case pg.VariableSetKind_VAR_SET_VALUE:
@@ -50,8 +50,8 @@ func (s *session) set(n *pg.VariableSetStmt, sink pgwire.Sink) error {
 		if err != nil {
 			return err
 		}
-		if name := strings.ToLower(n.Name); name == "session_authorization" || name == "role" {
-			return s.checkIdentity(name, value)
+		if isIdentity(n.Name) {
+			return s.setIdentity(n.Name, value, n.IsLocal)
 		}
 		if strings.EqualFold(n.Name, "transaction_isolation") && s.tx.queried &&
 			!strings.EqualFold(value, s.values.Value("transaction_isolation")) {
@@ -62,16 +62,97 @@ func (s *session) set(n *pg.VariableSetStmt, sink pgwire.Sink) error {
 	return pgerr.New(codes.FeatureNotSupported, "SET %s FROM CURRENT is not supported", n.Name)
 }
 
-// checkIdentity allows SET ROLE and SET SESSION AUTHORIZATION to the session's own
-// user only.
-func (s *session) checkIdentity(name, value string) error {
-	switch strings.ToLower(name) {
-	case "session_authorization", "role":
-		if value != "" && value != "none" && value != s.startup.User {
-			return pgerr.New(codes.FeatureNotSupported, "changing the role of a session is not supported")
+// setIdentity is SET ROLE and SET SESSION AUTHORIZATION; "" is its default.
+func (s *session) setIdentity(name, value string, local bool) error {
+	b := s.book()
+	switch {
+	case strings.EqualFold(name, "session_authorization"):
+		if value == "" {
+			value = s.startup.User
 		}
+		r, login := b.Named(value), b.Named(s.startup.User)
+		switch {
+		case r == nil:
+			return noSuchRole(value)
+		case value != s.startup.User && (login == nil || login.OID != s.login || !login.Superuser):
+			return pgerr.New(codes.InsufficientPrivilege, "permission denied to set session authorization")
+		}
+		s.force("session_authorization", value, local)
+		s.force("role", "none", local)
+	case value == "" || value == "none":
+		s.force("role", "none", local)
+	default:
+		r := b.Named(value)
+		if r == nil {
+			return noSuchRole(value)
+		}
+		if !b.Member(s.who(b).Session, r.OID) {
+			return pgerr.New(codes.InsufficientPrivilege, "permission denied to set role \"%s\"", value)
+		}
+		s.force("role", value, local)
 	}
+	super := "off"
+	if b.Superuser(s.who(b).Current) {
+		super = "on"
+	}
+	s.force("is_superuser", super, local)
 	return nil
+}
+
+func noSuchRole(name string) error {
+	return pgerr.New(codes.InvalidParameterValue, "role \"%s\" does not exist", name)
+}
+
+func (s *session) force(name, value string, local bool) {
+	if local {
+		s.values.ForceLocal(name, value)
+	} else {
+		s.values.Force(name, value)
+	}
+}
+
+// roleSetting checks a value for ALTER ROLE … SET.
+func (s *session) roleSetting(n *pg.VariableSetStmt) (name, value string, err error) {
+	if n.Kind == pg.VariableSetKind_VAR_RESET_ALL {
+		return "", "", nil
+	}
+	st, ok := setting.Lookup(n.Name)
+	switch {
+	case !ok && !strings.Contains(n.Name, "."):
+		return "", "", pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", n.Name)
+	case ok && (st.Context != setting.User || st.Name == "role"):
+		return "", "", pgerr.New(codes.CantChangeRuntimeParam, "parameter \"%s\" cannot be set for a role", st.Name)
+	case n.Kind != pg.VariableSetKind_VAR_SET_VALUE:
+		return strings.ToLower(n.Name), "", nil
+	}
+	if value, err = setValue(n); err != nil {
+		return "", "", err
+	}
+	probe, err := setting.NewValues(nil, map[string]string{n.Name: value})
+	if err != nil {
+		return "", "", err
+	}
+	return strings.ToLower(n.Name), probe.Value(n.Name), nil
+}
+
+// reload is pg_reload_conf().
+func (s *session) reload() (bool, error) {
+	b := s.book()
+	if !b.Superuser(s.who(b).Current) {
+		return false, pgerr.New(codes.InsufficientPrivilege, "permission denied for function pg_reload_conf")
+	}
+	if s.engine.deps.Reload == nil {
+		return true, nil
+	}
+	if err := s.engine.deps.Reload(); err != nil {
+		return false, pgerr.New(codes.ConfigFile, "settings were not reloaded: the old ones stay").WithDetail("%s", err)
+	}
+	return true, nil
+}
+
+// isIdentity says whether a setting is a role of the session.
+func isIdentity(name string) bool {
+	return strings.EqualFold(name, "role") || strings.EqualFold(name, "session_authorization")
 }
 
 // setValue renders the arguments of SET as the one text of the value.
@@ -152,6 +233,9 @@ func (s *session) prepareDiscard(n *pg.DiscardStmt) (pgwire.Statement, error) {
 				return nil, pgerr.New(codes.ActiveSQLTransaction, "DISCARD ALL cannot run inside a transaction block")
 			}
 			s.values.ResetAll()
+			if err := s.setIdentity("session_authorization", "", false); err != nil {
+				return nil, err
+			}
 			s.closeCursors(true)
 			s.prepared.DropNamed()
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -76,6 +77,9 @@ type SystemEnv struct {
 	// User, Database and Version ("15.8") as the client sees them.
 	User, Database, Version string
 	PID                     uint32
+	// Rights are the roles, and what they may do; Role is the one that asks, by its id.
+	Rights *right.Book
+	Role   uint32
 	// SearchPath is resolved: pg_catalog first when implicit, only existing schemas.
 	SearchPath []string
 	// Settings are the session's, sorted by name.

@@ -133,7 +133,7 @@ func (s *session) savepoint(name string) (*result, error) {
 	if err := s.inBlock("SAVEPOINT"); err != nil {
 		return nil, err
 	}
-	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark(), changes: s.tx.changes.Mark(), defined: len(s.tx.defined)})
+	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark(), changes: s.tx.changes.Mark(), defined: len(s.tx.defined), rights: len(s.tx.rights)})
 	return &result{tag: "SAVEPOINT"}, nil
 }
 
@@ -183,6 +183,7 @@ func (s *session) rollbackTo(name string) (*result, error) {
 		}
 	}
 	s.tx.defined = s.tx.defined[:s.tx.savepoints[i].defined]
+	s.tx.rights = s.tx.rights[:s.tx.savepoints[i].rights]
 	s.tx.savepoints = s.tx.savepoints[:i+1]
 	s.tx.aborted = false
 	return &result{tag: "ROLLBACK"}, nil

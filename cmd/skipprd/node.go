@@ -57,6 +57,7 @@ type node struct {
 	engine     *planner.Engine
 	server     *pgwire.Server
 	listener   net.Listener
+	rules      *rules // nil: the defaults
 	health     health
 	metrics    *metrics
 	stopHTTP   func()
@@ -229,7 +230,7 @@ func (n *node) openEngine() error {
 		Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, Logs: logPins{n.compactor},
 		Positions: positions{n.supervisor}, Recovered: n.recovered, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL: &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock}, Own: n.own,
-		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend,
+		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend, Reload: n.reload,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
 	})
 	return nil
@@ -356,7 +357,11 @@ func (n *node) reclaimer(p change.PipelineID) (compact.Log, bool) {
 }
 
 func (n *node) openWire(ctx context.Context) error {
-	cfg, err := wireConfig(ctx, n.cfg, n.catalog)
+	var err error
+	if n.rules, err = openRules(n.cfg); err != nil {
+		return err
+	}
+	cfg, err := wireConfig(ctx, n.cfg, n.catalog, n.rules)
 	if err != nil {
 		return err
 	}
@@ -390,6 +395,7 @@ func (n *node) run(ctx context.Context) error {
 	if n.leader != nil {
 		background("lead", n.leader.watch)
 	}
+	background("reload", n.reloads)
 	background("listener", func(context.Context) error { return n.server.Serve(n.listener) })
 	n.health.ready.Store(true)
 	n.log.Info("server ready", "listen", n.listener.Addr().String(), "http", n.cfg.get("http"), "data", n.cfg.get("data-dir"), "version", buildVersion())

@@ -134,9 +134,9 @@ func isLoopback(addr string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// wireConfig decides authentication and TLS. Off loopback a password and TLS are
+// wireConfig decides authentication and TLS. Rules say all; without, off loopback a password and TLS are
 // needed unless the user says otherwise in so many words.
-func wireConfig(ctx context.Context, c *config, cat *catalog.Catalog) (pgwire.Config, error) {
+func wireConfig(ctx context.Context, c *config, cat *catalog.Catalog, rules *rules) (pgwire.Config, error) {
 	cfg := pgwire.Config{ConnectionsMax: c.int("max-connections")}
 	pw, err := password(c)
 	if err != nil {
@@ -154,25 +154,38 @@ func wireConfig(ctx context.Context, c *config, cat *catalog.Catalog) (pgwire.Co
 		}
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
+	if rules != nil {
+		cfg.Rules = rules.now.Load
+		return cfg, tlsForRules(c, &cfg)
+	}
 	if isLoopback(c.get("listen")) {
-		return cfg, nil
+		return cfg, trustClients(c, cfg.TLS)
 	}
 	if c.bool("insecure") {
 		cfg.AuthRemote = pgwire.AuthTrust
-		return cfg, nil
+		return cfg, trustClients(c, cfg.TLS)
 	}
 	if !hasPassword(cat) {
 		return cfg, errors.New("clients from other hosts need a password: set POSTGRES_PASSWORD or --password-file, or say --insecure")
 	}
-	if cfg.TLS == nil {
-		cert, err := selfSigned(c)
-		if err != nil {
-			return cfg, err
-		}
-		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	if err := tlsForRules(c, &cfg); err != nil {
+		return cfg, err
 	}
 	cfg.RequireTLS = true
 	return cfg, nil
+}
+
+// tlsForRules gives the server TLS, with a certificate of our own if there is no other, so that
+// rules may ask for it.
+func tlsForRules(c *config, cfg *pgwire.Config) error {
+	if cfg.TLS == nil {
+		cert, err := selfSigned(c)
+		if err != nil {
+			return err
+		}
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	}
+	return trustClients(c, cfg.TLS)
 }
 
 func hasPassword(cat *catalog.Catalog) bool {

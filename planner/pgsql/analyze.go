@@ -90,6 +90,8 @@ type Analysis struct {
 	SQL string
 	// Uses are the relations that stand in SQL.
 	Uses []*Use
+	// Views are the views that it reads.
+	Views []ViewUse
 	// Columns are the output columns.
 	Columns []OutputColumn
 	// Params are the parameter types.
@@ -111,6 +113,14 @@ type Use struct {
 	// Columns are the columns that the statement needs: index into
 	// Relation.Columns and the name under which SQL knows it.
 	Columns []UsedColumn
+	// Target says that the statement writes the relation: then it reads, by what it says,
+	// the columns Reads alone.
+	Target bool
+	Reads  []int
+	// Via is the oid of the view whose query names the relation, 0 for the statement itself.
+	Via uint32
+	// Inner says that the statement does not name the relation: a function of it reads it.
+	Inner bool
 	// KeyPredicate restricts key columns, in the engine's dialect over the used names;
 	// it holds for every row that the statement can need.
 	KeyPredicate string
@@ -120,6 +130,12 @@ type Use struct {
 	names      map[int]int
 	seen       map[string]int
 	predicates []string
+}
+
+// ViewUse is one use of a view, in the query of the view Via unless it is 0.
+type ViewUse struct {
+	Relation *Relation
+	Via      uint32
 }
 
 // UsedColumn is a column of a Use.
@@ -159,6 +175,8 @@ const (
 	EffectSleep
 	EffectCancel
 	EffectTerminate
+	// EffectReload is pg_reload_conf().
+	EffectReload
 )
 
 // Analyze analyses a SELECT, VALUES or TABLE statement. params are the parameter
@@ -209,6 +227,8 @@ type analyzer struct {
 	params    []uint32
 	seenParam map[int]bool
 	uses      []*Use
+	views     []ViewUse
+	via       uint32 // the view whose query is analysed
 	effects   []Effect
 	aliases   int
 	depth     int
@@ -276,7 +296,7 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 		return nil, unsupported("a query without columns is not supported")
 	}
 	out.SQL = q.print(true)
-	out.Uses = a.uses
+	out.Uses, out.Views = a.uses, a.views
 	for _, u := range a.uses {
 		u.close()
 	}

@@ -109,7 +109,7 @@ func (a *analyzer) relation(schema, name string, loc int32) (*Relation, error) {
 func (a *analyzer) use(rel *Relation) *Use {
 	u := &Use{
 		Relation: rel, Name: fmt.Sprintf("skippr_rel_%d", len(a.uses)+1),
-		names: map[int]int{}, seen: map[string]int{},
+		names: map[int]int{}, seen: map[string]int{}, Via: a.via,
 	}
 	a.uses = append(a.uses, u)
 	return u

@@ -311,6 +311,7 @@ func (a *analyzer) expand(tmpl string, args []string, d decoration) (string, err
 			return m
 		}
 		u := a.use(rel)
+		u.Inner = true
 		for i := range rel.Columns {
 			u.column(i)
 		}

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,6 +36,7 @@ func (w *writer) insert(n *pg.InsertStmt) error {
 	if err != nil {
 		return err
 	}
+	w.out.Written = given
 	var list []string
 	for i, c := range rel.Columns {
 		sql := ""
@@ -256,7 +258,7 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	if err := w.arbiter(rel, c); err != nil {
 		return err
 	}
-	w.out.Conflict = &Conflict{}
+	w.out.Conflict = &Conflict{Named: len(c.GetInfer().GetIndexElems()) > 0 || c.GetInfer().GetConname() != ""}
 	if c.Action != pg.OnConflictAction_ONCONFLICT_UPDATE {
 		return nil
 	}
@@ -283,6 +285,7 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	if err != nil {
 		return err
 	}
+	w.out.Conflict.Written = slices.Sorted(maps.Keys(set))
 	from += " JOIN " + src.sql + " ON " + strings.Join(on, " AND ")
 	old := identity(rel)
 	sql, err := w.changedRows(&changed{item: it, old: old, set: set, from: from, where: c.WhereClause}, s)

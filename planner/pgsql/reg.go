@@ -147,7 +147,9 @@ func (a *analyzer) systemRelation(name string) (*Use, error) {
 	if !ok {
 		return nil, pgerr.New(codes.UndefinedTable, "relation \"pg_catalog.%s\" does not exist", name)
 	}
-	return a.use(rel), nil
+	u := a.use(rel)
+	u.Inner = true
+	return u, nil
 }
 
 func (a *analyzer) systemColumn(u *Use, name string) string {

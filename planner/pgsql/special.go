@@ -38,7 +38,7 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		return e, true, err
 	case "percentile_cont", "percentile_disc", "mode":
 		return a.orderedSet(name, n, s)
-	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend":
+	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend", "pg_reload_conf":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.effect(name, args) }
 	case "num_nulls", "num_nonnulls":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.countNulls(name, args) }
@@ -276,7 +276,12 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 // arguments must be constants, since they run before the engine does.
 func (a *analyzer) effect(name string, args []expr) (expr, error) {
 	out := expr{typ: plain(OIDBool), scale: -1}
-	if len(args) != 1 {
+	if name == "pg_reload_conf" && len(args) == 0 {
+		e := Effect{Kind: EffectReload, Mark: fmt.Sprintf("\x01effect%d\x01", len(a.effects))}
+		a.effects, out.sql = append(a.effects, e), e.Mark
+		return out, nil
+	}
+	if len(args) != 1 || name == "pg_reload_conf" {
 		return out, noFunction(name, args, false)
 	}
 	text := args[0].sql

@@ -169,9 +169,10 @@ func (a *analyzer) viewQuery(rel *Relation) (*query, error) {
 	if err != nil {
 		return nil, err
 	}
-	sql, record := a.sql, a.record
-	a.sql, a.record = rel.View, nil
-	defer func() { a.sql, a.record = sql, record }()
+	a.views = append(a.views, ViewUse{Relation: rel, Via: a.via})
+	sql, record, via := a.sql, a.record, a.via
+	a.sql, a.record, a.via = rel.View, nil, rel.OID
+	defer func() { a.sql, a.record, a.via = sql, record, via }()
 	q, err := a.query(p.Node.GetSelectStmt(), nil)
 	if err == nil {
 		err = a.settle(q)

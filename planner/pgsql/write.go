@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ type Write struct {
 	// Old are indexes into Relation.Columns: those by which the row is found, or all when
 	// Returning asks a DELETE for them.
 	Old []int
+	// Written are the columns that it gives values, nil for a DELETE.
+	Written []int
 	// Conflict says what becomes of a new row whose key another row has; nil: an error.
 	Conflict *Conflict
 	// Returning gives the rows of RETURNING, nil without: its first use is of the rows
@@ -37,6 +40,10 @@ type Conflict struct {
 	// NOTHING.
 	Update *Analysis
 	Old    []int
+	// Written are the columns that Update gives values.
+	Written []int
+	// Named says that ON CONFLICT names the key.
+	Named bool
 }
 
 // AnalyzeWrite analyses an INSERT, UPDATE or DELETE. See Analyze.
@@ -110,11 +117,11 @@ func CheckWritable(rel *Relation) error {
 
 // finished makes the analysis of a printed statement and starts the next one's uses.
 func (w *writer) finished(sql string) *Analysis {
-	out := &Analysis{SQL: sql, Uses: w.uses}
+	out := &Analysis{SQL: sql, Uses: w.uses, Views: w.views}
 	for _, u := range w.uses {
 		u.close()
 	}
-	w.uses = nil
+	w.uses, w.views = nil, nil
 	return out
 }
 
@@ -149,7 +156,7 @@ func (w *writer) update(n *pg.UpdateStmt) error {
 	if err != nil {
 		return err
 	}
-	w.out.Old = identity(rel)
+	w.out.Old, w.out.Written = identity(rel), slices.Sorted(maps.Keys(set))
 	sql, err := w.changedRows(&changed{item: it, old: w.out.Old, set: set, from: from, where: n.WhereClause}, s)
 	if err != nil {
 		return err
@@ -231,6 +238,20 @@ type changed struct {
 
 // changedRows prints the query of the rows that a statement changes.
 func (w *writer) changedRows(c *changed, s *scope) (string, error) {
+	condition := ""
+	if c.where != nil {
+		s.noAgg = "WHERE"
+		e, err := w.condition(c.where, s, "WHERE")
+		if err != nil {
+			return "", err
+		}
+		w.restrict(c.where, s)
+		condition = " WHERE " + e.sql
+	}
+	for _, u := range c.item.use.Columns { // what follows is not the statement's own
+		c.item.use.Reads = append(c.item.use.Reads, u.Index)
+	}
+	c.item.use.Target = true
 	var list []string
 	for _, i := range c.old {
 		list = append(list, c.item.columns[i].sql())
@@ -242,16 +263,6 @@ func (w *writer) changedRows(c *changed, s *scope) (string, error) {
 		case c.set != nil:
 			list = append(list, column.sql())
 		}
-	}
-	condition := ""
-	if c.where != nil {
-		s.noAgg = "WHERE"
-		e, err := w.condition(c.where, s, "WHERE")
-		if err != nil {
-			return "", err
-		}
-		w.restrict(c.where, s)
-		condition = " WHERE " + e.sql
 	}
 	for i, sql := range list {
 		list[i] = fmt.Sprintf("%s AS c%d", sql, i+1)

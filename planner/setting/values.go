@@ -154,10 +154,15 @@ func (v *Values) Reset(name string) error {
 	return nil
 }
 
+// kept are what RESET ALL does not reset: who the session is.
+var kept = map[string]bool{"role": true, "session_authorization": true, "is_superuser": true}
+
 // ResetAll is RESET ALL; the settings of the running transaction stay.
 func (v *Values) ResetAll() {
 	v.version++
-	v.local, v.session = map[string]string{}, map[string]string{}
+	for _, m := range []map[string]string{v.local, v.session} {
+		maps.DeleteFunc(m, func(key, _ string) bool { return !kept[key] })
+	}
 }
 
 // Begin starts a transaction.

@@ -64,6 +64,14 @@ func New(deps Deps) (*Catalog, error) {
 	}
 	fills := postgresFills()
 	maps.Copy(fills, statFills())
+	maps.Copy(fills, rightsFills())
+	for key, v := range veils() {
+		if f := fills[key]; f != nil {
+			fills[key] = veiled(key, f, v)
+		} else if f := c.fills[key]; f != nil {
+			c.fills[key] = veiled(key, f, v)
+		}
+	}
 	maps.Copy(c.shapes, functionShapes(shapes))
 	for name, view := range viewFunctions {
 		if f := fills["pg_catalog."+view]; f != nil {

@@ -43,9 +43,6 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_type":                                       fillType,
 		"pg_catalog.pg_database":                                   fillDatabase,
 		"pg_catalog.pg_tablespace":                                 fillTablespace,
-		"pg_catalog.pg_authid":                                     fillAuthID,
-		"pg_catalog.pg_roles":                                      fillRoles,
-		"pg_catalog.pg_user":                                       fillUser,
 		"pg_catalog.pg_tables":                                     fillTables,
 		"pg_catalog.pg_indexes":                                    fillIndexes,
 		"pg_catalog.pg_views":                                      fillViews,
@@ -316,58 +313,6 @@ func fillTablespace(_ context.Context, c *Catalog, _ *planner.SystemEnv) ([][]an
 		{"oid": oidDefaultSpace, "spcname": "pg_default", "spcowner": oidBootstrap},
 		{"oid": oidGlobalSpace, "spcname": "pg_global", "spcowner": oidBootstrap},
 	})
-}
-
-func fillAuthID(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	return c.build("pg_catalog.pg_authid", roleRows(env))
-}
-
-func roleRows(env *planner.SystemEnv) []row {
-	var rows []row
-	for _, r := range env.Snapshot.Roles() {
-		rows = append(rows, row{
-			"oid": r.OID, "rolname": r.Name, "rolsuper": r.Superuser, "rolinherit": true, "rolcreaterole": r.Superuser,
-			"rolcreatedb": r.Superuser, "rolcanlogin": r.CanLogin, "rolreplication": r.Superuser, "rolbypassrls": r.Superuser,
-			"rolconnlimit": -1,
-		})
-	}
-	return rows
-}
-
-func fillRoles(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	rows := roleRows(env)
-	for _, r := range rows {
-		r["rolpassword"] = "********"
-	}
-	out, err := c.build("pg_catalog.pg_roles", rows)
-	if err != nil {
-		return nil, err
-	}
-	builtin, err := fileRows("pg_authid")
-	from, to := c.shapes["pg_catalog.pg_authid"].places(), c.shapes["pg_catalog.pg_roles"].Columns
-	for _, b := range builtin {
-		r := make([]any, len(to))
-		for i, col := range to {
-			if at, ok := from[col.Name]; ok && col.Name != "rolpassword" {
-				r[i] = b[at]
-			}
-		}
-		out = append(out, r)
-	}
-	return out, err
-}
-
-func fillUser(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	var rows []row
-	for _, r := range env.Snapshot.Roles() {
-		if r.CanLogin {
-			rows = append(rows, row{
-				"usename": r.Name, "usesysid": r.OID, "usecreatedb": r.Superuser, "usesuper": r.Superuser, "userepl": r.Superuser,
-				"usebypassrls": r.Superuser, "passwd": "********",
-			})
-		}
-	}
-	return c.build("pg_catalog.pg_user", rows)
 }
 
 func fillTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

@@ -11,21 +11,19 @@ import (
 // statFills are the views of statistics and privileges.
 func statFills() map[string]fill {
 	return map[string]fill{
-		"pg_catalog.pg_stat_user_tables":       fillStatTables,
-		"pg_catalog.pg_stat_all_tables":        fillStatTables,
-		"pg_catalog.pg_stat_user_indexes":      fillStatIndexes,
-		"pg_catalog.pg_stat_all_indexes":       fillStatIndexes,
-		"pg_catalog.pg_statio_user_tables":     fillStatIOTables,
-		"pg_catalog.pg_statio_all_tables":      fillStatIOTables,
-		"pg_catalog.pg_statio_user_indexes":    fillStatIOIndexes,
-		"pg_catalog.pg_statio_all_indexes":     fillStatIOIndexes,
-		"pg_catalog.pg_stat_database":          fillStatDatabase,
-		"pg_catalog.pg_stat_bgwriter":          idle("pg_catalog.pg_stat_bgwriter"),
-		"pg_catalog.pg_stat_archiver":          idle("pg_catalog.pg_stat_archiver"),
-		"pg_catalog.pg_stat_wal":               idle("pg_catalog.pg_stat_wal"),
-		"pg_catalog.pg_stat_gssapi":            fillStatGSSAPI,
-		"information_schema.role_table_grants": fillGrants("information_schema.role_table_grants"),
-		"information_schema.table_privileges":  fillGrants("information_schema.table_privileges"),
+		"pg_catalog.pg_stat_user_tables":    fillStatTables,
+		"pg_catalog.pg_stat_all_tables":     fillStatTables,
+		"pg_catalog.pg_stat_user_indexes":   fillStatIndexes,
+		"pg_catalog.pg_stat_all_indexes":    fillStatIndexes,
+		"pg_catalog.pg_statio_user_tables":  fillStatIOTables,
+		"pg_catalog.pg_statio_all_tables":   fillStatIOTables,
+		"pg_catalog.pg_statio_user_indexes": fillStatIOIndexes,
+		"pg_catalog.pg_statio_all_indexes":  fillStatIOIndexes,
+		"pg_catalog.pg_stat_database":       fillStatDatabase,
+		"pg_catalog.pg_stat_bgwriter":       idle("pg_catalog.pg_stat_bgwriter"),
+		"pg_catalog.pg_stat_archiver":       idle("pg_catalog.pg_stat_archiver"),
+		"pg_catalog.pg_stat_wal":            idle("pg_catalog.pg_stat_wal"),
+		"pg_catalog.pg_stat_gssapi":         fillStatGSSAPI,
 	}
 }
 
@@ -118,22 +116,6 @@ func fillStatIOTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 		rows = append(rows, row{"relid": planner.TableOID(t.Face()), "schemaname": t.Schema, "relname": t.Name})
 	}
 	return c.build("pg_catalog.pg_statio_user_tables", rows)
-}
-
-// fillGrants makes the rows of a view of privileges: every role reads every table.
-func fillGrants(key string) fill {
-	return func(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-		var rows []row
-		for _, r := range env.Snapshot.Roles() {
-			for _, t := range env.Snapshot.AllTables() {
-				rows = append(rows, row{
-					"grantor": r.Name, "grantee": r.Name, "table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name,
-					"privilege_type": "SELECT", "is_grantable": "NO", "with_hierarchy": "YES",
-				})
-			}
-		}
-		return c.build(key, rows)
-	}
 }
 
 // fixedViews are the system views; their definitions are not SQL.

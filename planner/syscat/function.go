@@ -75,7 +75,7 @@ func definitions() []planner.SystemFunction {
 	null := "CAST(NULL AS VARCHAR)"
 	out := []planner.SystemFunction{
 		fn("format_type", oidText, "CASE WHEN $2 IS NULL THEN skippr_type_name($1) ELSE skippr_format_type($1, $2) END", oidOID, oidInt4),
-		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_authid} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
+		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_roles} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
 		fn("pg_get_indexdef", oidText, indexDef, oidOID),
 		fn("pg_get_indexdef", oidText, indexColumn, oidOID, oidInt4, oidBool),
 		fn("pg_get_constraintdef", oidText, constraintDef, oidOID),
@@ -100,21 +100,6 @@ func definitions() []planner.SystemFunction {
 		out = append(out, fn(name, oidText, null, oidOID), fn(name, oidText, null, oidOID, oidBool))
 	}
 	return out
-}
-
-// privileges: the one role there is may read everything.
-func privileges() []planner.SystemFunction {
-	var out []planner.SystemFunction
-	for _, name := range []string{
-		"has_table_privilege", "has_schema_privilege", "has_database_privilege", "has_function_privilege", "has_sequence_privilege",
-		"has_type_privilege", "has_tablespace_privilege", "has_language_privilege", "has_foreign_data_wrapper_privilege", "has_server_privilege",
-		"pg_has_role", "has_any_column_privilege",
-	} {
-		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidAny, oidText), fn(name, oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidText))
-	}
-	return append(out,
-		fn("has_column_privilege", oidBool, "($1 IS NOT NULL)", oidAny, oidAny, oidText),
-		fn("has_column_privilege", oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidAny, oidText))
 }
 
 // sizeOf is a table's bytes in the lake.

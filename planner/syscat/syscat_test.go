@@ -60,7 +60,7 @@ func filled(t testing.TB) (*Catalog, *planner.SystemEnv) {
 		t.Fatal(err)
 	}
 	return c, &planner.SystemEnv{
-		Snapshot: snap, Now: world.Now(), Started: world.Now(), User: "postgres", Database: "lake", Version: "15.8", PID: 7,
+		Snapshot: snap, Rights: snap.Rights(), Role: 10, Now: world.Now(), Started: world.Now(), User: "postgres", Database: "lake", Version: "15.8", PID: 7,
 		SearchPath: []string{"pg_catalog", "public"}, Settings: []setting.Shown{{Setting: &setting.Setting{Name: "a"}, Value: "1"}},
 		Sessions: func() []planner.SessionInfo { return []planner.SessionInfo{{PID: 7, User: "postgres"}} },
 	}

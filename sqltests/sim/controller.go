@@ -33,6 +33,9 @@ func (client) Notice(*pgerr.Error) error { return nil }
 // User implements ddl.Session.
 func (client) User() string { return "postgres" }
 
+// Role implements ddl.Session.
+func (client) Role() uint32 { return 10 }
+
 // execute runs a statement on the pipeline as a session does.
 func (p *process) execute(ctx context.Context, action string) error {
 	s, err := ddl.Parse("ALTER PIPELINE " + pipelineName + " " + action)

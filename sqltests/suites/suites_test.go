@@ -51,7 +51,7 @@ func TestSuitesPostgres(t *testing.T) {
 }
 
 // pure are the directories whose files have no pipeline words.
-var pure = []string{"select", "types", "errors", "session", "catalog", "write"}
+var pure = []string{"select", "types", "errors", "session", "catalog", "write", "rights"}
 
 func mode(extended bool) string {
 	if extended {

@@ -1,0 +1,562 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/define"
+	"github.com/skipprd/skipprd/planner/grant"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// book is the roles and rights as the session sees them: the newest, whatever the moment that
+// its transaction reads, with what the transaction has changed.
+func (s *session) book() *right.Book {
+	if len(s.tx.defined)+len(s.tx.rights) > 0 {
+		snap, release := s.now()
+		defer release()
+		return snap.Rights()
+	}
+	return s.engine.deps.Catalog.Rights()
+}
+
+// authorized is the role that the session acts for unless SET ROLE says otherwise.
+func (s *session) authorized() string { return s.values.Value("session_authorization") }
+
+// user is the role whose rights the session has.
+func (s *session) user() string {
+	if r := s.values.Value("role"); r != "none" && r != "" {
+		return r
+	}
+	return s.authorized()
+}
+
+// nobody is no role's id: it has the rights of PUBLIC alone.
+const nobody = ^uint32(0)
+
+// who are the session's roles, by their ids in a book.
+func (s *session) who(b *right.Book) grant.Who {
+	id := func(name string) uint32 {
+		r := b.Named(name)
+		if r == nil || name == s.startup.User && r.OID != s.login { // another of that name
+			return nobody
+		}
+		return r.OID
+	}
+	return grant.Who{Session: id(s.authorized()), Current: id(s.user())}
+}
+
+// mayRead refuses a query of what the session's role may not read. It asks each time that the
+// query runs: rights change.
+func (s *session) mayRead(a *pgsql.Analysis) error {
+	b := s.book()
+	role := s.who(b).Current
+	if b.Superuser(role) {
+		return nil
+	}
+	of := func(via uint32) uint32 { // who reads what a view names: its owner
+		if via == 0 {
+			return role
+		}
+		return b.Owner(right.Object{Class: right.Relation, ID: via})
+	}
+	for _, v := range a.Views {
+		err := s.mayEnter(b, of(v.Via), v.Relation.Schema)
+		if err == nil && !b.HasAnyColumn(of(v.Via), right.Object{Class: right.Relation, ID: v.Relation.OID}, right.Select) {
+			err = pgerr.New(codes.InsufficientPrivilege, "permission denied for view %s", v.Relation.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, u := range a.Uses {
+		if r := of(u.Via); !b.Superuser(r) {
+			if err := s.mayUse(b, r, u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mayUse refuses one use of a relation.
+func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
+	rel := u.Relation
+	if rel.OID == 0 || rel.Schema == "" { // rows that the statement itself brings
+		return nil
+	}
+	if rel.System {
+		if !u.Inner && rel.Schema == "pg_catalog" && right.HiddenRelation(rel.Name) {
+			return deniedTable(rel)
+		}
+		return nil
+	}
+	if err := s.mayEnter(b, role, rel.Schema); err != nil {
+		return err
+	}
+	columns := u.Reads
+	if !u.Target {
+		columns = nil
+		for _, c := range u.Columns {
+			columns = append(columns, c.Index)
+		}
+	}
+	o := right.Object{Class: right.Relation, ID: rel.OID}
+	if len(columns) == 0 && !u.Target && !b.HasAnyColumn(role, o, right.Select) {
+		return deniedTable(rel)
+	}
+	return s.mayColumns(b, role, rel, right.Select, columns)
+}
+
+// mayEnter refuses a schema that the role may not use.
+func (s *session) mayEnter(b *right.Book, role uint32, schema string) error {
+	if oid, ok := s.schemaOID(schema); ok && b.Has(role, right.Object{Class: right.Schema, ID: oid}, right.Usage) == 0 {
+		return pgerr.New(codes.InsufficientPrivilege, "permission denied for schema %s", schema)
+	}
+	return nil
+}
+
+// mayColumns refuses columns, by index, that the role does not have a privilege on.
+func (s *session) mayColumns(b *right.Book, role uint32, rel *pgsql.Relation, want right.Set, columns []int) error {
+	o := right.Object{Class: right.Relation, ID: rel.OID}
+	if b.Has(role, o, want) == want {
+		return nil
+	}
+	for _, i := range columns {
+		if !b.HasColumn(role, o, rel.Columns[i].FieldID, want) {
+			return deniedTable(rel)
+		}
+	}
+	return nil
+}
+
+func deniedTable(rel *pgsql.Relation) error {
+	return pgerr.New(codes.InsufficientPrivilege, "permission denied for table %s", rel.Name)
+}
+
+// mayWrite refuses a statement that writes what the session's role may not.
+func (s *session) mayWrite(w *pgsql.Write, word string) error {
+	b := s.book()
+	role := s.who(b).Current
+	if b.Superuser(role) {
+		return nil
+	}
+	if err := s.mayEnter(b, role, w.Relation.Schema); err != nil {
+		return err
+	}
+	var err error
+	switch word {
+	case "DELETE":
+		err = s.mayTable(w.Relation, right.Delete)
+	case "UPDATE":
+		err = s.mayColumns(b, role, w.Relation, right.Update, w.Written)
+	default:
+		err = s.mayColumns(b, role, w.Relation, right.Insert, w.Written)
+	}
+	if c := w.Conflict; c != nil && err == nil {
+		if c.Named {
+			err = s.mayColumns(b, role, w.Relation, right.Select, w.Relation.Key)
+		}
+		if err == nil {
+			err = s.mayColumns(b, role, w.Relation, right.Update, c.Written)
+		}
+		if err == nil && c.Update != nil {
+			err = s.mayRead(c.Update)
+		}
+	}
+	for _, a := range []*pgsql.Analysis{w.Rows, w.Returning} {
+		if a != nil && err == nil {
+			err = s.mayRead(a)
+		}
+	}
+	return err
+}
+
+// mayTable refuses a table that the role does not have a privilege on.
+func (s *session) mayTable(rel *pgsql.Relation, want right.Set) error {
+	b := s.book()
+	role := s.who(b).Current
+	if err := s.mayEnter(b, role, rel.Schema); err != nil {
+		return err
+	}
+	if b.Has(role, right.Object{Class: right.Relation, ID: rel.OID}, want) != want {
+		return deniedTable(rel)
+	}
+	return nil
+}
+
+// maySignal says whether the role may cancel or end another's session.
+func (s *session) maySignal(pid uint32, terminate bool) error {
+	b := s.book()
+	role := s.who(b).Current
+	if b.Superuser(role) || s.engine.deps.Sessions == nil {
+		return nil
+	}
+	for _, other := range s.engine.deps.Sessions() {
+		if other.PID != pid {
+			continue
+		}
+		r := b.Named(other.User)
+		if r != nil && r.Superuser {
+			return pgerr.New(codes.InsufficientPrivilege, "must be a superuser to %s", superWords[terminate])
+		}
+		if r == nil || !b.HasRole(role, r.OID) && !b.HasRole(role, right.SignalBackend) {
+			return pgerr.New(codes.InsufficientPrivilege,
+				"must be a member of the role whose %s is being %s or member of pg_signal_backend", signalWords[terminate][0], signalWords[terminate][1])
+		}
+	}
+	return nil
+}
+
+// superWords and signalWords are PostgreSQL's in the errors of maySignal.
+var superWords = map[bool]string{false: "cancel superuser query", true: "terminate superuser process"}
+
+var signalWords = map[bool][2]string{false: {"query", "canceled"}, true: {"process", "terminated"}}
+
+// schemaOID finds a schema, system schemas too.
+func (s *session) schemaOID(name string) (uint32, bool) {
+	snap, release := s.now()
+	defer release()
+	return SchemaOID(snap, name)
+}
+
+// SchemaOID is the pg_namespace oid of a schema.
+func SchemaOID(snap *catalog.Snapshot, name string) (uint32, bool) {
+	if oid, ok := systemSchemas[name]; ok {
+		return oid, true
+	}
+	sc, err := snap.Schema(name)
+	if err != nil {
+		return 0, false
+	}
+	return sc.OID, true
+}
+
+// systemSchemas are those that the server fills itself.
+var systemSchemas = map[string]uint32{"pg_catalog": 11, "information_schema": 13000, "skippr": 13001}
+
+// prepareRights prepares a statement on roles and rights; nil when it is none.
+func (s *session) prepareRights(n *pg.Node) pgwire.Statement {
+	p, ok := s.world().Prepare(n)
+	if !ok {
+		return nil
+	}
+	return &utility{session: s, run: func(_ context.Context, sink pgwire.Sink) (*result, error) {
+		op, err := p.Resolve()
+		if err != nil {
+			return nil, err
+		}
+		return &result{tag: p.Tag}, s.changeRights(op, sink)
+	}}
+}
+
+// changeRights makes a change of rights part of the transaction.
+func (s *session) changeRights(op grant.Op, sink pgwire.Sink) error {
+	switch {
+	case s.values.Value("transaction_read_only") == "on":
+		return pgerr.New(codes.ReadOnlySQLTransaction, "cannot change roles and privileges in a read-only transaction")
+	case s.tx.changes != nil && !s.tx.changes.Empty():
+		return errMixed
+	}
+	editor := s.book().Edit()
+	who := s.who(editor.Book)
+	bound := func(e *right.Editor, _ grant.Who, notice func(*pgerr.Error)) error { return op(e, who, notice) }
+	var told error
+	if err := bound(editor, who, func(e *pgerr.Error) { told = errors.Join(told, sink.Notice(e)) }); err != nil {
+		return err
+	}
+	s.tx.rights = append(slices.Clip(s.tx.rights), bound)
+	return told
+}
+
+// errMixed: rows are made durable by the log, rights by the catalog, and nothing by both.
+var errMixed = pgerr.New(codes.FeatureNotSupported, "a transaction cannot change both rows and privileges").
+	WithHint("COMMIT between them.")
+
+// applyRights makes the transaction's changes of rights, all of them or none, on what there is.
+func (t *transaction) applyRights(txn *catalog.Txn) error {
+	if len(t.rights) == 0 {
+		return nil
+	}
+	e := txn.Rights().Edit()
+	for _, op := range t.rights {
+		if err := op(e, grant.Who{}, nil); err != nil {
+			return err
+		}
+	}
+	return txn.PutRights(e)
+}
+
+// commitRights makes the changes of a transaction that defines nothing durable: they are made
+// anew on what others have committed since.
+func (s *session) commitRights(ctx context.Context) error {
+	switch {
+	case len(s.tx.rights) == 0:
+		return nil
+	case s.tx.changes != nil && !s.tx.changes.Empty():
+		return errMixed
+	case len(s.tx.defined) > 0: // which commits them with it
+		return nil
+	}
+	err := s.engine.deps.Catalog.Update(ctx, s.tx.applyRights)
+	if _, ok := pgerr.As(err); err != nil && !ok {
+		err = fmt.Errorf("commit roles and privileges: %w", err)
+	}
+	return err
+}
+
+// as has a change of definitions done within the rights of the session's role, whose what it
+// makes is.
+func (s *session) as(c *define.Change) {
+	if c.Apply == nil {
+		return
+	}
+	apply, role := c.Apply, s.who(s.book()).Current
+	c.Apply = func(txn *catalog.Txn) error {
+		txn.As(role)
+		defer txn.As(0)
+		err := apply(txn)
+		var denied *catalog.DeniedError
+		if errors.As(err, &denied) {
+			return pgerr.New(codes.InsufficientPrivilege, "%s", denied.Message)
+		}
+		return err
+	}
+}
+
+// world finds what statements on rights name.
+func (s *session) world() grant.World {
+	d := &s.engine.deps
+	return grant.World{
+		Database: d.Database, Verifier: d.Catalog.NewSCRAMVerifier,
+		NextOID: func() (oid uint32, err error) {
+			err = d.Catalog.Update(context.Background(), func(t *catalog.Txn) error {
+				oid = t.NextOID()
+				return nil
+			})
+			return oid, err
+		},
+		Relation: s.grantRelation, Relations: s.relationsIn,
+		Schema: func(name string) (uint32, error) {
+			oid, ok := s.schemaOID(name)
+			if !ok {
+				return 0, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", name)
+			}
+			return oid, nil
+		},
+		Describe: s.describe, Setting: s.roleSetting,
+	}
+}
+
+func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {
+	snap, release := s.now()
+	defer release()
+	names := s.engine.namesOf(snap)
+	rel, err := pgsql.FindRelation(n, s.env(names))
+	if err != nil {
+		return grant.Relation{}, hintElsewhere(err, names)
+	}
+	return grantable(rel), nil
+}
+
+// grantable describes a relation to statements on rights.
+func grantable(rel *pgsql.Relation) grant.Relation {
+	out := grant.Relation{
+		Object: right.Object{Class: right.Relation, ID: rel.OID}, Name: rel.Name, System: rel.System, Columns: map[string]int32{},
+	}
+	for i, c := range rel.Columns {
+		out.Columns[c.Name] = c.FieldID
+		if rel.System {
+			out.Columns[c.Name] = int32(i + 1)
+		}
+	}
+	return out
+}
+
+func (s *session) relationsIn(schema uint32) (out []grant.Relation) {
+	snap, release := s.now()
+	defer release()
+	for key, rel := range s.engine.namesOf(snap).tables {
+		if oid, ok := SchemaOID(snap, key[0]); ok && oid == schema {
+			out = append(out, grantable(rel))
+		}
+	}
+	slices.SortFunc(out, func(a, b grant.Relation) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// describe names an object for errors.
+func (s *session) describe(o right.Object) string {
+	snap, release := s.now()
+	defer release()
+	schemaName := func(oid uint32) string {
+		for _, sc := range snap.Schemas() {
+			if sc.OID == oid {
+				return sc.Name
+			}
+		}
+		return fmt.Sprint(oid)
+	}
+	switch o.Class {
+	case right.Relation:
+		for key, rel := range s.engine.namesOf(snap).tables {
+			if rel.OID == o.ID {
+				return "table " + qualifiedFor(s.env(s.engine.namesOf(snap)).SearchPath, key[0], key[1])
+			}
+		}
+		return fmt.Sprintf("table %d", o.ID)
+	case right.Schema:
+		return "schema " + schemaName(o.ID)
+	case right.Database:
+		return "database " + s.engine.deps.Database
+	case right.Pipeline:
+		for _, p := range snap.Pipelines() {
+			if uint32(p.ID) == o.ID {
+				return "pipeline " + p.Name
+			}
+		}
+		return fmt.Sprintf("pipeline %d", o.ID)
+	case right.DefaultOf:
+		text := fmt.Sprintf("default privileges on new %s belonging to role %s", defaultWords[o.Name], s.book().Name(o.ID))
+		if o.Sub != 0 {
+			text += " in schema " + schemaName(o.Sub)
+		}
+		return text
+	case right.Connection:
+		return "connection " + o.Name
+	}
+	return "secret " + o.Name
+}
+
+var defaultWords = map[string]string{"r": "relations", "n": "schemas"}
+
+// qualifiedFor is a table's name as the search path needs it.
+func qualifiedFor(path []string, schemaName, name string) string {
+	if slices.Contains(path, schemaName) {
+		return name
+	}
+	return schemaName + "." + name
+}
+
+// prepareOwnRights prepares GRANT, REVOKE and OWNER TO of pipelines, connections and secrets;
+// nil for any other statement.
+func (s *session) prepareOwnRights(st ddl.Statement) (pgwire.Statement, error) {
+	var resolve func() (grant.Op, error)
+	switch st := st.(type) {
+	case *ddl.Grant:
+		p, err := pgsql.Parse(st.SQL)
+		if err != nil {
+			return nil, err
+		}
+		n := p.Node.GetGrantStmt()
+		if n == nil || n.Targtype != pg.GrantTargetType_ACL_TARGET_OBJECT {
+			return nil, pgerr.New(codes.Syntax, "GRANT and REVOKE are on named objects")
+		}
+		resolve = func() (grant.Op, error) { return s.grantOnOwn(st.Object, n) }
+	case *ddl.SetOwner:
+		resolve = func() (grant.Op, error) { return s.ownOwner(st) }
+	default:
+		return nil, nil
+	}
+	return &utility{session: s, run: func(_ context.Context, sink pgwire.Sink) (*result, error) {
+		op, err := resolve()
+		if err != nil {
+			return nil, err
+		}
+		return &result{tag: st.Tag()}, s.changeRights(op, sink)
+	}}, nil
+}
+
+// ownObject finds a pipeline, connection or secret.
+func ownObject(snap *catalog.Snapshot, kind, name string) (right.Object, error) {
+	var err error
+	o := right.Object{Class: right.Secret, Name: name}
+	switch kind {
+	case "pipeline":
+		var p *catalog.Pipeline
+		if p, err = snap.Pipeline(name); err == nil {
+			return right.Object{Class: right.Pipeline, ID: uint32(p.ID)}, nil
+		}
+	case "connection":
+		o.Class = right.Connection
+		_, err = snap.Connection(name)
+	default:
+		_, err = snap.Secret(name)
+	}
+	if err != nil {
+		return o, pgerr.New(codes.UndefinedObject, "%s \"%s\" does not exist", kind, name)
+	}
+	return o, nil
+}
+
+func (s *session) grantOnOwn(kind string, n *pg.GrantStmt) (grant.Op, error) {
+	snap, release := s.now()
+	defer release()
+	r := grant.Request{
+		Grant: n.IsGrant, Option: n.GrantOption, Cascade: n.Behavior == pg.DropBehavior_DROP_CASCADE, Grantees: n.Grantees, Grantor: n.Grantor,
+	}
+	for _, item := range n.Objects {
+		name := item.GetString_().GetSval()
+		o, err := ownObject(snap, kind, name)
+		if err != nil {
+			return nil, err
+		}
+		r.Targets = append(r.Targets, grant.Target{Object: o, Name: name})
+	}
+	if err := r.SetPrivileges(r.Targets[0].Object.Class, n.Privileges); err != nil {
+		return nil, err
+	}
+	return r.Op(), nil
+}
+
+// ownOwner is OWNER TO: of a pipeline also of its tables and their schemas, as far as they
+// are its owner's.
+func (s *session) ownOwner(st *ddl.SetOwner) (grant.Op, error) {
+	snap, release := s.now()
+	defer release()
+	o, err := ownObject(snap, strings.ToLower(st.Object), st.Name)
+	if err != nil {
+		return nil, err
+	}
+	to := &pg.RoleSpec{Roletype: pg.RoleSpecType_ROLESPEC_CSTRING, Rolename: st.To}
+	switch st.To {
+	case "current_user", "current_role":
+		to.Roletype = pg.RoleSpecType_ROLESPEC_CURRENT_USER
+	case "session_user":
+		to.Roletype = pg.RoleSpecType_ROLESPEC_SESSION_USER
+	}
+	var with []right.Object
+	if o.Class == right.Pipeline {
+		for _, t := range snap.Tables(change.PipelineID(o.ID)) {
+			with = append(with, right.Table(uint32(t.Face())))
+			if oid, ok := SchemaOID(snap, t.Schema); ok {
+				with = append(with, right.Object{Class: right.Schema, ID: oid})
+			}
+		}
+	}
+	own := grant.SetOwner(o, st.Name, to)
+	return func(e *right.Editor, who grant.Who, notice func(*pgerr.Error)) error {
+		before := e.Owner(o)
+		if err := own(e, who, notice); err != nil {
+			return err
+		}
+		for _, x := range with {
+			if e.Owner(x) == before {
+				e.SetOwner(x, e.Owner(o))
+			}
+		}
+		return nil
+	}, nil
+}
