@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -170,14 +171,23 @@ func (c *Config) send(ctx context.Context, conn *pgconn.PgConn, sql string) (*pg
 		return &pgconn.Result{CommandTag: tag}, err
 	}
 	if c.Extended {
-		res := conn.ExecParams(ctx, sql, nil, nil, nil, nil).Read()
+		res := read(conn.ExecParams(ctx, sql, nil, nil, nil, nil))
 		return res, res.Err
 	}
-	all, err := conn.Exec(ctx, sql).ReadAll()
-	if err != nil || len(all) == 0 {
-		return nil, err
+	var last *pgconn.Result
+	all := conn.Exec(ctx, sql)
+	for all.NextResult() {
+		last = read(all.ResultReader())
 	}
-	return all[len(all)-1], nil
+	return last, all.Close()
+}
+
+// read reads a result, whose columns are known also where it has no rows.
+func read(r *pgconn.ResultReader) *pgconn.Result {
+	columns := slices.Clone(r.FieldDescriptions())
+	res := r.Read()
+	res.FieldDescriptions = columns
+	return res
 }
 
 // let sets variables to the one row of a query.

@@ -106,6 +106,8 @@ func TestAgainstPostgres(t *testing.T) {
 		{"ignore differs", "query T\nSELECT 'x 12 z'\n----\nx <slt:ignore> y\n", "differ"},
 		{"label differs", "query I nosort l\nSELECT 1\n\nquery I nosort l\nSELECT 2\n", "labelled"},
 		{"column mismatch", "query II\nSELECT 1\n----\n1\n", "columns"},
+		{"no rows", "query IT\nSELECT 1, 'a' WHERE false\n----\n", ""},
+		{"no rows, column mismatch", "query I\nSELECT 1, 'a' WHERE false\n----\n", "2 columns"},
 		{"async", "statement async a ok\nSELECT 1\n\nawaitstatement a\n", ""},
 		{"async fails", "statement async a ok\nSELECT 1/0\n\nawaitstatement a\n", "22012"},
 		{"never awaited", "statement async a ok\nSELECT 1\n", "never awaited"},
