@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -17,7 +15,6 @@ import (
 	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/pgwire/quote"
-	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/segment"
@@ -298,91 +295,6 @@ func (a *appender) acknowledge() {
 	if at, ok := a.progress.ack(); ok {
 		a.source.Ack(at)
 	}
-}
-
-// writer appends to a log, and waits when it is full. Safe for concurrent use.
-type writer struct {
-	log   Log
-	clock env.Clock
-	out   *slog.Logger
-	live  *live
-	// stuck says that the log has nothing that could go, since all of it is a transaction
-	// that has not ended; bytes is how much.
-	stuck func() (bytes int64, err error)
-	// failed says that an append's fate is open.
-	failed atomic.Bool
-}
-
-const (
-	fullWaitMin = 50 * time.Millisecond
-	fullWaitMax = 2 * time.Second
-)
-
-// append makes g durable. The append itself is not cut short by ctx, since a group
-// whose fate is open must not be sent again; only the wait for room is.
-func (w *writer) append(ctx context.Context, g *change.Group) (wal.CommittedGroup, error) {
-	wait, was := fullWaitMin, false
-	for {
-		committed, err := w.log.Append(context.WithoutCancel(ctx), g)
-		if !errors.Is(err, wal.ErrFull) {
-			w.live.throttled(false)
-			if errors.Is(err, segment.ErrTooLarge) { // nothing was written
-				return committed, &TableError{Reason: rowReason(RowBytesMax), Hint: hintSmallerRow}
-			}
-			if err != nil {
-				w.failed.Store(true)
-				return committed, &logError{err}
-			}
-			return committed, nil
-		}
-		var bytes int64
-		if errors.Is(err, wal.ErrQuota) { // a disk may be full of others, who make room
-			var stuckErr error
-			if bytes, stuckErr = w.stuck(); stuckErr != nil {
-				return committed, stuckErr
-			}
-		}
-		if was && bytes > 0 {
-			return committed, &TransactionError{Bytes: bytes}
-		}
-		was = bytes > 0 // not believed yet: the rest may have gone since the append failed
-		if w.live.throttled(true) {
-			w.out.Warn("log is full, source throttled", env.KeyError, err)
-		}
-		if err := w.clock.Sleep(ctx, wait); err != nil {
-			return wal.CommittedGroup{}, err
-		}
-		wait = min(2*wait, fullWaitMax)
-	}
-}
-
-// stuck says that nothing but pending slices keeps the log of a pipeline full, and how
-// many bytes they are; 0 when something else may still go.
-func stuck(c *catalog.Catalog, pipeline change.PipelineID) (bytes int64, err error) {
-	snap := c.Snapshot()
-	defer snap.Close()
-	pending, ok := snap.Pending(pipeline)
-	if !ok {
-		return 0, nil
-	}
-	for _, t := range snap.EveryTableOf(pipeline) {
-		live, err := snap.LiveSlices(t.ID)
-		if err != nil || len(live) > 0 {
-			return 0, err
-		}
-	}
-	at, err := snap.Offset(pipeline)
-	if err != nil {
-		return 0, err
-	}
-	idle, err := snap.ReclaimableSegments(pipeline, at.Seq)
-	if err != nil {
-		return 0, fmt.Errorf("look for segments to reclaim: %w", err)
-	}
-	if len(idle) > 0 {
-		return 0, nil
-	}
-	return pending.Bytes, nil
 }
 
 // lookup implements unchangedValues.
