@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -252,15 +254,40 @@ func TestSilentWorkerIsReplaced(t *testing.T) {
 	if _, err := run(ctx, p, one(fmt.Sprintf(endless, 2))); !errors.Is(err, context.DeadlineExceeded) || p.Stats().Restarts != 0 {
 		t.Fatalf("a long query ended with %v, %+v", err, p.Stats())
 	}
-	if err := syscall.Kill(p.Stats().PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stopProcess(t, p.Stats().PID)
 	ctx, cancel = context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if _, err := run(ctx, p, one("SELECT 'ok'")); !errors.Is(err, ErrWorkerDied) {
 		t.Fatalf("a query in a stopped worker ended with %v", err)
 	}
 	mustRun(t, p, one("SELECT 'ok'"))
+}
+
+// stopProcess stops a process, and waits until all its threads have stopped: each does when
+// it gets to run.
+func stopProcess(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	running := func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // none on other systems
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(threads, func(name string) bool {
+			text, err := os.ReadFile(name)
+			_, state, _ := strings.Cut(string(text), ") ") // after the name of the thread
+			return err == nil && !strings.HasPrefix(state, "T")
+		})
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(3 * time.Minute); running(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d does not stop", pid)
+		}
+	}
 }
 
 func TestHundredQueriesAtOnce(t *testing.T) {
