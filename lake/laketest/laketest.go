@@ -51,6 +51,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 		{"maintenance leaves what another table writes", neighbours},
 		{"a dropped name starts anew", dropped},
 		{"a renamed table keeps its rows", renamed},
+		{"a table whose name is taken keeps its rows and its fence", setAside},
 		{"old files are read under a later schema", evolved},
 		{"a fence keeps earlier writers out", fenced},
 		{"tables are found again without their names", recovered},
@@ -421,4 +422,26 @@ func renamed(t *testing.T, h Harness) {
 	}
 	second := commit(t, back, "b", lake.Commit{AddFiles: write(t, back, 11, "2|bo")})
 	wantRows(t, h, second, "1|ana|10", "2|bo|11")
+}
+
+// Two hosts may think that a name is of different tables, until one knows that it was taken
+// over: neither takes the other's rows, or its fence.
+func setAside(t *testing.T, h Harness) {
+	tbl := open(t, h, 7)
+	if err := tbl.Fence(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	first := commit(t, tbl, "a", lake.Commit{Epoch: 3, AddFiles: write(t, tbl, 10, "1|ana")})
+	for range 2 {
+		if head := open(t, h, 8).Head(); head.ID != 0 {
+			t.Errorf("the table that takes the name has snapshot %d", head.ID)
+		}
+		back := open(t, h, 7)
+		if back.Head().ID != first.ID {
+			t.Errorf("the table that takes it back has snapshot %d, want %d", back.Head().ID, first.ID)
+		}
+		if err := back.Fence(t.Context(), 1); !errors.Is(err, lake.ErrFenced) {
+			t.Errorf("fence of an earlier writer: %v", err)
+		}
+	}
 }

@@ -64,6 +64,7 @@ func (w *Warehouse) Table(_ context.Context, spec lake.Spec) (lake.Table, error)
 	defer w.mu.Unlock()
 	s := w.tables[spec.Ident]
 	if s == nil || s.id != spec.Table {
+		inTheWay := s
 		s = &state{id: spec.Table}
 		for ident, other := range w.tables {
 			if other.id == spec.Table { // renamed
@@ -72,6 +73,10 @@ func (w *Warehouse) Table(_ context.Context, spec lake.Spec) (lake.Table, error)
 			}
 		}
 		w.tables[spec.Ident] = s
+		if inTheWay != nil { // set aside, until it is asked for by another name, or dropped
+			aside := lake.Ident{Namespace: spec.Ident.Namespace, Name: fmt.Sprintf("%s_kept_%d", spec.Ident.Name, inTheWay.id)}
+			w.tables[aside] = inTheWay
+		}
 	}
 	return &table{w: w, ident: spec.Ident, state: s}, nil
 }
