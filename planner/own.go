@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
@@ -346,6 +347,50 @@ func (s *session) ownTable(n *pg.RangeVar) (*pgsql.Relation, error) {
 		return nil, hintElsewhere(err, names)
 	}
 	return rel, pgsql.CheckWritable(rel)
+}
+
+// modeRowShare is the strongest mode of LOCK TABLE, as PostgreSQL numbers them, that does not
+// keep writers away.
+const modeRowShare = 2
+
+// prepareLock prepares LOCK TABLE: the transaction becomes the only one that changes the
+// tables. Who reads never waits, whatever the mode.
+func (s *session) prepareLock(n *pg.LockStmt) (pgwire.Statement, error) {
+	return &utility{session: s, run: func(ctx context.Context, _ pgwire.Sink) (*result, error) {
+		if err := s.inBlock("LOCK TABLE"); err != nil {
+			return nil, err
+		}
+		for _, r := range n.Relations {
+			if err := s.lockRelation(ctx, r.GetRangeVar(), n); err != nil {
+				return nil, err
+			}
+		}
+		return &result{tag: "LOCK TABLE"}, nil
+	}}, nil
+}
+
+func (s *session) lockRelation(ctx context.Context, r *pg.RangeVar, n *pg.LockStmt) error {
+	snap, release := s.now()
+	defer release()
+	names := s.engine.namesOf(snap)
+	rel, err := pgsql.FindRelation(r, s.env(names))
+	switch {
+	case err != nil:
+		return hintElsewhere(err, names)
+	case n.Mode <= modeRowShare:
+		return nil
+	case !rel.Own || s.engine.deps.Own == nil:
+		return pgerr.New(codes.FeatureNotSupported, "locking \"%s\" in this mode is not supported", rel.Schema+"."+rel.Name).
+			WithDetail("Statements here do not change it, and cannot keep others from it.").
+			WithHint("LOCK TABLE %s IN ACCESS SHARE MODE; is supported.", quote.NameIfNeeded(rel.Schema)+"."+quote.NameIfNeeded(rel.Name))
+	}
+	if n.Nowait {
+		var stop context.CancelCauseFunc
+		ctx, stop = context.WithCancelCause(ctx)
+		stop(pgerr.New(codes.LockNotAvailable, "could not obtain lock on relation \"%s\"", rel.Name)) // what would wait fails
+	}
+	id, _ := TableIDOf(rel.OID)
+	return s.lockTable(ctx, id)
 }
 
 // prepareTruncate prepares TRUNCATE.

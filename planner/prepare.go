@@ -79,6 +79,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		if c := n.CreateTableAsStmt; c.Objtype == pg.ObjectType_OBJECT_TABLE {
 			return s.prepareCreateAs(p.SQL, c.Query, c.Into, c.IfNotExists)
 		}
+	case *pg.Node_LockStmt:
+		return s.prepareLock(n.LockStmt)
 	case *pg.Node_CopyStmt:
 		return s.prepareCopy(p.SQL, n.CopyStmt, types)
 	case *pg.Node_PrepareStmt:
@@ -110,7 +112,7 @@ var refusals = map[string]string{
 	"IndexStmt":      "CREATE INDEX",
 	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA",
 	"CreateFunctionStmt": "CREATE FUNCTION",
-	"ListenStmt":         "LISTEN", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE", "VacuumStmt": "VACUUM and ANALYZE",
+	"ListenStmt":         "LISTEN", "NotifyStmt": "NOTIFY", "VacuumStmt": "VACUUM and ANALYZE",
 	"DoStmt":       "DO",
 	"CallStmt":     "CALL",
 	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",
