@@ -178,6 +178,24 @@ func (s *Source) visible() visible.Source {
 	return visible.Source{Lend: s.withControl, Clock: s.clock}
 }
 
+// awaitSeen waits until others see what a streamed transaction has done. The server may have taken
+// our own stream for the synchronous standby that the transaction's commit waits for
+// (synchronous_standby_names = '*' does), and that commit would wait for what we have after the
+// wait. So we are none meanwhile, and the server goes by its other standbys.
+func (s *Source) awaitSeen(ctx context.Context, xid uint32) error {
+	v := s.visible()
+	v.Slow = func() {
+		s.noStandby.Store(true)
+		s.pokeFeedback()
+	}
+	defer func() {
+		if s.noStandby.CompareAndSwap(true, false) {
+			s.pokeFeedback()
+		}
+	}()
+	return v.Transaction(ctx, xid)
+}
+
 // keepsConnection says that err is about what we found, not about the connection.
 func keepsConnection(err error) bool {
 	var setup *SetupError

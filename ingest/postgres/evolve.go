@@ -25,7 +25,7 @@ import (
 func (a *applier) describe(t *streamTable) error {
 	r := t.described
 	t.described = nil
-	if err := a.source.visible().Transaction(a.ctx, a.xid); err != nil {
+	if err := a.source.awaitSeen(a.ctx, a.xid); err != nil {
 		return fmt.Errorf("describe %s.%s: %w", r.Namespace, r.Name, err)
 	}
 	var change ingest.SchemaChange

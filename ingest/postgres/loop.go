@@ -168,6 +168,9 @@ func (f *feedback) send(answer bool) error {
 	for i := range 3 {
 		binary.BigEndian.PutUint64(b[6+8*i:], acked)
 	}
+	if f.source.noStandby.Load() {
+		binary.BigEndian.PutUint64(b[14:], 0) // who has flushed nothing is none, and the slot stays as it is
+	}
 	binary.BigEndian.PutUint64(b[30:], uint64(f.source.clock.Now().UnixMicro()-postgresEpoch))
 	if answer {
 		b[38] = 1

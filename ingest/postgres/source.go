@@ -27,6 +27,8 @@ type Source struct {
 	// acked is the newest LSN that Ack was told; ackWake pokes the running stream.
 	acked   atomic.Uint64
 	ackWake chan struct{}
+	// noStandby says that the server must not take the stream for a standby; see awaitSeen.
+	noStandby atomic.Bool
 
 	// durable is what was durable here when the source was made; waiting, nil for nobody,
 	// is told what the source waits for.
@@ -125,6 +127,11 @@ func (s *Source) Ack(p change.Position) {
 			break
 		}
 	}
+	s.pokeFeedback()
+}
+
+// pokeFeedback has a status sent soon.
+func (s *Source) pokeFeedback() {
 	select {
 	case s.ackWake <- struct{}{}:
 	default: // a poke is pending already

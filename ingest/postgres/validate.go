@@ -14,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/preflight"
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 var _ ingest.Validator = (*Source)(nil)
@@ -32,6 +33,8 @@ type settings struct {
 	idle                   string // idle_replication_slot_timeout, "0" for none
 	standbys               int    // that keep log here for themselves
 	awaited                bool   // the server waits for some of them before it sends us anything
+	synchronous            string // synchronous_standby_names
+	application            string // our name among them
 
 	recovery       bool // it is a standby
 	feedback       bool // which tells its primary what it needs
@@ -55,7 +58,8 @@ SELECT current_setting('server_version_num')::int4, current_setting('wal_level')
        coalesce(current_setting('idle_replication_slot_timeout', true), '0'),
        (SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_type = 'physical')::int4,
        coalesce(current_setting('synchronized_standby_slots', true), '') <> '',
-       current_setting('hot_standby_feedback')::bool, current_setting('primary_slot_name') <> ''
+       current_setting('hot_standby_feedback')::bool, current_setting('primary_slot_name') <> '',
+       current_setting('synchronous_standby_names'), current_setting('application_name')
   FROM pg_catalog.pg_roles r WHERE r.rolname = current_user`
 
 // The oldest server that is supported, and those with abilities of their own.
@@ -74,7 +78,7 @@ func readSettings(ctx context.Context, conn *pgx.Conn) (settings, error) {
 	var v settings
 	err := conn.QueryRow(ctx, settingsQuery).Scan(&v.version, &v.walLevel, &v.slotsMax, &v.slots, &v.sendersMax, &v.senders,
 		&v.keepSize, &v.encoding, &v.superuser, &v.replication, &v.recovery, &v.create, &v.role, &v.database,
-		&v.idle, &v.standbys, &v.awaited, &v.feedback, &v.ownSlot)
+		&v.idle, &v.standbys, &v.awaited, &v.feedback, &v.ownSlot, &v.synchronous, &v.application)
 	if err != nil {
 		return v, unavailable("read settings", err)
 	}
@@ -306,6 +310,7 @@ func (v settings) findings(exists bool) []ingest.Finding {
 		warn("standby", !v.recovery || v.feedback && v.ownSlot, v.standbyWarning()),
 		warn(idleName, v.idle == "0", idleWarning(v.idle)),
 		warn("max_slot_wal_keep_size", v.keepSize == "-1", keepSizeWarning(v.keepSize)),
+		warn("synchronous_standby_names", !v.isStandby(), v.isStandbyWarning()),
 		warn("encoding", v.encoding != sqlASCII, asciiWarning),
 	}
 }
@@ -356,6 +361,22 @@ const atPrimary = "/* at the primary */ "
 
 const asciiWarning = "the database's encoding is SQL_ASCII: rows with text that is not UTF-8 cannot be taken in (option on_error)"
 
+// isStandby says that the server may take our stream for a synchronous standby.
+func (v settings) isStandby() bool {
+	if v.recovery {
+		return false // whose streams never are
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(v.synchronous, func(r rune) bool { return strings.ContainsRune("(), ", r) }), func(name string) bool {
+		return name == "*" || strings.EqualFold(strings.Trim(name, `"`), v.application)
+	})
+}
+
+func (v settings) isStandbyWarning() string {
+	return fmt.Sprintf("synchronous_standby_names = %s means the stream of a pipeline, %s, too: commits then wait for it, and for ever while it is away;"+
+		" name the standbys that are meant: ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (…)'; SELECT pg_reload_conf();",
+		quoteLiteral(v.synchronous), quote.Name(v.application))
+}
+
 func keepSizeWarning(size string) string {
 	return fmt.Sprintf("max_slot_wal_keep_size is %s: a pipeline that falls further behind loses its place", size)
 }
@@ -374,6 +395,9 @@ func (v settings) warnings() []string {
 	}
 	if v.encoding == sqlASCII {
 		out = append(out, asciiWarning)
+	}
+	if v.isStandby() {
+		out = append(out, v.isStandbyWarning())
 	}
 	if v.version < versionTIDRange {
 		out = append(out, "the server is older than 14: each table or partition is copied in one piece")

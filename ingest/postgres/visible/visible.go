@@ -20,11 +20,15 @@ type Source struct {
 	// Lend lends a connection without an open transaction.
 	Lend  func(ctx context.Context, use func(conn *pgx.Conn) error) error
 	Clock env.Clock
+	// Slow is told once, by each wait, that it takes longer than an instant; nil: nobody is.
+	Slow func()
 }
 
 const (
 	// pauseFirst and pauseMost are the pauses between two looks, each twice the one before.
 	pauseFirst, pauseMost = 10 * time.Millisecond, 500 * time.Millisecond
+	// slowAfter is from when on a wait is no instant any more.
+	slowAfter = 100 * time.Millisecond
 	// waitMost is how long is waited in all. A commit takes as long as the slowest standby,
 	// and nothing goes on here meanwhile.
 	waitMost = 30 * time.Second
@@ -80,6 +84,9 @@ func (s Source) poll(ctx context.Context, look func() (done bool, err error)) er
 		done, err := look()
 		if err != nil || done {
 			return err
+		}
+		if s.Slow != nil && waited < slowAfter && waited+pause >= slowAfter {
+			s.Slow()
 		}
 		if waited >= waitMost {
 			return unavailable("see what is in its log", ErrWaits)
