@@ -49,6 +49,11 @@ type Startup struct {
 	// Statements are the session's prepared statements, which PREPARE, DEALLOCATE and
 	// DISCARD change; nil where nothing but the session prepares any.
 	Statements *Statements
+	// Portal returns the portal that a client has bound to a name, nil when there is
+	// none: FETCH and MOVE take its rows, too. Nil where nothing binds any.
+	Portal func(name string) Portal
+	// Unbind closes and forgets the portal that Portal returns for a name.
+	Unbind func(name string)
 }
 
 // TxStatus is the transaction status byte of ReadyForQuery.
@@ -125,6 +130,14 @@ type IdleLimiter interface {
 	// IdleTimeout is the limit in the transaction status as it is now; zero: the
 	// server's.
 	IdleTimeout() time.Duration
+}
+
+// CursorHolder is a Session with cursors of its own, those of DECLARE, which share the
+// portals' names.
+type CursorHolder interface {
+	// Cursor returns the cursor of a name as a portal whose rows are text, nil when there
+	// is none. Its Close closes the cursor.
+	Cursor(name string) Portal
 }
 
 // Column describes a result column (RowDescription).

@@ -115,8 +115,28 @@ func (s *session) portal(name string) (*portal, error) {
 	if p := s.portals[name]; p != nil {
 		return p, nil
 	}
+	if c := s.cursor(name); c != nil {
+		return &portal{Portal: c, statement: &Prepared{Statement: cursorStatement{}}}, nil
+	}
 	return nil, pgerr.New(codes.InvalidCursorName, "portal \"%s\" does not exist", name)
 }
+
+// cursor is the cursor of DECLARE of a name, nil when there is none.
+func (s *session) cursor(name string) Portal {
+	if h, ok := s.sql.(CursorHolder); ok && name != "" {
+		return h.Cursor(name)
+	}
+	return nil
+}
+
+// cursorStatement stands for the query of a cursor of DECLARE.
+type cursorStatement struct{ Statement }
+
+// Empty implements Statement.
+func (cursorStatement) Empty() bool { return false }
+
+// AllowedInAborted implements Statement.
+func (cursorStatement) AllowedInAborted() bool { return false }
 
 // bind makes a portal. The message's values live until the next read: the engine
 // copies what it keeps.
@@ -156,6 +176,8 @@ func (s *session) bind(ctx context.Context, m *pgproto3.Bind) error {
 		}
 		old.close()
 		delete(s.portals, "")
+	} else if s.cursor(m.DestinationPortal) != nil {
+		return pgerr.New(codes.DuplicateCursor, "cursor \"%s\" already exists", m.DestinationPortal)
 	}
 	p := &portal{statement: st, formats: resultFormats}
 	if !st.Empty() {
@@ -273,9 +295,10 @@ func (s *session) close(m *pgproto3.Close) error {
 	case 'S':
 		s.statements.Drop(m.Name)
 	case 'P':
-		if p := s.portals[m.Name]; p != nil {
-			p.close()
-			delete(s.portals, m.Name)
+		if s.portals[m.Name] != nil {
+			s.unbind(m.Name)
+		} else if c := s.cursor(m.Name); c != nil {
+			c.Close()
 		}
 	default:
 		return fatal(codes.ProtocolViolation, "invalid CLOSE message subtype %d", m.ObjectType)

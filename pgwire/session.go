@@ -172,7 +172,8 @@ func (s *session) start() error {
 
 // open starts the SQL session and greets the client.
 func (s *session) open(request Startup) error {
-	request.PID, request.TLS, request.Statements = s.pid, s.conn.tls() != nil, &s.statements
+	request.PID, request.TLS, request.Statements, request.Portal = s.pid, s.conn.tls() != nil, &s.statements, s.bound
+	request.Unbind = s.unbind
 	request.RemoteAddr = s.conn.tcp.RemoteAddr().String()
 	now := s.server.deps.Clock.Now()
 	s.activity.update(func(i *SessionInfo) {
@@ -227,6 +228,21 @@ func (s *session) ready() error {
 	s.activity.idle(s.server.deps.Clock.Now(), status)
 	s.conn.out = append(s.conn.out, 'Z', 0, 0, 0, 5, byte(status))
 	return s.conn.flush()
+}
+
+// bound is the portal of a name as the engine made it, nil when there is none.
+func (s *session) bound(name string) Portal {
+	if p := s.portals[name]; p != nil {
+		return p.Portal
+	}
+	return nil
+}
+
+func (s *session) unbind(name string) {
+	if p := s.portals[name]; p != nil {
+		p.close()
+		delete(s.portals, name)
+	}
 }
 
 func (s *session) closePortals() {

@@ -57,6 +57,7 @@ type toySession struct {
 	engine  *toyEngine
 	startup pgwire.Startup
 	status  pgwire.TxStatus
+	cursor  pgwire.Portal
 }
 
 func (s *toySession) Parameters() map[string]string {
@@ -169,6 +170,19 @@ type toyPortal struct {
 
 func (p *toyPortal) Close() { p.closed = true }
 
+// toyCursor is the cursor of a session, one whose Close makes it go.
+type toyCursor struct{ *toyPortal }
+
+func (c toyCursor) Close() { c.session.cursor = nil }
+
+// Cursor knows the one of the statement "declare", which has five rows.
+func (s *toySession) Cursor(name string) pgwire.Portal {
+	if s.cursor == nil || name != "c" {
+		return nil
+	}
+	return s.cursor
+}
+
 func (p *toyPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) (string, bool, error) {
 	s := p.session
 	switch p.word(0) {
@@ -183,6 +197,16 @@ func (p *toyPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) 
 			cols[i] = encode.Column{Name: c.Name, TypeOID: c.TypeOID, Format: p.formats[i]}
 		}
 		return "SELECT 1", true, sink.Rows(encode.AppendDataRow(nil, cols, p.values), 1)
+	case "declare":
+		columns := make([]pgwire.Column, 2)
+		rows := &toyStatement{session: s, words: []string{"rows", "5"}, columns: columns}
+		s.cursor = toyCursor{&toyPortal{toyStatement: rows, formats: make([]int16, 2)}}
+		return "DECLARE CURSOR", true, nil
+	case "fetched": // what FETCH would find
+		return fmt.Sprintf("FOUND %t", s.startup.Portal(p.word(1)) != nil), true, nil
+	case "closed": // as CLOSE does
+		s.startup.Unbind(p.word(1))
+		return "CLOSE CURSOR", true, nil
 	case "begin":
 		s.status = pgwire.InTx
 		return "BEGIN", true, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -25,6 +26,9 @@ type cursor struct {
 	portal  *queryPortal
 	columns []pgwire.Column
 	formats []int16
+	// bound is the name of the portal when it is one of a Bind, which runs by itself and
+	// has a format; empty for a cursor of DECLARE.
+	bound string
 	// made is how many savepoints there were when it was declared.
 	made int
 }
@@ -112,7 +116,7 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	if !s.tx.open && !d.hold {
 		return pgerr.New(codes.NoActiveSQLTransaction, "DECLARE CURSOR can only be used in transaction blocks")
 	}
-	if s.cursors[d.name] != nil {
+	if s.cursors[d.name] != nil || s.startup.Portal != nil && s.startup.Portal(d.name) != nil {
 		return pgerr.New(codes.DuplicateCursor, "cursor \"%s\" already exists", d.name)
 	}
 	if err := d.query.refresh(); err != nil {
@@ -145,10 +149,42 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 
 func (s *session) findCursor(name string) (*cursor, error) {
 	c := s.cursors[name]
+	if c == nil && s.startup.Portal != nil {
+		if p, ok := s.startup.Portal(name).(*queryPortal); ok {
+			return &cursor{portal: p, columns: p.columns, formats: p.formats, bound: name}, nil
+		}
+	}
 	if c == nil {
 		return nil, pgerr.New(codes.InvalidCursorName, "cursor \"%s\" does not exist", name)
 	}
 	return c, nil
+}
+
+// Cursor implements pgwire.CursorHolder.
+func (s *session) Cursor(name string) pgwire.Portal {
+	c := s.cursors[name]
+	if c == nil {
+		return nil
+	}
+	return &cursorPortal{fetchPortal{fetch: &fetchStatement{session: s, name: name, columns: c.columns}, left: math.MaxInt64}}
+}
+
+// cursorPortal hands out the rows of a cursor to an Execute of its name.
+type cursorPortal struct{ fetchPortal }
+
+// Execute implements pgwire.Portal.
+func (p *cursorPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int) (string, bool, error) {
+	tag, done, err := p.fetchPortal.Execute(ctx, sink, maxRows)
+	return strings.Replace(tag, "FETCH", "SELECT", 1), done, err
+}
+
+// Close implements pgwire.Portal.
+func (p *cursorPortal) Close() {
+	s := p.fetch.session
+	if c := s.cursors[p.fetch.name]; c != nil {
+		c.close()
+		delete(s.cursors, p.fetch.name)
+	}
 }
 
 // prepareFetch prepares FETCH and MOVE.
@@ -242,7 +278,7 @@ func (*fetchPortal) Close() {}
 func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int, move bool) (int,
 	error,
 ) {
-	if !c.portal.started {
+	if c.bound == "" && !c.portal.started {
 		if err := c.open(ctx, s, formats, move); err != nil {
 			return 0, err
 		}
@@ -308,6 +344,10 @@ func (s *session) prepareClose(n *pg.ClosePortalStmt) (pgwire.Statement, error) 
 		c, err := s.findCursor(n.Portalname)
 		if err != nil {
 			return nil, err
+		}
+		if c.bound != "" {
+			s.startup.Unbind(n.Portalname)
+			return &result{tag: "CLOSE CURSOR"}, nil
 		}
 		c.close()
 		delete(s.cursors, n.Portalname)
