@@ -205,10 +205,14 @@ func testKillInParts(t *testing.T, kill killPoint, after int) {
 type endless struct {
 	ingest.Source
 	streams *atomic.Int64
+	ended   *atomic.Bool // nil: nobody asks
 }
 
 func (e *endless) Stream(_ context.Context, _ change.Position, tables []ingest.StreamTable, sink ingest.Sink) error {
 	e.streams.Add(1)
+	if e.ended != nil {
+		defer e.ended.Store(true)
+	}
 	if err := sink.Begin(1, time.Unix(1000, 0)); err != nil {
 		return err
 	}
@@ -241,18 +245,19 @@ func (l *smallLog) Append(ctx context.Context, g *change.Group) (wal.CommittedGr
 	return l.Log.Append(ctx, g)
 }
 
-// refusal refuses updates of the catalog while left is positive, and then calls end.
+// refusal refuses updates of the catalog while left is positive, and then calls end. It
+// counts those that come when the first stream has ended: others may come before.
 type refusal struct {
-	on   *atomic.Bool
-	left atomic.Int64
-	end  func()
+	on, counts *atomic.Bool
+	left       atomic.Int64
+	end        func()
 }
 
 func (r *refusal) Hit(p env.Failpoint) error {
 	if p != env.BeforeUpdate || !r.on.Load() {
 		return nil
 	}
-	if r.left.Add(-1) == 0 {
+	if r.counts.Load() && r.left.Add(-1) == 0 {
 		r.on.Store(false)
 		r.end()
 	}
@@ -263,12 +268,12 @@ func (r *refusal) Hit(p env.Failpoint) error {
 // stands still.
 func TestTransactionLargerThanLogUntold(t *testing.T) {
 	var streams, room atomic.Int64
-	var refuse atomic.Bool
-	refused := &refusal{on: &refuse, end: func() { room.Store(20) }}
+	var refuse, ended atomic.Bool
+	refused := &refusal{on: &refuse, counts: &ended, end: func() { room.Store(20) }}
 	refused.left.Store(4)
 	w := &world{
 		t: t, store: memkv.New(), disk: &disk{}, lake: &lakeDrops{}, interval: 1, part: 4 << 10, noCopy: true,
-		factory: shopFactory(small, func(s ingest.Source) ingest.Source { return &endless{s, &streams} }), updates: refused,
+		factory: shopFactory(small, func(s ingest.Source) ingest.Source { return &endless{s, &streams, &ended} }), updates: refused,
 	}
 	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
 		log, err := w.disk.open(ctx, p, w.catalog)
@@ -292,7 +297,7 @@ func TestTransactionLargerThanLog(t *testing.T) {
 	var streams, room atomic.Int64
 	w := &world{
 		t: t, store: memkv.New(), disk: &disk{}, lake: &lakeDrops{}, interval: 1, part: 4 << 10, noCopy: true,
-		factory: shopFactory(small, func(s ingest.Source) ingest.Source { return &endless{s, &streams} }),
+		factory: shopFactory(small, func(s ingest.Source) ingest.Source { return &endless{s, &streams, nil} }),
 	}
 	w.openLog = func(ctx context.Context, p change.PipelineID) (ingest.Log, error) {
 		log, err := w.disk.open(ctx, p, w.catalog)
