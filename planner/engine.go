@@ -109,12 +109,15 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 	return s, nil
 }
 
-// startupSettings leaves out what is no setting.
+// startupSettings leaves out what is no setting. The one that says who the session is has its
+// name in lower case, however the client wrote it.
 func startupSettings(params map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range params {
 		switch strings.ToLower(k) {
 		case "user", "database", "options", "replication":
+		case "role":
+			out["role"] = v
 		default:
 			if !strings.HasPrefix(k, "_pq_.") {
 				out[k] = v

@@ -1,0 +1,35 @@
+package planner_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// TestStartupRole: a client becomes another role at its start only if it may, however it writes
+// the setting's name.
+func TestStartupRole(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	simple(t, c, "CREATE ROLE ana LOGIN; CREATE ROLE team; GRANT team TO ana")
+	for _, name := range []string{"role", "Role", "ROLE"} {
+		cfg, err := pgx.ParseConfig("postgres://ana@" + w.addr + "/lake?sslmode=disable")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.RuntimeParams[name] = "postgres"
+		if bad, err := pgx.ConnectConfig(t.Context(), cfg); err == nil {
+			t.Errorf("%s=postgres: became %s", name, simple(t, bad, "SELECT current_user"))
+			_ = bad.Close(t.Context())
+		}
+		cfg.RuntimeParams[name] = "team"
+		good, err := pgx.ConnectConfig(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := simple(t, good, "SELECT current_user, session_user"); got != "team|ana; SELECT 1" {
+			t.Errorf("%s=team: %s", name, got)
+		}
+		_ = good.Close(t.Context())
+	}
+}
