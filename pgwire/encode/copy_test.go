@@ -3,6 +3,7 @@ package encode_test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,5 +116,47 @@ func TestCopySingleColumn(t *testing.T) {
 	}
 	if got := copyOut(t, encode.Spec{Kind: encode.CopyBinary, Columns: []encode.Column{{TypeOID: 25}}}, &vector.Chunk{Columns: chunk.Columns}); !strings.HasPrefix(string(got), "PGCOPY\n\xff\r\n\x00") || len(got) != 21 {
 		t.Errorf("empty binary copy: %q", got)
+	}
+}
+
+// COPY BINARY is a message a row: the header is in that of the first row, in that of the
+// trailer when there is none, and once however the rows come in chunks.
+func TestCopyBinaryMessages(t *testing.T) {
+	const head = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	const row = "\x00\x01\x00\x00\x00\x01"
+	chunk := func(values ...string) *vector.Chunk {
+		return &vector.Chunk{Rows: len(values), Columns: []vector.Vector{texts(vector.String, values...)}}
+	}
+	none := &vector.Chunk{Columns: chunk("x").Columns}
+	for _, c := range []struct {
+		chunks []*vector.Chunk
+		want   []string
+	}{
+		{nil, []string{head + "\xff\xff"}},
+		{[]*vector.Chunk{none}, []string{head + "\xff\xff"}},
+		{[]*vector.Chunk{chunk("a")}, []string{head + row + "a", "\xff\xff"}},
+		{[]*vector.Chunk{none, chunk("a", "b"), chunk("c")}, []string{head + row + "a", row + "b", row + "c", "\xff\xff"}},
+	} {
+		e, err := encode.New(encode.Spec{
+			Kind: encode.CopyBinary, Columns: []encode.Column{{Name: "a", TypeOID: 25}}, Format: encode.DefaultFormat(),
+		}, []vector.Type{none.Columns[0].Type})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := e.Header(nil)
+		for _, chunk := range c.chunks {
+			if b, err = e.Chunk(b, chunk); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for b = e.Trailer(b); len(b) > 0; {
+			n := 1 + int(be32(b[1:]))
+			got = append(got, string(b[5:n]))
+			b = b[n:]
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("got  %q\nwant %q", got, c.want)
+		}
 	}
 }

@@ -73,6 +73,8 @@ type Encoder struct {
 	escapeTable *escapeTable // COPY text, made at the first use
 	// safe marks columns whose text never needs escapes or quotes in a COPY.
 	safe []bool
+	// headOwed says that the header of COPY BINARY goes with the next message.
+	headOwed bool
 }
 
 // New makes the encoder of a result whose engine types are types, one per
@@ -113,12 +115,15 @@ func New(spec Spec, types []vector.Type) (*Encoder, error) {
 	return e, nil
 }
 
-// Header appends what precedes the first row: a COPY header, or nothing.
+// copyHead is what COPY BINARY begins with: its signature, no flags, no extension.
+const copyHead = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// Header appends what precedes the first row: a COPY header, or nothing. That of COPY
+// BINARY is in the message of the first row, as clients expect that read rows by messages.
 func (e *Encoder) Header(dst []byte) []byte {
 	switch {
 	case e.spec.Kind == CopyBinary:
-		dst = append(dst, 'd', 0, 0, 0, 4+19)
-		return append(dst, "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
+		e.headOwed = true
 	case e.spec.Copy.Header && (e.spec.Kind == CopyText || e.spec.Kind == CopyCSV):
 		return e.copyHeader(dst)
 	}
@@ -134,7 +139,7 @@ func (e *Encoder) Chunk(dst []byte, c *vector.Chunk) ([]byte, error) {
 	case Rows:
 		return e.rows(dst, 'D', c)
 	case CopyBinary:
-		return e.rows(dst, 'd', c)
+		return e.binaryRows(dst, c)
 	}
 	for i := range c.Rows {
 		switch e.spec.Kind {
@@ -153,9 +158,35 @@ func (e *Encoder) Chunk(dst []byte, c *vector.Chunk) ([]byte, error) {
 // Trailer appends what follows the last row.
 func (e *Encoder) Trailer(dst []byte) []byte {
 	if e.spec.Kind == CopyBinary {
-		return append(dst, 'd', 0, 0, 0, 6, 0xff, 0xff)
+		start := len(dst)
+		dst = append(dst, 'd', 0, 0, 0, 0)
+		if e.headOwed {
+			dst, e.headOwed = append(dst, copyHead...), false
+		}
+		return e.closeMessage(append(dst, 0xff, 0xff), start)
 	}
 	return dst
+}
+
+// binaryRows appends rows of COPY BINARY, and the header before the first of them.
+func (e *Encoder) binaryRows(dst []byte, c *vector.Chunk) ([]byte, error) {
+	if !e.headOwed || c.Rows == 0 {
+		return e.rows(dst, 'd', c)
+	}
+	e.headOwed = false
+	const prefix = 1 + 4
+	start := len(dst)
+	dst = append(append(dst, 'd', 0, 0, 0, 0), copyHead...)
+	row := len(dst)
+	dst, err := e.rows(dst, 'd', c)
+	if err != nil {
+		return dst, err
+	}
+	size := int(binary.BigEndian.Uint32(dst[row+1:])) - 4
+	dst = append(dst[:row], dst[row+prefix:]...)
+	end := dst[:row+size]
+	e.closeMessage(end, start)
+	return dst, e.err
 }
 
 // closeMessage writes the length of the message that starts at start.
