@@ -1,6 +1,7 @@
 package pgwire_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -40,5 +41,32 @@ func TestCursorsArePortals(t *testing.T) {
 		if got := c.until("Z"); got != s.want {
 			t.Errorf("%s: %s\nwant %s", s.name, got, s.want)
 		}
+	}
+}
+
+// Parameters are told in PostgreSQL's order, which is blind to case.
+func TestParametersInOrder(t *testing.T) {
+	_, addr := startServer(t, newToy(), pgwire.Config{})
+	c := dialRaw(t, addr)
+	c.send(&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "postgres", "database": "lake"}})
+	var names []string
+	for {
+		m, err := c.f.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := m.(*pgproto3.ParameterStatus); ok {
+			names = append(names, p.Name)
+		}
+		if _, ok := m.(*pgproto3.ReadyForQuery); ok {
+			break
+		}
+	}
+	want := []string{
+		"application_name", "client_encoding", "DateStyle", "default_transaction_read_only", "in_hot_standby", "integer_datetimes",
+		"IntervalStyle", "is_superuser", "server_encoding", "server_version", "session_authorization", "standard_conforming_strings", "TimeZone",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("got  %v\nwant %v", names, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -199,7 +200,9 @@ func (s *session) open(request Startup) error {
 	}
 	status := defaultStatus(request)
 	maps.Copy(status, sql.Parameters())
-	for _, name := range slices.Sorted(maps.Keys(status)) {
+	// In PostgreSQL's order, which is blind to case.
+	byName := func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }
+	for _, name := range slices.SortedFunc(maps.Keys(status), byName) {
 		if err := s.conn.send(&pgproto3.ParameterStatus{Name: name, Value: status[name]}); err != nil {
 			return err
 		}

@@ -280,6 +280,7 @@ func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pg
 ) {
 	if c.bound == "" && !c.portal.started {
 		if err := c.open(ctx, s, formats, move); err != nil {
+			s.failCursor(c)
 			return 0, err
 		}
 	} else if !move && !sameFormats(formats, c.formats, len(c.columns)) {
@@ -290,9 +291,24 @@ func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pg
 	}
 	got, err := c.portal.run(ctx, sink, n)
 	if err != nil {
-		c.portal.finish()
+		s.failCursor(c)
 	}
 	return got, err
+}
+
+// failCursor forgets a cursor whose query failed, also one WITH HOLD: PostgreSQL runs
+// those whole before they outlive their transaction, and there is none then.
+func (s *session) failCursor(failed *cursor) {
+	failed.portal.finish()
+	if failed.bound != "" {
+		s.startup.Unbind(failed.bound)
+	}
+	for name, c := range s.cursors {
+		if c == failed {
+			c.close()
+			delete(s.cursors, name)
+		}
+	}
 }
 
 // open runs the cursor's plan.

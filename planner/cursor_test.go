@@ -1,11 +1,14 @@
 package planner_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
 // wireTalk sends messages and writes down the answer up to ReadyForQuery.
@@ -90,6 +93,37 @@ func TestCursorsArePortals(t *testing.T) {
 	} {
 		if got := wireTalk(t, f, c.send...); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.send[0], got, c.want)
+		}
+	}
+}
+
+// A cursor whose query fails is gone, with its stream, also one WITH HOLD: another FETCH
+// must not say that the rows are at their end.
+func TestFailedCursorIsGone(t *testing.T) {
+	for _, declare := range []string{
+		"DECLARE c CURSOR WITH HOLD FOR SELECT 'x'", "DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 'x'",
+	} {
+		r := &frames{sizes: []int{2}, fail: errors.New("test: the rows broke off")}
+		s := openSession(t, r)
+		exec := func(sql string) error {
+			_, _, err := bind(t, s, sql).Execute(t.Context(), &recorder{}, 0)
+			return err
+		}
+		if err := exec(declare); err != nil {
+			t.Fatal(err)
+		}
+		if err := exec("FETCH 2 FROM c"); err != nil || r.open != 1 {
+			t.Fatalf("first rows: %v, %d streams open", err, r.open)
+		}
+		if err := exec("FETCH 1 FROM c"); err == nil {
+			t.Fatal("the query did not fail")
+		}
+		if r.open != 0 {
+			t.Errorf("%d streams open after the failure", r.open)
+		}
+		_, err := s.Prepare(t.Context(), "FETCH 1 FROM c", nil)
+		if e, ok := pgerr.As(err); !ok || e.Code != "34000" {
+			t.Errorf("%s: after the failure: %v, want 34000", declare, err)
 		}
 	}
 }
