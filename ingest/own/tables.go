@@ -43,12 +43,22 @@ func (t *Tables) Reserve(ctx context.Context) (pipeline change.PipelineID, table
 
 // Define has fn change the catalog, at once and durably. If it makes, changes or drops
 // tables of our own, their pipeline stands still meanwhile, and nobody else writes those
-// that it changes or drops (Locks).
+// that it changes or drops (Locks). An error means that nothing has changed: what dropped
+// tables have left, and cannot be removed now, is removed by a later session.
 func (t *Tables) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error {
 	if !tables {
 		return t.Catalog.Update(ctx, fn)
 	}
-	return t.Pipelines.Still(ctx, catalog.OwnPipeline, func(*catalog.Pipeline) error { return t.Catalog.Update(ctx, fn) })
+	done := false
+	err := t.Pipelines.Still(ctx, catalog.OwnPipeline, func(*catalog.Pipeline) error {
+		err := t.Catalog.Update(ctx, fn)
+		done = err == nil
+		return err
+	})
+	if done {
+		return nil
+	}
+	return err
 }
 
 // Sweep removes the drafts of tables whose transactions ended with the process. It is
