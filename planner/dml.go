@@ -335,23 +335,19 @@ func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Ro
 
 // read runs a query of rows to write.
 func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given ...*duckdb.Relation) (write.Rows, error) {
-	var parts []write.Rows
-	err := j.session.records(ctx, a, j.params, func() {
-		for _, p := range parts {
-			p.Release()
-		}
-		parts = nil
-	}, func(rec arrow.RecordBatch) error {
+	var g write.Gather
+	err := j.session.records(ctx, a, j.params, g.Reset, func(rec arrow.RecordBatch) error {
 		r, err := j.table.Read(rec, old)
-		if err == nil {
-			parts = append(parts, r)
+		if err != nil {
+			return err
 		}
-		return err
+		return g.Add(r)
 	}, given...)
-	if err != nil || len(parts) == 0 {
+	if err != nil {
+		g.Reset()
 		return write.Rows{}, err
 	}
-	return write.Concat(parts)
+	return g.Rows()
 }
 
 // insert adds new rows.

@@ -153,13 +153,17 @@ func batchBytes(b *change.Batch) int64 {
 	return change.RecordBytes(b.Record)
 }
 
+func tooMuch() *pgerr.Error {
+	return pgerr.New(codes.ProgramLimitExceeded, "transaction changes too much").
+		WithDetail("A transaction may change %d MiB of rows.", BytesMax>>20).
+		WithHint("Commit more often, or load the rows in several COPY statements.")
+}
+
 func (c *Changes) add(t *Table, b *change.Batch) error {
 	size := batchBytes(b)
 	if c.bytes+size > BytesMax {
 		b.Release()
-		return pgerr.New(codes.ProgramLimitExceeded, "transaction changes too much").
-			WithDetail("A transaction may change %d MiB of rows.", BytesMax>>20).
-			WithHint("Commit more often, or load the rows in several COPY statements.")
+		return tooMuch()
 	}
 	o, known := c.own[t.ID]
 	if known {

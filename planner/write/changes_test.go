@@ -264,3 +264,36 @@ func TestRows(t *testing.T) {
 		t.Errorf("without: %v", got)
 	}
 }
+
+// TestGather: what a statement reads to write it is refused before it fills the memory.
+func TestGather(t *testing.T) {
+	b := array.NewStringBuilder(memory.DefaultAllocator)
+	b.Append(strings.Repeat("x", 32<<20))
+	note := b.NewArray()
+	var g write.Gather
+	n := 0
+	for ; n < 1000; n++ {
+		note.Retain()
+		if err := g.Add(write.Rows{New: []arrow.Array{note}}); err != nil {
+			if e, ok := pgerr.As(err); !ok || e.Code != "54000" {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	if n < write.BytesMax>>25 || n > 2*write.BytesMax>>25 {
+		t.Fatalf("%d times 32 MiB were taken", n)
+	}
+	g.Reset()
+	if rows, err := g.Rows(); err != nil || rows.Len() != 0 {
+		t.Fatalf("%d rows of none: %v", rows.Len(), err)
+	}
+	for _, id := range []string{"1 a", "2 b", "3 -"} {
+		if err := g.Add(write.Rows{New: columns(id)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows, err := g.Rows(); err != nil || rows.Len() != 3 {
+		t.Fatalf("%d rows of 3: %v", rows.Len(), err)
+	}
+}

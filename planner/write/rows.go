@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // Rows are rows of a table that a statement writes, as columns of equal length.
@@ -62,6 +63,49 @@ func (t *Table) Read(rec arrow.RecordBatch, old []int) (Rows, error) {
 		release(r.Old)
 	}
 	return r, err
+}
+
+// gatherMax is how much a statement reads to write it: more than a transaction may change,
+// since rows that conflict, or are found twice, change nothing.
+const gatherMax = 2 * BytesMax
+
+// Gather collects the rows that a statement writes, as far as there is room for them. The
+// zero value has none.
+type Gather struct {
+	parts []Rows
+	bytes int64
+}
+
+// Add adds rows, which it takes over, or refuses what is too much.
+func (g *Gather) Add(r Rows) error {
+	for _, columns := range [][]arrow.Array{r.Old, r.New} {
+		for _, c := range columns {
+			g.bytes += change.DataBytes(c.Data())
+		}
+	}
+	g.parts = append(g.parts, r)
+	if g.bytes > gatherMax {
+		return tooMuch()
+	}
+	return nil
+}
+
+// Reset gives all rows up.
+func (g *Gather) Reset() {
+	for _, p := range g.parts {
+		p.Release()
+	}
+	*g = Gather{}
+}
+
+// Rows are all rows, which are the caller's then.
+func (g *Gather) Rows() (Rows, error) {
+	parts := g.parts
+	*g = Gather{}
+	if len(parts) == 0 {
+		return Rows{}, nil
+	}
+	return Concat(parts)
 }
 
 // Concat puts rows behind each other; it takes them over.
