@@ -302,10 +302,14 @@ func (s *session) prepareCreateAs(sql string, query *pg.Node, into *pg.IntoClaus
 		return nil, pgerr.New(codes.FeatureNotSupported, "CREATE TABLE AS EXECUTE is not supported")
 	}
 	sel.IntoClause = nil
+	var names []string
+	for _, n := range into.ColNames {
+		names = append(names, n.GetString_().GetSval())
+	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		var view *pgsql.View
 		c, err := s.define(ctx, sql, "CREATE TABLE AS", sink, func(c *define.Context) (_ *define.Change, err error) {
-			if view, err = pgsql.AnalyzeView(sql, sel, nil, c.Env); err != nil {
+			if view, err = pgsql.AnalyzeView(sql, sel, names, c.Env); err != nil {
 				return nil, err
 			}
 			return c.CreateAs(into, ifNotExists, view.Columns)
@@ -377,6 +381,11 @@ func (s *session) lockRelation(ctx context.Context, r *pg.RangeVar, n *pg.LockSt
 	switch {
 	case err != nil:
 		return hintElsewhere(err, names)
+	}
+	if err := s.mayLock(rel, n.Mode); err != nil {
+		return err
+	}
+	switch {
 	case n.Mode <= modeRowShare:
 		return nil
 	case !rel.Own || s.engine.deps.Own == nil:

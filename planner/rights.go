@@ -197,6 +197,27 @@ func (s *session) mayTable(rel *pgsql.Relation, want right.Set) error {
 	return nil
 }
 
+// mayLock refuses LOCK TABLE in a mode, as PostgreSQL numbers them: who may not change a table
+// must not keep others from it.
+func (s *session) mayLock(rel *pgsql.Relation, mode int32) error {
+	b := s.book()
+	role := s.who(b).Current
+	if err := s.mayEnter(b, role, rel.Schema); err != nil {
+		return err
+	}
+	may := right.Update | right.Delete | right.Truncate
+	switch mode {
+	case 1: // ACCESS SHARE
+		may = right.Select
+	case 3: // ROW EXCLUSIVE
+		may |= right.Insert
+	}
+	if b.Has(role, right.Object{Class: right.Relation, ID: rel.OID}, may) == 0 {
+		return deniedTable(rel)
+	}
+	return nil
+}
+
 // maySignal says whether the role may cancel or end another's session.
 func (s *session) maySignal(pid uint32, terminate bool) error {
 	b := s.book()
