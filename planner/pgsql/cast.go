@@ -223,6 +223,12 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 	}
 	have := plain(a.params[n-1])
 	given := typed(fmt.Sprintf("$%d", n), have.OID)
+	if missing, reg := regMissing[have.OID]; reg {
+		var err error
+		if given, err = a.regParam(fmt.Sprintf("CAST($%d AS VARCHAR)", n), have, missing); err != nil {
+			return out, err
+		}
+	}
 	given.loc, given.con, given.name = out.loc, true, out.name
 	out = given
 	if have.OID != to.OID || to.Mod >= 0 {

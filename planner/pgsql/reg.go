@@ -276,3 +276,27 @@ func regtypePrelude() string {
 	b.WriteString(" ELSE CAST(o AS VARCHAR) END")
 	return b.String()
 }
+
+// regMissing is the error about a name that nothing of the kind has.
+var regMissing = map[uint32]string{
+	OIDRegclass: `42P01: relation "`, OIDRegtype: `42704: type "`, OIDRegproc: `42883: function "`, OIDRegnsp: `3F000: schema "`,
+	OIDRegrole: `42704: role "`,
+}
+
+// regParam is the object id that a parameter of an alias type names: a number or a name.
+func (a *analyzer) regParam(text string, to Type, missing string) (expr, error) {
+	arg := expr{sql: text, typ: plain(OIDText), loc: -1, scale: -1}
+	var found expr
+	var err error
+	if to.OID == OIDRegtype {
+		found, err = a.callNamed("to_regtype", []expr{arg}, -1)
+	} else {
+		found, err = a.castReg(arg, to)
+	}
+	if err != nil {
+		return found, err
+	}
+	return expr{typ: to, scale: -1, loc: -1, sql: "CASE WHEN " + text + " IS NULL THEN NULL WHEN regexp_full_match(" + text + ", '[0-9]+') THEN CAST(" +
+		text + " AS BIGINT) WHEN " + text + " = '-' THEN 0 WHEN " + found.sql + " IS NULL THEN error(" + quote.Text(missing) + " || " + text +
+		" || '\" does not exist') ELSE " + found.sql + " END"}, nil
+}
