@@ -60,9 +60,11 @@ type gate struct {
 const executedPlace = "query executed"
 
 // looked says whether who is at a place waits until the checkers have looked, in turns or not:
-// the next pin of a query is another; what an object store has is soon overwritten.
+// the next pin of a query is another; what an object store has is soon overwritten; a name
+// that has vanished may be taken again.
 func looked(place string) bool {
-	return place == executedPlace || strings.HasPrefix(place, "done object put ")
+	return place == executedPlace || slices.ContainsFunc([]string{"done object put ", "done object delete", "done rename ", "done remove "},
+		func(begin string) bool { return strings.HasPrefix(place, begin) })
 }
 
 // traceMost bounds what is kept of what happened, for messages.
