@@ -93,6 +93,7 @@ func TestParseRefuses(t *testing.T) {
 func TestIsOursLeavesPostgresAlone(t *testing.T) {
 	for _, sql := range []string{
 		"SELECT 1", "", "SHOW search_path", "RESET ALL", "ALTER TABLE t ADD c int", "CREATE TABLE pipeline (a int)",
+		"GRANT SELECT ON connection TO r", "REVOKE ALL ON secret, t FROM r", "GRANT SELECT ON pipeline.t TO r",
 		"DROP TABLE secret", "DISCARD ALL", "SHOW ALL", "'x'", "\"create\" pipeline", "CREATE OR REPLACE VIEW v AS SELECT 1",
 	} {
 		if IsOurs(sql) {

@@ -60,7 +60,9 @@ func isGrant(l *lexer) bool {
 			return false
 		}
 		if on {
-			return t.kind == tokWord && isObject(t.text)
+			name, err := l.next() // else it is the name of a table
+			return err == nil && t.kind == tokWord && isObject(t.text) &&
+				(name.kind == tokWord && name.text != "to" && name.text != "from" || name.kind == tokQuoted)
 		}
 		on = t.kind == tokWord && t.text == "on"
 	}
