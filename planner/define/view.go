@@ -84,6 +84,9 @@ func (c *Context) defineView(n *pg.ViewStmt) (*catalog.View, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(names) > len(def.Columns) {
+		return nil, pgerr.New(codes.Syntax, "CREATE VIEW specifies more column names than columns")
+	}
 	v := &catalog.View{SQL: def.SQL}
 	for _, col := range def.Columns {
 		v.Columns = append(v.Columns, catalog.ViewColumn{Name: col.Name, OID: col.Type.OID, TypMod: col.Type.Mod})

@@ -29,7 +29,8 @@ type recorded struct {
 	stars     map[*pg.ResTarget][]*pg.Node
 }
 
-// AnalyzeView analyses the query of a view. names take the places of its first columns'.
+// AnalyzeView analyses the query of a view. names take the places of its first columns',
+// as far as there are some.
 func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*View, error) {
 	rec := &recorded{relations: map[*pg.RangeVar]*Relation{}, stars: map[*pg.ResTarget][]*pg.Node{}}
 	a := &analyzer{env: env, sql: sql, record: rec}
@@ -45,8 +46,6 @@ func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*Vie
 		return nil, pgerr.New(codes.UndefinedParameter, "there is no parameter $1")
 	case len(a.effects) > 0:
 		return nil, unsupported("functions that act on the server are not supported in views")
-	case len(names) > len(done.Columns):
-		return nil, pgerr.New(codes.Syntax, "CREATE VIEW specifies more column names than columns")
 	}
 	out := &View{Columns: done.Columns}
 	for i := range out.Columns {
@@ -64,8 +63,7 @@ func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*Vie
 		}
 	}
 	rec.settle(sel)
-	nameTargets(sel, out.Columns)
-	out.SQL, err = deparse(sel)
+	out.SQL, err = deparse(nameTargets(sel, out.Columns))
 	return out, err
 }
 
@@ -91,16 +89,43 @@ func (r *recorded) settle(sel *pg.SelectStmt) {
 	})
 }
 
-// nameTargets has a plain query say the names of its columns.
-func nameTargets(sel *pg.SelectStmt, columns []OutputColumn) {
+// nameTargets has a query say the names of its columns. One whose clauses may mean a column
+// by the name that it had, or would by its new one, is put into another.
+func nameTargets(sel *pg.SelectStmt, columns []OutputColumn) *pg.SelectStmt {
 	if len(sel.TargetList) != len(columns) {
-		return // a set operation, or VALUES
+		return sel // a set operation, or VALUES
 	}
+	var renamed []*pg.ResTarget
+	var alias []*pg.Node
 	for i, t := range sel.TargetList {
-		if rt := t.GetResTarget(); rt.Name == "" && outputName(rt.Val) != columns[i].Name || rt.Name != "" {
-			rt.Name = columns[i].Name
+		rt := t.GetResTarget()
+		name := rt.Name
+		if name == "" {
+			name = outputName(rt.Val)
 		}
+		if name != columns[i].Name {
+			renamed = append(renamed, rt)
+		}
+		alias = append(alias, &pg.Node{Node: &pg.Node_String_{String_: &pg.String{Sval: columns[i].Name}}})
 	}
+	if len(renamed) == 0 || len(sel.SortClause)+len(sel.GroupClause)+len(sel.DistinctClause) == 0 {
+		for i, t := range sel.TargetList {
+			if slices.Contains(renamed, t.GetResTarget()) {
+				t.GetResTarget().Name = columns[i].Name
+			}
+		}
+		return sel
+	}
+	out := &pg.SelectStmt{
+		FromClause: []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{
+			Subquery: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: sel}}, Alias: &pg.Alias{Aliasname: "q", Colnames: alias},
+		}}}},
+		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE,
+	}
+	for _, c := range columns {
+		out.TargetList = append(out.TargetList, columnTarget([]string{"q", c.Name}))
+	}
+	return out
 }
 
 // star notes what a * stands for.
@@ -110,6 +135,9 @@ func (r *recorded) star(t *pg.ResTarget, columns []target) {
 		ref := []string{c.name}
 		if col := c.expr.col; col != nil && col.item != nil && col.item.name != "" && !col.merged {
 			ref = []string{col.item.name, c.name}
+			if col.item.schema != "" {
+				ref = slices.Insert(ref, 0, col.item.schema)
+			}
 		}
 		list = append(list, columnTarget(ref))
 	}
