@@ -151,6 +151,9 @@ func (f *facts) note(v *View, e Event) string {
 		}
 		for i := range e.Group.Slices {
 			s := &e.Group.Slices[i]
+			if l := f.lakes[s.Table]; l != nil && l.has(s.Ref) {
+				continue // likewise, and that one has compacted it
+			}
 			f.owed[owedKey{e.Pipeline, s.Ref}] = &owedSlice{host: e.Host, table: s.Table}
 		}
 	case AckSent:
