@@ -100,7 +100,7 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 		return nil, err
 	}
 	s := newSession(e, st, values)
-	s.login = role.OID
+	s.login, s.became = role.OID, map[string]uint32{st.User: role.OID}
 	if become != "" {
 		if err := s.setIdentity("role", become, false); err != nil {
 			return nil, err

@@ -50,7 +50,7 @@ const nobody = ^uint32(0)
 func (s *session) who(b *right.Book) grant.Who {
 	id := func(name string) uint32 {
 		r := b.Named(name)
-		if r == nil || name == s.startup.User && r.OID != s.login { // another of that name
+		if r == nil || s.became[name] != r.OID { // or another of that name
 			return nobody
 		}
 		return r.OID

@@ -28,8 +28,10 @@ type session struct {
 	engine  *Engine
 	startup pgwire.Startup
 	values  *setting.Values
-	// login is the id of the role that it was opened for.
+	// login is the id of the role that it was opened for; became are those of the roles that it
+	// has set since, by their names as they were.
 	login    uint32
+	became   map[string]uint32
 	tx       transaction
 	prepared *pgwire.Statements
 	cursors  map[string]*cursor

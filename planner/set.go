@@ -9,6 +9,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -77,6 +78,7 @@ func (s *session) setIdentity(name, value string, local bool) error {
 		case value != s.startup.User && (login == nil || login.OID != s.login || !login.Superuser):
 			return pgerr.New(codes.InsufficientPrivilege, "permission denied to set session authorization")
 		}
+		s.become(r)
 		s.force("session_authorization", value, local)
 		s.force("role", "none", local)
 	case value == "" || value == "none":
@@ -89,6 +91,7 @@ func (s *session) setIdentity(name, value string, local bool) error {
 		if !b.Member(s.who(b).Session, r.OID) {
 			return pgerr.New(codes.InsufficientPrivilege, "permission denied to set role \"%s\"", value)
 		}
+		s.become(r)
 		s.force("role", value, local)
 	}
 	super := "off"
@@ -97,6 +100,14 @@ func (s *session) setIdentity(name, value string, local bool) error {
 	}
 	s.force("is_superuser", super, local)
 	return nil
+}
+
+// become notes which role a name of the session's is: another that takes the name later is not
+// it. The name that it was opened for stays that of its first role.
+func (s *session) become(r *right.Role) {
+	if r.Name != s.startup.User {
+		s.became[r.Name] = r.OID
+	}
 }
 
 func noSuchRole(name string) error {

@@ -6,6 +6,34 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// TestRoleOfSameName: a session that became a role is not another one that takes its name.
+func TestRoleOfSameName(t *testing.T) {
+	w := newWorld(t)
+	admin := w.connect()
+	simple(t, admin, "CREATE ROLE ana LOGIN; CREATE ROLE team; GRANT team TO ana")
+	cfg, err := pgx.ParseConfig("postgres://ana@" + w.addr + "/lake?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(t.Context()) }()
+	simple(t, c, "SET ROLE team")
+	if got := simple(t, admin, "DROP ROLE team; CREATE ROLE team SUPERUSER"); got != "DROP ROLE; CREATE ROLE" {
+		t.Fatal(got)
+	}
+	const sql = "CREATE ROLE eve"
+	if got, want := simple(t, c, sql), "ERROR 42501 permission denied to create role"; got != want {
+		t.Errorf("as the role that is gone: %s, want %s", got, want)
+	}
+	simple(t, admin, "SET ROLE team")
+	if got := simple(t, admin, sql); got != "CREATE ROLE" {
+		t.Errorf("as the new role: %s", got)
+	}
+}
+
 // TestStartupRole: a client becomes another role at its start only if it may, however it writes
 // the setting's name.
 func TestStartupRole(t *testing.T) {
