@@ -7,7 +7,7 @@ TOOL  := $(GO) tool -modfile=.ci/tools/go.mod
 PURE   := $(addprefix sqltests/suites/,select types errors session catalog write)
 # What the tests of make test had to skip.
 SKIPPED := $(CURDIR)/bin/skipped
-.PHONY: all build demo test setup lint unit race mutants slt kill deaths values servers fuzz bench clean help
+.PHONY: all build demo test setup lint unit race mutants slt kill deaths values servers clients fuzz bench clean help
 
 all: build
 
@@ -19,6 +19,7 @@ help:
 	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
 	@echo "make values [TABLES=220] [DATABASES=5] [ROUNDS=8] [SEED=1]   drawn tables of all types with random changes, under kill -9"
 	@echo "make servers [PG='16 17 18']   the tests of the source, of values and end to end against servers of these versions"
+	@echo "make clients [RUN=TestClients/psycopg3]   install drivers, mappers and tools, and compare what they print with PostgreSQL"
 	@echo "make fuzz [SECONDS=20] [RUN=FuzzParse]   run all fuzzers in turn, or those of one name"
 	@echo "make sim [SEEDS=10000] [SEED=0] [MODE=disk|store]   the simulated world: many schedules, and the deliberate bugs that it must find"
 	@echo "make mutants the deliberate bugs alone, each within its number of schedules"
@@ -92,6 +93,11 @@ servers: build
 		echo "PostgreSQL $$v" && SKIPPRD_PG=$$v SKIPPRD_PG_ALL=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) \
 			$(GO) test -count=1 -timeout 3h ./ingest/postgres/... ./sqltests/values ./sqltests/e2e || exit 1; \
 	done
+
+# What people connect with, on skipprd and on PostgreSQL. Some gaps are open: docs/compatibility.md.
+clients: build
+	.ci/clients
+	SKIPPRD_CLIENTS=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 1h -v -run '$(or $(RUN),.)' ./sqltests/clients
 
 # Every decoder of foreign or durable bytes, each for a while.
 fuzz:
