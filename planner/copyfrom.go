@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/write"
 )
 
 // Rows of a COPY go into the transaction in pieces of about this size.
@@ -75,16 +76,28 @@ func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
 	return rel, columns, nil
 }
 
+// lockCopyTarget has a COPY be the only one that changes its table, which may have been
+// altered, or replaced by another of its name, while it waited.
+func (s *session) lockCopyTarget(ctx context.Context, n *pg.CopyStmt) (t *write.Table, rel *pgsql.Relation, columns []int, err error) {
+	for locked := uint32(0); ; locked = rel.OID {
+		if rel, columns, err = s.copyTarget(n); err != nil {
+			return nil, nil, nil, err
+		}
+		if err := s.mayWrite(&pgsql.Write{Relation: rel, Written: columns}, "COPY"); err != nil {
+			return nil, nil, nil, err
+		}
+		if rel.OID == locked {
+			return t, rel, columns, nil
+		}
+		if t, err = s.writable(ctx, rel, "COPY FROM"); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+}
+
 // copyFrom takes the client's rows into the transaction: all, or none.
 func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options, sink pgwire.Sink) (int, error) {
-	rel, columns, err := s.copyTarget(n)
-	if err != nil {
-		return 0, err
-	}
-	if err := s.mayWrite(&pgsql.Write{Relation: rel, Written: columns}, "COPY"); err != nil {
-		return 0, err
-	}
-	t, err := s.writable(ctx, rel, "COPY FROM")
+	t, rel, columns, err := s.lockCopyTarget(ctx, n)
 	if err != nil {
 		return 0, err
 	}

@@ -136,10 +136,7 @@ func (p *writePortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 // write makes the changes, and begins to read what RETURNING asks for.
 func (p *writePortal) write(ctx context.Context) error {
 	w := p.statement
-	if err := w.session.mayWrite(w.analysis, w.word); err != nil {
-		return err
-	}
-	t, err := w.session.writable(ctx, w.analysis.Relation, w.word)
+	t, err := w.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,6 +156,24 @@ func (p *writePortal) write(ctx context.Context) error {
 	w.session.tx.before = before
 	defer func() { w.session.tx.before = nil }()
 	return p.returning(ctx, t, rows)
+}
+
+// lock has the statement be the only one that changes its table, which may have been altered,
+// or replaced by another of its name, while it waited.
+func (w *writeStatement) lock(ctx context.Context) (*write.Table, error) {
+	for {
+		if err := w.session.mayWrite(w.analysis, w.word); err != nil {
+			return nil, err
+		}
+		oid := w.analysis.Relation.OID
+		t, err := w.session.writable(ctx, w.analysis.Relation, w.word)
+		if err == nil {
+			err = w.refresh()
+		}
+		if err != nil || w.analysis.Relation.OID == oid {
+			return t, err
+		}
+	}
 }
 
 // before is what the transaction has changed until now in the relations that subqueries of

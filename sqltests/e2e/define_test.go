@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/sqltests/harness"
 )
@@ -77,4 +81,56 @@ func defineAll(t *testing.T, dsn string) bool {
 		}
 	}
 	return true
+}
+
+// TestDefineAwaited: who waits for a transaction that alters a table changes it as it is
+// then: its columns of the same names, and within its checks.
+func TestDefineAwaited(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, t.TempDir())
+	s.Start()
+	harness.Exec(t, s.DSN, "CREATE TABLE awaited (a int PRIMARY KEY, b text, c text)", "INSERT INTO awaited VALUES (1, 'b', 'c')")
+	first := harness.Connect(t, s.DSN)
+	_, err := first.Exec(t.Context(), "BEGIN; ALTER TABLE awaited RENAME b TO x; ALTER TABLE awaited RENAME c TO b; ALTER TABLE awaited ADD CHECK (b <> 'bad')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := []string{
+		"INSERT INTO awaited (a, b) VALUES (2, 'new')", "UPDATE awaited SET b = 'changed' WHERE a = 1", "INSERT INTO awaited (a, b) VALUES (4, 'bad')",
+		"COPY awaited (a, b) FROM STDIN",
+	}
+	ended := make([]chan error, len(waits))
+	for i, sql := range waits {
+		c := harness.Connect(t, s.DSN)
+		ended[i] = make(chan error, 1)
+		go func() {
+			if i == len(waits)-1 {
+				_, err := c.PgConn().CopyFrom(context.Background(), strings.NewReader("3\tcopied\n"), sql)
+				ended[i] <- err
+				return
+			}
+			_, err := c.Exec(context.Background(), sql)
+			ended[i] <- err
+		}()
+	}
+	if !harness.Until(harness.Patience, func() bool {
+		n, err := harness.Text(s.DSN, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '% awaited %' AND query NOT LIKE 'SELECT%'")
+		return err == nil && n == "4"
+	}) {
+		t.Error("those who wait are not seen")
+	}
+	if _, err := first.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	for i, sql := range waits {
+		err := <-ended[i]
+		var told *pgconn.PgError
+		if bad := strings.Contains(sql, "bad"); bad != (errors.As(err, &told) && told.Code == "23514") || !bad && err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	const rows = "SELECT string_agg(concat_ws('|', a, coalesce(x, '-'), b), ' ' ORDER BY a) FROM awaited"
+	if got, err := harness.Text(s.DSN, rows); got != "1|b|changed 2|-|new 3|-|copied" || err != nil {
+		t.Errorf("rows %s, %v", got, err)
+	}
 }
