@@ -231,9 +231,6 @@ func (p *parser) create() (Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isObject(object.text) && p.word("owner") {
-		return p.owner(strings.ToUpper(object.text), name)
-	}
 	switch object.text {
 	case "secret":
 		if err := p.expectWord("as"); err != nil {

@@ -64,6 +64,7 @@ func TestParseRefuses(t *testing.T) {
 		text string
 	}{
 		{"CREATE SECRET pw", "42601", 17, "syntax error at end of input"},
+		{"CREATE SECRET pw OWNER TO r", "42601", 18, `at or near "OWNER"`},
 		{"CREATE SECRET pw AS env", "42601", 21, `at or near "env"`},
 		{"CREATE OR REPLACE SECRET IF NOT EXISTS pw AS 'x'", "42601", 19, "cannot be used together"},
 		{"CREATE PIPELINE p FROM c", "42601", 25, "end of input"},
