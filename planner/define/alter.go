@@ -228,10 +228,34 @@ func (a *alteration) addNewCheck(k *pg.Constraint, column string, f schema.NewFi
 		return err
 	}
 	if f.Initial == nil {
-		return nil // null, which fails no condition that is strict
+		return a.proveNew(f)
 	}
 	return unsupported("adding a column with both a default and a check is not supported").
 		WithHint("Add the column first, then ADD CHECK.")
+}
+
+// proveNew asks for a row that the newest check excludes, whose column f is null in all.
+func (a *alteration) proveNew(f schema.NewField) error {
+	added := a.table.Checks[len(a.table.Checks)-1]
+	used, err := pgsql.CheckCondition(added.SQL, RelationOf(a.table), a.context.Env)
+	if err != nil {
+		return err
+	}
+	for _, name := range used {
+		if a.asked(name) == (name == f.Name) {
+			return errSplit
+		}
+	}
+	from := fmt.Sprintf("(SELECT *, CAST(NULL AS %s) AS %s FROM ONLY %s) AS %s",
+		pgsql.Type{OID: f.OID, Mod: -1}.Name(), quote.NameIfNeeded(f.Name), a.place(), quote.NameIfNeeded(a.rel.Name))
+	a.proveCheck(added.Name, "SELECT 1 FROM "+from+" WHERE NOT ("+added.SQL+") LIMIT 1")
+	return nil
+}
+
+func (a *alteration) proveCheck(name, sql string) {
+	e := pgerr.New(codes.CheckViolation, "check constraint \"%s\" of relation \"%s\" is violated by some row", name, a.table.Name)
+	e.Schema, e.Table, e.Constraint = a.rel.Schema, a.rel.Name, name
+	a.out.Proofs = append(a.out.Proofs, Proof{SQL: sql, Err: e})
 }
 
 func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
@@ -396,9 +420,7 @@ func (a *alteration) addCheck(k *pg.Constraint, column string) error {
 			return errSplit
 		}
 	}
-	e := pgerr.New(codes.CheckViolation, "check constraint \"%s\" of relation \"%s\" is violated by some row", added.Name, a.table.Name)
-	e.Constraint = added.Name
-	a.prove(" WHERE NOT ("+added.SQL+")", e)
+	a.proveCheck(added.Name, "SELECT 1 FROM ONLY "+a.place()+" WHERE NOT ("+added.SQL+") LIMIT 1")
 	return nil
 }
 
