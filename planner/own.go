@@ -277,8 +277,11 @@ func (s *session) commitDefined(ctx context.Context) error {
 
 // drafts are the tables that the transaction makes and has filled, as nobody sees them.
 func (s *session) drafts() ([]*catalog.Table, error) {
-	snap, release := s.now()
-	defer release()
+	snap, err := s.engine.deps.Catalog.Draft(s.tx.apply)
+	if err != nil {
+		return nil, err // others have made it impossible
+	}
+	defer snap.Close()
 	var out []*catalog.Table
 	for _, c := range s.tx.defined {
 		if c.Makes == nil || !s.tx.changes.Touches(c.Makes.ID) {
@@ -443,6 +446,7 @@ func (j *writeJob) check(ctx context.Context, columns []arrow.Array) error {
 	if err != nil {
 		return err
 	}
+	a.Uses[0].Target = true // it reads the rows that are written, which needs no right to read
 	given, err := inline(a.Uses[0], columns)
 	if err != nil {
 		return err
