@@ -134,3 +134,23 @@ func TestDefineAwaited(t *testing.T) {
 		t.Errorf("rows %s, %v", got, err)
 	}
 }
+
+// TestDefineNameTaken: a filled table whose name another transaction takes first is refused
+// by the name.
+func TestDefineNameTaken(t *testing.T) {
+	t.Parallel()
+	s := harness.New(t, t.TempDir())
+	s.Start()
+	conn := harness.Connect(t, s.DSN)
+	if _, err := conn.Exec(t.Context(), "BEGIN; CREATE TABLE taken AS SELECT 1 AS a"); err != nil {
+		t.Fatal(err)
+	}
+	harness.Exec(t, s.DSN, "CREATE TABLE taken AS SELECT 2 AS a")
+	var told *pgconn.PgError
+	if _, err := conn.Exec(t.Context(), "COMMIT"); !errors.As(err, &told) || told.Code != "42P07" {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	if got, err := harness.Text(s.DSN, "SELECT a FROM taken"); got != "2" || err != nil {
+		t.Errorf("rows %s, %v", got, err)
+	}
+}
