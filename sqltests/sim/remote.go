@@ -303,8 +303,8 @@ func (w *World) leader() *process {
 	var out *process
 	for _, h := range w.hosts {
 		p := h.proc
-		if p == nil || p.catalog == nil || len(p.logs) == 0 {
-			continue
+		if p == nil || p.catalog == nil || len(p.logs) == 0 || p.superseded {
+			continue // or it does not know yet that another has come after it
 		}
 		if out == nil || p.epoch > out.epoch {
 			out = p
