@@ -93,7 +93,7 @@ func (b *batcher) Refuse(id change.TableID, r deadletter.Refused) error {
 	if r.Op == change.Delete && r.Key == "" {
 		closes, undo := open.PassRow(r.Row, t.schema)
 		if len(closes) == 0 && open.MayOwe(r.Row) && b.letterBytes < deadletter.GroupBytesMax {
-			b.owing = append(b.owing, owing{id, r.Row, t.schema})
+			b.owing = append(b.owing, owing{table: id, row: r.Row, schema: t.schema})
 			b.letterBytes += int64(len(r.Row)) + owingBytes
 			return nil
 		}
@@ -133,6 +133,8 @@ type owing struct {
 	table  change.TableID
 	row    string
 	schema *schema.Table // whose columns row has
+	// truncated says that it is all rows.
+	truncated bool
 }
 
 // owingBytes is what one of them has in memory but for its row.
@@ -142,7 +144,15 @@ const owingBytes = 64
 // its commit at at.
 func (b *batcher) pay(at change.Position) {
 	for _, o := range b.owing {
-		closes, undo := b.letters.Table(o.table).PassRowOrOwe(o.row, o.schema, at)
+		var closes []catalog.DeadLetterRef
+		var undo func()
+		if o.truncated {
+			if closes, undo = b.letters.Table(o.table).Truncated(at); undo == nil {
+				continue
+			}
+		} else {
+			closes, undo = b.letters.Table(o.table).PassRowOrOwe(o.row, o.schema, at)
+		}
 		if len(closes) == 0 { // of no interest to the log
 			b.mu.filling.letters = append(b.mu.filling.letters, letterRecord{table: o.table, txn: b.txn, undo: undo})
 			continue
@@ -462,7 +472,11 @@ func (c *copyLetters) records(ch chunk) *deadletter.Records {
 		return nil
 	}
 	r := &deadletter.Records{Added: slices.Concat(l.added, l.overtaken)}
-	for _, o := range l.overtaken {
+	over := l.overtaken
+	if l.table.Gone() {
+		over = r.Added
+	}
+	for _, o := range over {
 		r.Closed = append(r.Closed, deadletter.Closed{Table: o.Table, Ref: o.DeadLetterRef, State: catalog.DeadLetterSuperseded})
 	}
 	return r
@@ -472,10 +486,14 @@ func (c *copyLetters) records(ch chunk) *deadletter.Records {
 func (c *copyLetters) owedAt(ch chunk) change.Position {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.chunks[chunkName{ch.source.OID, ch.text}]; l != nil {
-		return l.owedAt
+	l := c.chunks[chunkName{ch.source.OID, ch.text}]
+	switch {
+	case l == nil:
+		return ""
+	case l.table.Gone():
+		return l.table.OwedUntil()
 	}
-	return ""
+	return l.owedAt
 }
 
 // end closes a chunk. Letters that did not become durable are forgotten.

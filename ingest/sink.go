@@ -204,6 +204,7 @@ func (b *batcher) Truncate(id change.TableID) error {
 	t.truncate()
 	closes, undo := b.letters.Table(id).PassAll()
 	b.closeLetters(id, closes, undo)
+	b.owing = append(b.owing, owing{table: id, truncated: true})
 	return nil
 }
 

@@ -21,6 +21,8 @@ type owed struct {
 	// rows are counted by schema version and content.
 	rows map[uint32]map[[sha256.Size]byte]int
 	n    int
+	// all says that every row is owed which the copy sets aside: the table was truncated.
+	all bool
 	// at is the commit of the last transaction that owes.
 	at change.Position
 }
@@ -51,6 +53,9 @@ func (o *owed) has(version uint32, row string) bool {
 // pay says whether a copied row is owed; undo has it owed again. mu is locked, but not when
 // undo is called.
 func (t *Table) pay(l *catalog.DeadLetter) (undo func(), owed bool) {
+	if l.Copied && t.owed.all {
+		return func() {}, true
+	}
 	if !l.Copied || t.owed.n == 0 || l.Row == "" {
 		return nil, false
 	}
@@ -174,6 +179,52 @@ func (t *Table) PassRowOrOwe(row string, version *schema.Table, at change.Positi
 	return closes, undo
 }
 
+// Truncated notes that a TRUNCATE is committed at at. Of a table without a key, whatever its
+// copy sets aside is of before: letters that have come since the statement are closed, later
+// ones are as they come. undo takes it back, nil when there is nothing to.
+func (t *Table) Truncated(at change.Position) (closes []catalog.DeadLetterRef, undo func()) {
+	if t == nil {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.owed.open {
+		return nil, nil
+	}
+	before := t.owed.all
+	t.owed.all, t.owed.at = true, at
+	var since []entry
+	kept := make([]entry, 0, len(t.keys[""]))
+	for _, e := range t.keys[""] {
+		if !e.copied {
+			kept = append(kept, e)
+			continue
+		}
+		since, closes = append(since, e), append(closes, e.ref)
+		t.bytes -= int64(len(e.row))
+		t.count.Add(-1)
+	}
+	t.keys[""] = kept
+	return closes, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.owed.all = before
+		for _, e := range since {
+			t.put("", e)
+		}
+	}
+}
+
+// Gone says that all that the copy sets aside is gone by now, see Truncated.
+func (t *Table) Gone() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owed.all
+}
+
 // OwedUntil is the commit of the last transaction that has deleted such a row. A letter which
 // is closed as it comes must not become durable before that: the source would send the
 // delete again, and neither the row nor its letter would be there.
@@ -189,5 +240,8 @@ func (t *Table) Copied() (owed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owed.open = false
+	if t.owed.all {
+		return 0 // those were truncated
+	}
 	return t.owed.n
 }

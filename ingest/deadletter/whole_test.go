@@ -116,6 +116,46 @@ func TestOwed(t *testing.T) {
 	}
 }
 
+// TestTruncatedWhileCopied: what the copy of a table without a key sets aside, of before a
+// TRUNCATE, is closed as it comes, and what came since the statement with its commit; other
+// letters stay.
+func TestTruncatedWhileCopied(t *testing.T) {
+	table, versions := wholeTable(t, catalog.TableBackfill)
+	row := `{"v":"1","n":"x"}`
+	add := func(id int64, copied bool) string {
+		l := letterOf(table, id, "", row)
+		l.Copied, l.SchemaVersion = copied, versions[0].Version
+		closes, _ := table.Add(l)
+		return ids(closes)
+	}
+	add(1, true)
+	if closes, _ := table.PassAll(); ids(closes) != "1" {
+		t.Errorf("the statement closes %q", ids(closes))
+	}
+	add(2, true)
+	add(3, false)
+	closes, undo := table.Truncated("5")
+	if ids(closes) != "2" || !table.Gone() || table.OwedUntil() != "5" {
+		t.Errorf("its commit closes %q", ids(closes))
+	}
+	if got := add(4, true) + add(5, false); got != "4" {
+		t.Errorf("later letters close %q", got)
+	}
+	undo()
+	if got := add(6, true); got != "" || table.Gone() {
+		t.Errorf("taken back, a letter closes %q", got)
+	}
+	table.Truncated("7")
+	if table.Copied() != 0 {
+		t.Error("something is owed after a TRUNCATE")
+	}
+	if table, _ := wholeTable(t, catalog.TableReady); table != nil {
+		if _, undo := table.Truncated("5"); undo != nil {
+			t.Error("a table that is not copied owes")
+		}
+	}
+}
+
 // TestPassRowWithoutUnsent: columns that the source computes and does not send are in no
 // letter, and in no row that a delete names.
 func TestPassRowWithoutUnsent(t *testing.T) {
