@@ -201,7 +201,7 @@ func testEvolveKill(t *testing.T, kill killPoint, after int) {
 	w.boot()
 	if kill != never {
 		died := w.disk.killAt(kill, after)
-		go func() { _ = w.supervisor.Start(context.Background(), "shop") }() // it is killed
+		w.startDoomed()
 		w.untilDeath(died, change.Position(strconv.Itoa(len(script))))
 		w.stop()
 		w.disk.revive()

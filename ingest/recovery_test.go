@@ -19,7 +19,7 @@ import (
 func TestResetWaitsForRecovery(t *testing.T) {
 	w := newWorld(t, shopFactory(small, nil))
 	died := w.disk.killAt(beforePublish, 12)
-	go func() { _ = w.supervisor.Start(context.Background(), "shop") }() // it is killed
+	w.startDoomed()
 	<-died
 	w.stop()
 	w.disk.revive()
@@ -99,7 +99,7 @@ func TestFailedLogIsClosedBeforeStatement(t *testing.T) {
 		return first, nil
 	}
 	w.boot()
-	go func() { _ = w.supervisor.Start(context.Background(), "shop") }() // it is stopped
+	w.startDoomed()
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}

@@ -367,6 +367,12 @@ func (w *world) start() {
 	}
 }
 
+// startDoomed starts the pipeline on a server that ends before Start need return.
+func (w *world) startDoomed() {
+	supervisor := w.supervisor // boot makes another
+	go func() { _ = supervisor.Start(context.Background(), "shop") }()
+}
+
 // await waits until cond holds of the catalog.
 func (w *world) await(what string, cond func(*catalog.Snapshot) bool) {
 	w.t.Helper()
