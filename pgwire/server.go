@@ -102,18 +102,10 @@ func (s *Server) accepted(tcp net.Conn) {
 		_ = tcp.Close() // refused
 		return
 	}
-	ss := newSession(s, tcp)
-	s.mu.Lock()
-	s.mu.sockets[ss] = struct{}{}
-	s.mu.Unlock()
+	ss := s.enter(tcp)
 	s.done.Go(func() {
 		defer s.conns.Add(-1)
-		defer func() {
-			s.mu.Lock()
-			delete(s.mu.sockets, ss)
-			s.mu.Unlock()
-			_ = tcp.Close() // the session is over either way
-		}()
+		defer s.leave(ss)
 		defer func() { // a panic outside of the session's own guard
 			if r := recover(); r != nil {
 				s.deps.Log.Error("connection panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
@@ -121,6 +113,31 @@ func (s *Server) accepted(tcp net.Conn) {
 		}()
 		ss.run()
 	})
+}
+
+// ServeConn serves a connection that the caller has accepted, on the caller's goroutine and
+// until it is over, and closes it. It is for callers that schedule their sessions themselves:
+// limits on sockets, and Shutdown's wait, are not for it.
+func (s *Server) ServeConn(tcp net.Conn) {
+	ss := s.enter(tcp)
+	defer s.leave(ss)
+	ss.run()
+}
+
+// enter makes a connection's session.
+func (s *Server) enter(tcp net.Conn) *session {
+	ss := newSession(s, tcp)
+	s.mu.Lock()
+	s.mu.sockets[ss] = struct{}{}
+	s.mu.Unlock()
+	return ss
+}
+
+func (s *Server) leave(ss *session) {
+	s.mu.Lock()
+	delete(s.mu.sockets, ss)
+	s.mu.Unlock()
+	_ = ss.conn.tcp.Close() // the session is over either way
 }
 
 // Shutdown stops accepting, ends idle sessions with 57P01, and waits for running

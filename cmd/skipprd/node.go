@@ -31,6 +31,7 @@ import (
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/planner/lookup"
 	"github.com/skipprd/skipprd/planner/mirror"
+	"github.com/skipprd/skipprd/planner/owned"
 	"github.com/skipprd/skipprd/planner/syscat"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
@@ -52,7 +53,7 @@ type node struct {
 	pool       *duckdb.Pool
 	system     *syscat.Catalog
 	supervisor *ingest.Supervisor
-	own        *ownTables
+	own        *owned.Tables
 	compactor  *compact.Service
 	engine     *planner.Engine
 	server     *pgwire.Server
@@ -91,7 +92,7 @@ func open(ctx context.Context, c *config, log *slog.Logger) (n *node, err error)
 		n.openLake,
 		func() error { return n.openPipelines(failpoints) },
 		func() error { return n.rebuild(ctx) },
-		func() error { return n.own.tables.Sweep(ctx) },
+		func() error { return n.own.Tables.Sweep(ctx) },
 		n.openEngine,
 		func() error { return n.openWire(ctx) },
 	} {
@@ -238,7 +239,7 @@ func (n *node) openEngine() error {
 
 // recovered waits for the log of a pipeline.
 func (n *node) recovered(ctx context.Context, p change.PipelineID) error {
-	return ownError(n.supervisor.Recovered(ctx, p))
+	return owned.Error(n.supervisor.Recovered(ctx, p))
 }
 
 // logPins keeps the log for transactions and cursors.
@@ -291,11 +292,11 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		return err
 	}
 	tasks := env.Goroutines(n.clock)
-	n.own = &ownTables{store: own.NewStore(own.Deps{Clock: n.clock, Tasks: tasks}), locks: own.NewLocks(tasks)}
+	n.own = &owned.Tables{Store: own.NewStore(own.Deps{Clock: n.clock, Tasks: tasks}), Locks: own.NewLocks(tasks)}
 	lakeAdmin := &lakeAdmin{}
 	deps := ingest.Deps{
 		Catalog: n.catalog,
-		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New, own.Kind: n.own.store.Source},
+		Sources: map[string]ingest.SourceFactory{"postgres": postgres.New, "generator": generate.New, own.Kind: n.own.Store.Source},
 		Rows: &lookup.Lookup{
 			Pinner: &planner.Pinner{Catalog: n.catalog, Warehouse: n.warehouse, Pins: n.warehouse, LogDir: n.logDir},
 			Finder: lookup.Engine{Runner: planner.PoolRunner{Pool: n.pool}},
@@ -309,7 +310,7 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		deps.OpenLog, deps.RemoveLog = n.objectLogs(cfg, failpoints)
 	}
 	n.supervisor = ingest.NewSupervisor(cfg, deps)
-	n.own.tables = &own.Tables{Catalog: n.catalog, Pipelines: n.supervisor}
+	n.own.Tables = &own.Tables{Catalog: n.catalog, Pipelines: n.supervisor}
 	n.metrics.supervisor = n.supervisor
 	readers := &logReaders{open: func(p change.PipelineID) *wal.Reader { return wal.OpenReader(n.logDir(p)) }}
 	var err error

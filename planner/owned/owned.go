@@ -1,4 +1,6 @@
-package main
+// Package owned joins sessions (planner.OwnTables) to the tables of our own (ingest/own), and
+// says what a client is told of their errors.
+package owned
 
 import (
 	"context"
@@ -15,43 +17,44 @@ import (
 	"github.com/skipprd/skipprd/wal/change"
 )
 
-// ownTables joins sessions (planner.OwnTables) to the tables of our own.
-type ownTables struct {
-	tables *own.Tables
-	store  *own.Store
-	locks  *own.Locks
+// Tables are the tables of our own as sessions use them. Safe for concurrent use once its
+// fields are set.
+type Tables struct {
+	Tables *own.Tables
+	Store  *own.Store
+	Locks  *own.Locks
 }
 
-var _ planner.OwnTables = (*ownTables)(nil)
+var _ planner.OwnTables = (*Tables)(nil)
 
-// Reserve gives out the number of a table.
-func (o *ownTables) Reserve(ctx context.Context) (change.PipelineID, change.TableID, error) {
-	pipeline, table, err := o.tables.Reserve(ctx)
-	return pipeline, table, ownError(err)
+// Reserve implements planner.OwnTables: it gives out the number of a table.
+func (o *Tables) Reserve(ctx context.Context) (change.PipelineID, change.TableID, error) {
+	pipeline, table, err := o.Tables.Reserve(ctx)
+	return pipeline, table, Error(err)
 }
 
-// Define changes what there is.
-func (o *ownTables) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error {
-	return ownError(o.tables.Define(ctx, tables, fn))
+// Define implements planner.OwnTables: it changes what there is.
+func (o *Tables) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error {
+	return Error(o.Tables.Define(ctx, tables, fn))
 }
 
-// Commit makes changes durable.
-func (o *ownTables) Commit(ctx context.Context, c *write.Changes, settled func()) error {
-	return ownError(o.store.Commit(ctx, c, settled))
+// Commit implements planner.OwnTables: it makes changes durable.
+func (o *Tables) Commit(ctx context.Context, c *write.Changes, settled func()) error {
+	return Error(o.Store.Commit(ctx, c, settled))
 }
 
-// Holder returns a holder of no table.
-func (o *ownTables) Holder() planner.TableHolder { return ownHolder{o.locks.Holder()} }
+// Holder implements planner.OwnTables: it returns a holder of no table.
+func (o *Tables) Holder() planner.TableHolder { return holder{o.Locks.Holder()} }
 
-type ownHolder struct{ *own.Holder }
+type holder struct{ *own.Holder }
 
-// Lock waits for a table.
-func (h ownHolder) Lock(ctx context.Context, table change.TableID) error {
-	return ownError(h.Holder.Lock(ctx, table))
+// Lock implements planner.TableHolder.
+func (h holder) Lock(ctx context.Context, table change.TableID) error {
+	return Error(h.Holder.Lock(ctx, table))
 }
 
-// ownError says what a client is told of an error of tables of our own.
-func ownError(err error) error {
+// Error says what a client is told of an error of tables of our own.
+func Error(err error) error {
 	var exists *catalog.ExistsError
 	switch {
 	case err == nil:
