@@ -106,6 +106,23 @@ func (t *Txn) PutView(v *View) error {
 	return t.made(o, owner, t.facts.schemas[v.Schema].OID)
 }
 
+// RewordView says the query of a view in other words, since what it reads has another name now;
+// whose the view is does not matter. It wraps ErrTableNotFound.
+func (t *Txn) RewordView(schema, name, sql string) error {
+	v, err := t.ViewByName(schema, name)
+	if err != nil {
+		return err
+	}
+	next := v.Clone()
+	next.SQL = sql
+	if err := t.setJSON(nameKey(prefixView, viewKey(schema, name)), next); err != nil {
+		return fmt.Errorf("reword view %s.%s: %w", schema, name, err)
+	}
+	own(&t.facts.views, &t.owned.views)
+	t.facts.views[viewKey(schema, name)] = next
+	return nil
+}
+
 // DeleteView removes a view, or wraps ErrTableNotFound. Whether others read it is the
 // caller's to see.
 func (t *Txn) DeleteView(schema, name string) error {

@@ -395,7 +395,8 @@ func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {
 // grantable describes a relation to statements on rights.
 func grantable(rel *pgsql.Relation) grant.Relation {
 	out := grant.Relation{
-		Object: right.Object{Class: right.Relation, ID: rel.OID}, Name: rel.Name, System: rel.System, Columns: map[string]int32{},
+		Object: right.Object{Class: right.Relation, ID: rel.OID}, Name: rel.Name, System: rel.System, View: rel.View != "",
+		Columns: map[string]int32{},
 	}
 	for i, c := range rel.Columns {
 		out.Columns[c.Name] = c.FieldID

@@ -1,6 +1,7 @@
 package define
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,8 @@ type alteration struct {
 	table   *catalog.Table
 	rel     *pgsql.Relation // as it is before
 	out     *Change
+	// breaks is what it does that views which read the table would not bear; "" for nothing.
+	breaks string
 }
 
 // alteredTable begins the alteration of a table; missing says that it is not there, and
@@ -52,8 +55,14 @@ func (a *alteration) done(what string) *Change {
 		if t.Current.Version != version {
 			return pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s\" was changed meanwhile", next.Name).WithHint("Run the statement again.")
 		}
-		if t.Schema != next.Schema || t.Name != next.Name {
-			if err := free(txn, next.Schema, next.Name); err != nil {
+		if a.breaks != "" {
+			if err := unreadNow(txn, t.Face(), a.breaks); err != nil {
+				return err
+			}
+		}
+		from, to := pgsql.RelationName{Schema: t.Schema, Name: t.Name}, pgsql.RelationName{Schema: next.Schema, Name: next.Name}
+		if from != to {
+			if err := cmp.Or(hasSchema(txn, to.Schema), free(txn, to.Schema, to.Name)); err != nil {
 				return err
 			}
 		}
@@ -61,6 +70,11 @@ func (a *alteration) done(what string) *Change {
 		t.Current, t.Defaults, t.Checks, t.Comments = next.Current, next.Defaults, next.Checks, next.Comments
 		if err := txn.PutTable(t.Clone()); err != nil {
 			return fmt.Errorf("alter table %s: %w", quote.Name(next.Name), err)
+		}
+		if from != to {
+			if err := renameInViews(txn, t.Face(), from, to); err != nil {
+				return err
+			}
 		}
 		return tell(txn, t, what)
 	}
@@ -443,19 +457,27 @@ func (a *alteration) dropConstraint(n *pg.AlterTableCmd) error {
 
 // rename plans the forms of ALTER … RENAME.
 func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
-	switch n.RenameType {
-	case pg.ObjectType_OBJECT_VIEW:
-		return c.moveView(n.Relation, n.MissingOk, func(v *catalog.View) { v.Name = n.Newname })
+	kind := n.RenameType
+	switch kind {
 	case pg.ObjectType_OBJECT_SCHEMA:
 		return nil, unsupported("ALTER SCHEMA … RENAME is not supported")
-	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_COLUMN, pg.ObjectType_OBJECT_TABCONSTRAINT:
+	case pg.ObjectType_OBJECT_COLUMN:
+		kind = n.RelationType
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_TABCONSTRAINT:
 	default:
 		return nil, unsupported("this kind of RENAME is not supported")
 	}
-	if n.RenameType == pg.ObjectType_OBJECT_COLUMN && n.RelationType != pg.ObjectType_OBJECT_TABLE {
-		return nil, unsupported("renaming columns of views is not supported").WithHint("CREATE OR REPLACE VIEW cannot either; drop the view and make it anew.")
+	view, tag, err := c.isView(n.Relation, kind)
+	if err != nil {
+		return nil, err
 	}
-	a, missing, err := c.alteredTable(n.Relation, n.MissingOk, "ALTER TABLE")
+	switch {
+	case view && n.RenameType == pg.ObjectType_OBJECT_COLUMN:
+		return c.renameViewColumn(n.Relation, tag, n.Subname, n.Newname)
+	case view && n.RenameType != pg.ObjectType_OBJECT_TABCONSTRAINT:
+		return c.moveView(n.Relation, tag, func(v *catalog.View) { v.Name = n.Newname })
+	}
+	a, missing, err := c.alteredTable(n.Relation, n.MissingOk, tag)
 	if err != nil {
 		return nil, err
 	}
@@ -463,7 +485,7 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 		return a.out, nil
 	}
 	switch n.RenameType {
-	case pg.ObjectType_OBJECT_TABLE:
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW:
 		err = a.moveTo(a.table.Schema, n.Newname)
 	case pg.ObjectType_OBJECT_COLUMN:
 		err = a.renameColumn(n.Subname, n.Newname)

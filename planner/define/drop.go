@@ -74,6 +74,9 @@ func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
 	}
 	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(dropOrder[a.kind], dropOrder[b.kind]) })
 	out.Apply = func(txn *catalog.Txn) error {
+		if err := unreadByOthers(txn, all); err != nil {
+			return err
+		}
 		for _, o := range all {
 			if err := o.drop(txn); err != nil {
 				return err
@@ -82,6 +85,23 @@ func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
 		return nil
 	}
 	return out, nil
+}
+
+// unreadByOthers refuses to drop what views read that do not go with it: others may have made
+// some meanwhile.
+func unreadByOthers(txn *catalog.Txn, all []object) error {
+	for _, v := range txn.Views() {
+		if slices.ContainsFunc(all, func(o object) bool { return o.id == v.ID }) {
+			continue
+		}
+		for _, o := range all {
+			if o.id != 0 && slices.Contains(v.Reads, o.id) {
+				return pgerr.New(codes.DependentObjectsStillExist, "cannot drop %s %s because other objects depend on it", o.kind, o.name).
+					WithDetail("view %s depends on %s %s", v.Schema+"."+v.Name, o.kind, o.name)
+			}
+		}
+	}
+	return nil
 }
 
 // dropOrder is that in which objects are dropped: a schema goes with its last table.
@@ -97,18 +117,18 @@ func (o object) drop(txn *catalog.Txn) error {
 		if err != nil {
 			return gone(err, "table", o.name)
 		}
-		for _, v := range txn.Views() {
-			if slices.Contains(v.Reads, o.id) {
-				return pgerr.New(codes.DependentObjectsStillExist, "cannot drop table %s because other objects depend on it", o.name).
-					WithDetail("view %s depends on table %s", v.Schema+"."+v.Name, o.name)
-			}
-		}
 		return errors.Join(txn.DeleteTable(t.ID), txn.LeaveLake(t.ID), tell(txn, t, "table dropped"))
 	}
 	for _, t := range txn.EveryTable() {
 		if t.Schema == o.name {
 			return pgerr.New(codes.DependentObjectsStillExist, "cannot drop schema %s because other objects depend on it", o.name).
 				WithDetail("table %s depends on schema %s", t.Schema+"."+t.Name, o.name)
+		}
+	}
+	for _, v := range txn.Views() {
+		if v.Schema == o.name {
+			return pgerr.New(codes.DependentObjectsStillExist, "cannot drop schema %s because other objects depend on it", o.name).
+				WithDetail("view %s depends on schema %s", v.Schema+"."+v.Name, o.name)
 		}
 	}
 	err := txn.DeleteSchema(o.name)

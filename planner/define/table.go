@@ -1,6 +1,7 @@
 package define
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -329,7 +330,7 @@ func (d *definition) make(out *Change) error {
 	}
 	out.Makes = t
 	out.Apply = func(txn *catalog.Txn) error {
-		if err := free(txn, t.Schema, t.Name); err != nil {
+		if err := cmp.Or(hasSchema(txn, t.Schema), free(txn, t.Schema, t.Name)); err != nil {
 			return err
 		}
 		return Make(txn, t.Clone())

@@ -1,6 +1,7 @@
 package define
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -52,7 +53,7 @@ func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
 		return nil, err
 	}
 	v.Schema, v.Name = schemaName, n.View.Relname
-	if err := c.replaces(old, v); err != nil {
+	if err := replaces(old, v, c.Snapshot.Views()); err != nil {
 		return nil, err
 	}
 	if v.ID == 0 {
@@ -60,14 +61,57 @@ func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
 			return nil, err
 		}
 	}
+	reads := c.named(v.Reads)
 	return &Change{Tag: "CREATE VIEW", Apply: func(txn *catalog.Txn) error {
-		if old == nil {
-			if err := free(txn, v.Schema, v.Name); err != nil {
-				return err
-			}
+		if err := cmp.Or(hasSchema(txn, v.Schema), stillThere(txn, reads)); err != nil {
+			return err
 		}
-		return txn.PutView(v)
+		if old == nil {
+			return cmp.Or(free(txn, v.Schema, v.Name), txn.PutView(v))
+		}
+		found, err := txn.ViewByName(v.Schema, v.Name)
+		if err == nil && found.ID != old.ID {
+			err = catalog.ErrTableNotFound
+		}
+		if err != nil {
+			return gone(err, "view", v.Name)
+		}
+		next := v.Clone()
+		if err := replaces(found, next, txn.Views()); err != nil {
+			return err
+		}
+		return txn.PutView(next)
 	}}, nil
+}
+
+// named are relations that a view reads, by where they are.
+func (c *Context) named(ids []change.TableID) map[pgsql.RelationName]change.TableID {
+	out := map[pgsql.RelationName]change.TableID{}
+	for _, id := range ids {
+		if t, err := c.Snapshot.TableByFace(id); err == nil {
+			out[pgsql.RelationName{Schema: t.Schema, Name: t.Name}] = id
+		}
+	}
+	for _, v := range c.Snapshot.Views() {
+		if slices.Contains(ids, v.ID) {
+			out[pgsql.RelationName{Schema: v.Schema, Name: v.Name}] = v.ID
+		}
+	}
+	return out
+}
+
+// stillThere refuses a view of what others have dropped, or given other names, meanwhile.
+func stillThere(txn *catalog.Txn, reads map[pgsql.RelationName]change.TableID) error {
+	for name, id := range reads {
+		if t, err := txn.TableByName(name.Schema, name.Name); err == nil && t.Face() == id {
+			continue
+		}
+		if v, err := txn.ViewByName(name.Schema, name.Name); err == nil && v.ID == id {
+			continue
+		}
+		return pgerr.New(codes.UndefinedTable, "relation \"%s\" was dropped meanwhile", name.Name).WithHint("Run the statement again.")
+	}
+	return nil
 }
 
 // defineView analyses the query of a view.
@@ -104,8 +148,9 @@ func (c *Context) defineView(n *pg.ViewStmt) (*catalog.View, error) {
 	return v, nil
 }
 
-// replaces makes v the successor of a view, as far as PostgreSQL lets it be one.
-func (c *Context) replaces(old, v *catalog.View) error {
+// replaces makes v the successor of a view, as far as PostgreSQL lets it be one; all are the
+// views that there are.
+func replaces(old, v *catalog.View, all []*catalog.View) error {
 	if old == nil {
 		return nil
 	}
@@ -124,7 +169,7 @@ func (c *Context) replaces(old, v *catalog.View) error {
 			return pgerr.New(codes.InvalidTableDefinition, "cannot change data type of view column \"%s\" from %s to %s", o.Name, from.Name(), to.Name())
 		}
 	}
-	for _, id := range c.reach(v.Reads) {
+	for _, id := range reach(v.Reads, all) {
 		if id == old.ID {
 			return pgerr.New(codes.InvalidObjectDefinition, "infinite recursion detected in rules for relation \"%s\"", v.Name)
 		}
@@ -133,10 +178,10 @@ func (c *Context) replaces(old, v *catalog.View) error {
 }
 
 // reach are relations, with all that they read in turn.
-func (c *Context) reach(ids []change.TableID) []change.TableID {
+func reach(ids []change.TableID, all []*catalog.View) []change.TableID {
 	out := slices.Clone(ids)
 	for i := 0; i < len(out); i++ {
-		for _, v := range c.Snapshot.Views() {
+		for _, v := range all {
 			if v.ID != out[i] {
 				continue
 			}

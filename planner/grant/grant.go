@@ -22,6 +22,7 @@ type Relation struct {
 	// Columns are the field ids of its columns, by name.
 	Columns map[string]int32
 	System  bool
+	View    bool
 }
 
 // World finds what statements name. Errors are *pgerr.Error.

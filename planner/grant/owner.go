@@ -55,8 +55,11 @@ func (w World) alterTableOwner(n *pg.AlterTableStmt) (Prepared, bool) {
 		if err != nil {
 			return nil, err
 		}
-		if rel.System {
+		switch {
+		case rel.System:
 			return nil, denied("permission denied: \"%s\" is a system catalog", rel.Name)
+		case n.Objtype == pg.ObjectType_OBJECT_VIEW && !rel.View:
+			return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name)
 		}
 		return SetOwner(rel.Object, rel.Name, c.Newowner), nil
 	}}, true
