@@ -99,6 +99,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return &utility{session: s, run: tagOnly("UNLISTEN")}, nil
 	case *pg.Node_ConstraintsSetStmt: // there are no constraints to defer
 		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
+	case *pg.Node_CreateExtensionStmt:
+		return s.prepareExtension(n.CreateExtensionStmt)
 	}
 	if define.Planned(p.Node) {
 		return s.prepareDefine(p.SQL, p.Node)
@@ -118,8 +120,8 @@ var refusals = map[string]string{
 	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",
 	"CheckPointStmt": "CHECKPOINT",
 	"CreateSeqStmt":  "CREATE SEQUENCE", "RenameStmt": "ALTER … RENAME", "AlterSystemStmt": "ALTER SYSTEM",
-	"LoadStmt":            "LOAD",
-	"CreateExtensionStmt": "CREATE EXTENSION", "CreateEnumStmt": "CREATE TYPE", "CompositeTypeStmt": "CREATE TYPE",
+	"LoadStmt":       "LOAD",
+	"CreateEnumStmt": "CREATE TYPE", "CompositeTypeStmt": "CREATE TYPE",
 	"RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW", "ReindexStmt": "REINDEX", "ClusterStmt": "CLUSTER",
 }
 

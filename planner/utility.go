@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
 // result is what a utility statement returns.
@@ -29,6 +33,22 @@ type utility struct {
 
 func tagOnly(tag string) func(context.Context, pgwire.Sink) (*result, error) {
 	return func(context.Context, pgwire.Sink) (*result, error) { return &result{tag: tag}, nil }
+}
+
+// prepareExtension answers CREATE EXTENSION: there is one, and it is there already.
+func (s *session) prepareExtension(n *pg.CreateExtensionStmt) (pgwire.Statement, error) {
+	return &utility{session: s, run: func(_ context.Context, sink pgwire.Sink) (*result, error) {
+		switch {
+		case n.Extname != "skippr":
+			return nil, pgerr.New(codes.FeatureNotSupported, "extension \"%s\" is not available", n.Extname).
+				WithDetail("Extensions cannot be added to this server.")
+		case !n.IfNotExists:
+			return nil, pgerr.New(codes.DuplicateObject, "extension \"skippr\" already exists")
+		}
+		e := pgerr.Notice("extension \"skippr\" already exists, skipping")
+		e.Code = codes.DuplicateObject
+		return &result{tag: "CREATE EXTENSION"}, sink.Notice(e)
+	}}, nil
 }
 
 // Empty implements pgwire.Statement.

@@ -158,3 +158,11 @@ func (a *analyzer) arrayOperator(op string, l, r expr, loc int32) (expr, error) 
 	}
 	return out, nil
 }
+
+// byteOfName is name[i], of type "char": a name is 64 bytes, counted from 0, and what is
+// after its text is zero, which shows as nothing.
+func byteOfName(name, i string) string {
+	return strings.NewReplacer("$n", name, "$i", i).Replace("CASE WHEN $i NOT BETWEEN 0 AND 63 THEN NULL WHEN $i >= strlen($n) THEN '' " +
+		"WHEN $i < strlen($n) THEN list_transform([CAST('0x' || substr(hex($n), 2 * $i + 1, 2) AS INTEGER)], " +
+		`lambda b: CASE WHEN b < 128 THEN chr(b) ELSE '\' || (b // 64) || (b // 8 % 8) || (b % 8) END)[1] END`)
+}

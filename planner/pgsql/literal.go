@@ -1,8 +1,10 @@
 package pgsql
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -20,7 +22,7 @@ func EngineText(t Type, s string) (string, error) {
 	case OIDName:
 		return truncateName(s), nil
 	case OIDChar:
-		return s[:min(1, len(s))], nil
+		return firstByte(s), nil
 	case OIDInt2Vector, OIDOidVector:
 		return "[" + strings.Join(strings.Fields(s), ", ") + "]", nil
 	case OIDDate, OIDTimestamp, OIDTimestamptz:
@@ -186,4 +188,15 @@ func ConstantText(sql string, n *pg.Node, oid uint32) ([]byte, error) {
 		return nil, a.errAt(c.Location, err)
 	}
 	return []byte(text), nil
+}
+
+// firstByte is a "char" of s: its first byte, which \ooo shows if it is no character.
+func firstByte(s string) string {
+	switch {
+	case len(s) == 4 && s[0] == '\\' && strings.Trim(s[1:], "01234567") == "" && s[1] >= '2' && s[1] <= '3':
+		return s
+	case s != "" && s[0] >= utf8.RuneSelf:
+		return fmt.Sprintf(`\%03o`, s[0])
+	}
+	return s[:min(1, len(s))]
 }

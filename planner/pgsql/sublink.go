@@ -194,7 +194,7 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 		if idx == nil {
 			return e, a.errAt(e.loc, unsupported("selection of a field from a composite value is not supported"))
 		}
-		if !e.typ.isArray() {
+		if !e.typ.isArray() && e.typ.OID != OIDName {
 			return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch,
 				"cannot subscript type %s because it does not support subscripting", e.typ.Name()))
 		}
@@ -255,6 +255,13 @@ func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) 
 	out := e
 	out.col = nil
 	vector := e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector // these count from 0
+	if e.typ.OID == OIDName && idx.IsSlice {
+		return e, unsupported("slices of fixed-length arrays not implemented")
+	}
+	if e.typ.OID == OIDName {
+		out.typ, out.sql = plain(OIDChar), byteOfName(e.sql, hi)
+		return out, nil
+	}
 	if idx.IsSlice {
 		if vector {
 			return e, unsupported("slices of %s are not supported", e.typ.Name())

@@ -42,3 +42,92 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 	}
 	return c.build("pg_catalog.pg_depend", rows)
 }
+
+// Schema skippr is an extension's, as PostgreSQL sees it: what belongs to an extension
+// with an object id of the server's own is nobody's to dump, and tools leave it out.
+const (
+	oidExtension uint32 = 13002
+
+	classNamespace uint32 = 2615
+	classProc      uint32 = 1255
+	classExtension uint32 = 3079
+
+	extensionName    = "skippr"
+	extensionVersion = "1.0"
+	extensionComment = "pipelines, their tables and their state"
+)
+
+func fixedExtension(c *Catalog, _ string) ([][]any, error) {
+	return c.build("pg_catalog.pg_extension", []row{{
+		"oid": oidExtension, "extname": extensionName, "extowner": oidBootstrap, "extnamespace": oidSkippr, "extrelocatable": false,
+		"extversion": extensionVersion,
+	}})
+}
+
+func fixedAvailable(c *Catalog, _ string) ([][]any, error) {
+	return c.build("pg_catalog.pg_available_extensions", []row{{
+		"name": extensionName, "default_version": extensionVersion, "installed_version": extensionVersion, "comment": extensionComment,
+	}})
+}
+
+func fixedAvailableVersions(c *Catalog, _ string) ([][]any, error) {
+	return c.build("pg_catalog.pg_available_extension_versions", []row{{
+		"name": extensionName, "version": extensionVersion, "installed": true, "superuser": true, "trusted": false, "relocatable": false,
+		"schema": "skippr", "comment": extensionComment,
+	}})
+}
+
+// fixedDescription are PostgreSQL's comments and the extension's.
+func fixedDescription(c *Catalog, _ string) ([][]any, error) {
+	rows, err := fileRows("pg_description")
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.build("pg_catalog.pg_description", []row{{
+		"objoid": oidExtension, "classoid": classExtension, "objsubid": 0, "description": extensionComment,
+	}})
+	return append(rows, own...), err
+}
+
+// fixedDepend says what belongs to the extension.
+func fixedDepend(c *Catalog, _ string) ([][]any, error) {
+	var rows []row
+	member := func(class, object any) {
+		rows = append(rows, row{
+			"classid": class, "objid": object, "objsubid": 0, "refclassid": classExtension, "refobjid": oidExtension, "refobjsubid": 0, "deptype": "e",
+		})
+	}
+	member(classNamespace, oidSkippr)
+	for _, s := range c.sorted() {
+		if s.Schema == "skippr" {
+			member(classRelation, s.OID)
+		}
+	}
+	for _, p := range ownProcs(c) {
+		member(classProc, p["oid"])
+	}
+	return c.build("pg_catalog.pg_depend", rows)
+}
+
+// fixedInitPrivs are the privileges that system objects have from the start: what is
+// equal to them is not dumped.
+func fixedInitPrivs(c *Catalog, database string) ([][]any, error) {
+	var rows []row
+	from := func(class, object any, kind string, list any) {
+		rows = append(rows, row{"objoid": object, "classoid": class, "objsubid": 0, "privtype": kind, "initprivs": list})
+	}
+	from(classNamespace, oidPgCatalog, "i", usableByAll)
+	from(classNamespace, oidPublic, "i", usableInPublic)
+	from(classNamespace, oidSkippr, "e", usableByAll)
+	procs, err := fixedProc(c, database)
+	if err != nil {
+		return nil, err
+	}
+	at := c.shapes["pg_catalog.pg_proc"].places()
+	for _, p := range procs {
+		if list := p[at["proacl"]]; list != nil {
+			from(classProc, p[at["oid"]], "i", list)
+		}
+	}
+	return c.build("pg_catalog.pg_init_privs", rows)
+}

@@ -103,15 +103,21 @@ func namespaceOID(env *planner.SystemEnv, name string) uint32 {
 	return 0
 }
 
+// The rights in schemas that are always there.
+var (
+	usableByAll    = []string{"postgres=UC/postgres", "=U/postgres"}
+	usableInPublic = []string{"pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"}
+)
+
 func fillNamespace(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, n := range namespaces(env) {
 		r := row{"oid": n.oid, "nspname": n.name, "nspowner": oidBootstrap}
 		switch n.oid {
 		case oidPublic:
-			r["nspowner"], r["nspacl"] = oidDatabaseRole, []string{"pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"}
+			r["nspowner"], r["nspacl"] = oidDatabaseRole, usableInPublic
 		case oidPgCatalog, oidInfoSchema, oidSkippr:
-			r["nspacl"] = []string{"postgres=UC/postgres", "=U/postgres"}
+			r["nspacl"] = usableByAll
 		}
 		rows = append(rows, r)
 	}

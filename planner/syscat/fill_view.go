@@ -61,7 +61,6 @@ func fillInfoViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 
 // fillDescription are the comments of COMMENT ON.
 func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	const classNamespace uint32 = 2615
 	var rows []row
 	say := func(class, object uint32, column int, text string) {
 		if text != "" {

@@ -27,6 +27,13 @@ func fixedFills() map[string]fixedFill {
 		"information_schema.views":   fixedInfoViews,
 		"information_schema.tables":  fixedInfoTables,
 		"information_schema.columns": fixedInfoColumns,
+
+		"pg_catalog.pg_extension":                    fixedExtension,
+		"pg_catalog.pg_available_extensions":         fixedAvailable,
+		"pg_catalog.pg_available_extension_versions": fixedAvailableVersions,
+		"pg_catalog.pg_description":                  fixedDescription,
+		"pg_catalog.pg_depend":                       fixedDepend,
+		"pg_catalog.pg_init_privs":                   fixedInitPrivs,
 	}
 }
 

@@ -23,6 +23,10 @@ const describeObject = `(SELECT CASE q.c
 	WHEN 2615 THEN (SELECT min('schema ' || skippr_quote_ident(n.nspname)) FROM {rel:pg_catalog.pg_namespace} n WHERE n.oid = q.o)
 	WHEN 1247 THEN (SELECT min('type ' || CASE WHEN skippr_type_name(t.oid) = '???' THEN skippr_quote_ident(t.typname) ELSE skippr_type_name(t.oid) END)
 		FROM {rel:pg_catalog.pg_type} t WHERE t.oid = q.o)
+	WHEN 1255 THEN (SELECT min('function ' || CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END
+		|| skippr_quote_ident(p.proname) || '(' || array_to_string(list_transform(p.proargtypes, lambda t: skippr_type_name(t)), ',') || ')')
+		FROM {rel:pg_catalog.pg_proc} p JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = p.pronamespace WHERE p.oid = q.o)
+	WHEN 3079 THEN (SELECT min('extension ' || skippr_quote_ident(x.extname)) FROM {rel:pg_catalog.pg_extension} x WHERE x.oid = q.o)
 	WHEN 1260 THEN (SELECT min('role ' || skippr_quote_ident(r.rolname)) FROM {rel:pg_catalog.pg_authid} r WHERE r.oid = q.o)
 	WHEN 2606 THEN (SELECT min('constraint ' || skippr_quote_ident(k.conname) || ' on table ' || CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname)
 		THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(c.relname)) FROM {rel:pg_catalog.pg_constraint} k

@@ -260,3 +260,6 @@ SELECT COUNT(*) FROM (SELECT * FROM public.customer) AS subq
 SELECT "source"."name" AS "name", SUM("source"."Total") AS "sum" FROM (SELECT "public"."customer"."id" AS "id", "public"."customer"."name" AS "name", "public"."customer"."Total" AS "Total" FROM "public"."customer") AS "source" GROUP BY "source"."name" ORDER BY "source"."name" ASC LIMIT 1048575
 SELECT DATE_TRUNC('month', CAST('2024-01-05' AS timestamp)) AS x, CAST(1 AS decimal(18,2)) / NULLIF(CAST(3 AS decimal(18,2)), 0)
 SELECT ("t0"."id" IS NOT DISTINCT FROM "t1"."id") AS same FROM public.customer t0 INNER JOIN public.customer t1 ON ("t0"."id" IS NOT DISTINCT FROM "t1"."id") GROUP BY 1 HAVING (COUNT(1) > 0)
+select typname, typname[0] = '_' as isarray, (typname)[3], typname[64], typname[-1] from pg_type where oid in (23, 1007)
+select ('Zoë'::name)[2], ('Zoë'::name)[3], ('Zoë'::name)[4], ('Zoë'::name)[5], 'ë'::"char"
+select typname[0:1] from pg_type
