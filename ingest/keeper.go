@@ -340,10 +340,15 @@ func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog
 	}
 	if p.Options["on_partition"] == "keep" {
 		t.Parts, t.PartMarks, t.PartsKnown = a.Parts, a.Marks, true
+		detail += "; rows stay as they are: on_partition = keep"
+		if a.Overlooked != "" {
+			detail += "; " + a.Overlooked
+			t.Reason, t.Hint = a.Overlooked, t.Exact(hintResync, p.Name)
+		}
 		if err := txn.PutTable(t); err != nil {
 			return err
 		}
-		return k.tell(txn, p, t, "partitions changed", detail+"; rows stay as they are: on_partition = keep")
+		return k.tell(txn, p, t, "partitions changed", detail)
 	}
 	if !t.Answers() {
 		k.deferred = true

@@ -183,6 +183,9 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 		if look.Known, err = there(ctx, conn, here, &s.seen, &s.truncated); err != nil {
 			return err
 		}
+		if err := s.renewParts(ctx, conn, here, look.Known); err != nil {
+			return err
+		}
 		now.mark = look.Mark
 		for _, t := range look.Known {
 			for _, p := range t.Parts {
@@ -197,6 +200,30 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 		return ingest.Look{}, fmt.Errorf("look at tables: %w", err)
 	}
 	return look, nil
+}
+
+// renewParts has a server that overlooks it notice at once that partitions have come or gone.
+func (s *Source) renewParts(ctx context.Context, conn *pgx.Conn, here []watch.Here, known map[uint32]watch.There) error {
+	version := serverVersion(conn)
+	st, err := s.current()
+	if !overlooks(version) || err != nil {
+		return nil // without a stream there is nothing to notice
+	}
+	var others []ingest.SourceTable
+	for _, h := range here {
+		t, exists := known[h.OID]
+		same := !exists || len(t.Parts) == len(h.Parts)
+		for i := range t.Parts { // both ascending
+			same = same && t.Parts[i].OID == h.Parts[i] && i < len(h.Marks) && t.Parts[i].Mark>>32 == h.Marks[i]>>32
+		}
+		if h.Parts != nil && h.Copy == 0 && !same {
+			t.Overlooked = overlooked
+			known[h.OID] = t
+			others = append(others, ingest.SourceTable{OID: h.OID, Parts: h.Parts})
+		}
+	}
+	_, err = renewMembership(ctx, conn, st, others, version) // the session's beginning has warned
+	return err
 }
 
 // seenParts are the marks that partitions had at a look, and its moment.

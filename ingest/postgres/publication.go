@@ -324,6 +324,36 @@ const (
 	markStart = markOurs + "; slot starts at "
 )
 
+// renewMembership has the server look anew at which tables are partitions of which, in each
+// decoding of what commits later. Before version 15 its decoder remembers that a table is
+// published, and as what, over ATTACH and DETACH: it leaves changes of a partition out, or
+// sends them as before, until a publication changes. warnings say that the role may not.
+func renewMembership(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.SourceTable, version int) (warnings []string, err error) {
+	if !overlooks(version) || !slices.ContainsFunc(tables, func(t ingest.SourceTable) bool { return t.Parts != nil }) {
+		return nil, nil
+	}
+	name := quoteIdent(st.Slot + "_renew")
+	sql := fmt.Sprintf("CREATE PUBLICATION %s; DROP PUBLICATION %s", name, name) // one transaction
+	if len(st.Owned) > 0 {
+		sql = fmt.Sprintf("ALTER PUBLICATION %s SET (publish_via_partition_root = true)", quoteIdent(st.Owned[0]))
+	}
+	switch err := run(ctx, conn.PgConn(), sql); {
+	case err == nil:
+		return nil, nil
+	case code(err) == codePrivilege:
+		return []string{overlooked + ", unless the role may create a publication: " +
+			fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;", quoteIdent(st.Database), quoteIdent(conn.Config().User))}, nil
+	default:
+		return nil, unavailable("have partitions looked at anew", err)
+	}
+}
+
+// overlooks says that a server does not notice while it decodes that partitions come and go;
+// before versionRoot it publishes none.
+func overlooks(version int) bool { return version >= versionRoot && version < versionMembership }
+
+const overlooked = "a server older than 15 may leave out what is written to partitions that are attached, and send what is written to detached ones"
+
 // publicationError names the SQL to run as somebody who may.
 func publicationError(name, sql string, err error) error {
 	switch c := code(err); {

@@ -115,9 +115,13 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
+	overlooks, err := renewMembership(ctx, conn, st, tables, v.version)
+	if err != nil {
+		return ingest.SetupResult{}, err
+	}
 	s.settle(st, nil)
 	out, err := result(st, prior, false)
-	out.Refused, out.Warnings = refused, warned
+	out.Refused, out.Warnings = refused, append(warned, overlooks...)
 	return out, err
 }
 

@@ -64,14 +64,16 @@ SELECT current_setting('server_version_num')::int4, current_setting('wal_level')
 
 // The oldest server that is supported, and those with abilities of their own.
 const (
-	versionMin       = 120000
-	versionRoot      = 130000 // publish_via_partition_root
-	versionFilter    = 150000 // publications with row filters and column lists
-	versionTIDRange  = 140000 // reads a range of pages without reading all
-	versionStreaming = 140000 // sends large transactions before they end
-	versionStandby   = 160000 // streams from a standby, too
-	versionFailover  = 170000 // slots that follow a fail-over
-	versionGenerated = 180000 // publications send generated columns
+	versionMin  = 120000
+	versionRoot = 130000 // publish_via_partition_root
+	// versionMembership notices that a partition is attached or detached while it decodes.
+	versionMembership = 150000
+	versionFilter     = 150000 // publications with row filters and column lists
+	versionTIDRange   = 140000 // reads a range of pages without reading all
+	versionStreaming  = 140000 // sends large transactions before they end
+	versionStandby    = 160000 // streams from a standby, too
+	versionFailover   = 170000 // slots that follow a fail-over
+	versionGenerated  = 180000 // publications send generated columns
 )
 
 func readSettings(ctx context.Context, conn *pgx.Conn) (settings, error) {

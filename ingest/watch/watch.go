@@ -29,6 +29,9 @@ type There struct {
 	Root uint32
 	// Forms are those of its columns; nil when the source does not say.
 	Forms []Form
+	// Overlooked says, a clause, what the stream may have wrong of changes to partitions that
+	// have come or gone since the look before; "" when it has them all.
+	Overlooked string
 }
 
 // Here is a table that was taken in, with what was known of the source's side.
@@ -87,7 +90,9 @@ type Action struct {
 	Attached, Detached int
 	// Refilled counts the partitions that stayed, and whose rows did not all come or go by
 	// the stream.
-	Refilled     int
+	Refilled int
+	// Overlooked is There's, of Repartitioned.
+	Overlooked   string
 	Columns      []int16 // Reworded
 	Forms        Forms   // Reworded, Worded: those that there are now
 	Schema, Name string  // Renamed
@@ -133,6 +138,7 @@ func Decide(here []Here, found []There, known map[uint32]There) []Action {
 			out = append(out, Action{Kind: Renamed, Table: h.ID, Schema: now.Schema, Name: now.Name})
 		}
 		if a, ok := h.parts(now.Parts); ok {
+			a.Overlooked = now.Overlooked
 			out = append(out, a)
 		}
 		if a, ok := h.reworded(now.Forms); ok {
