@@ -3,8 +3,12 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -158,5 +162,56 @@ func partitionsComeAndGo(t *testing.T, version int) {
 	next("part insert 800|big", "part delete 501|-", "part insert 6|a")
 	if err := k.stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A publication that somebody else has made, and that sends changes of partitions under
+// their own names, is not used for a partitioned table: the report has the SQL that makes
+// it one that will do, and a table that comes later is refused with it.
+func TestPublicationOfLeaves(t *testing.T) {
+	for _, of := range []string{"TABLE part, plain", "ALL TABLES"} {
+		t.Run(of, func(t *testing.T) {
+			r := newRig(t, append(partedTable, "CREATE TABLE plain (id int PRIMARY KEY)")...)
+			r.exec("CREATE PUBLICATION skippr_" + r.name + " FOR " + of)
+			r.sel = catalog.TableSelection{Tables: []catalog.SelectedTable{{Name: "plain"}}}
+			r.reopen()
+			r.begin() // without a partitioned table it will do
+			plain := r.tables
+			r.sel = catalog.TableSelection{AllTables: true}
+			r.reopen()
+			var err error
+			if r.tables, err = r.src.Discover(t.Context(), r.sel); err != nil {
+				t.Fatal(err)
+			}
+			setup, err := r.src.Setup(t.Context(), r.setup.State, r.tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sql := fmt.Sprintf("ALTER PUBLICATION \"skippr_%s\" SET (publish_via_partition_root = true)", r.name)
+			if why := setup.Refused[r.table("part").OID]; len(setup.Refused) != 1 || why == nil || !strings.Contains(why.Hint, sql+";") {
+				t.Errorf("refused: %+v", setup.Refused)
+			}
+			if setup, err = r.src.Setup(t.Context(), r.setup.State, plain); err != nil || len(setup.Refused) > 0 {
+				t.Errorf("without the table: %+v, %v", setup.Refused, err)
+			}
+			if left, err := r.src.Teardown(t.Context(), r.setup.State); err != nil || len(left) > 0 {
+				t.Fatalf("%q, %v", left, err)
+			}
+
+			r.setup = ingest.SetupResult{}
+			if _, err := r.src.Setup(t.Context(), nil, r.tables); err == nil {
+				t.Fatal("it is used for a partitioned table")
+			}
+			if fixed := r.mend(); !slices.Equal(fixed, []string{"publication"}) {
+				t.Errorf("mended: %q", fixed)
+			}
+			r.begin()
+			k := r.stream(r.setup.Start, nil)
+			r.exec("INSERT INTO part VALUES (1, 'a')")
+			k.expect("part insert 1|a")
+			if n := r.ask("SELECT count(*)::text FROM pg_publication WHERE obj_description(oid, 'pg_publication') IS NOT NULL"); n != "0" {
+				t.Errorf("%s publications are ours", n)
+			}
+		})
 	}
 }

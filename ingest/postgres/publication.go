@@ -25,6 +25,7 @@ const appendSuffix = "_append"
 type publication struct {
 	name    string
 	exists  bool
+	all     bool // of all tables
 	root    bool // publish_via_partition_root
 	updates bool // publishes insert, update, delete and truncate
 	comment string
@@ -38,7 +39,7 @@ type publication struct {
 // publicationQuery reads publication $1. The view of its tables has not those that are named
 // and have become partitions of others that are.
 const publicationQuery = `
-SELECT p.oid, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
+SELECT p.puballtables, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
        coalesce(pg_catalog.obj_description(p.oid, 'pg_publication'), ''),
        ARRAY(SELECT c.oid FROM pg_catalog.pg_publication_tables t
                JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
@@ -62,10 +63,9 @@ func readPublication(ctx context.Context, conn *pgx.Conn, name string, version i
 		  WHERE r.prpubid = p.oid AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL))::text[]`
 	}
 	p := publication{name: name, exists: true}
-	var oid uint32
 	var limits []string
 	err := conn.QueryRow(ctx, fmt.Sprintf(publicationQuery, root, filtered), name).
-		Scan(&oid, &p.root, &p.updates, &p.comment, &p.tables, &limits)
+		Scan(&p.all, &p.root, &p.updates, &p.comment, &p.tables, &limits)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return publication{name: name}, nil
 	}
@@ -120,12 +120,20 @@ func wantedTables(tables []ingest.SourceTable) wanted {
 func (p publication) lacks(tables []ingest.SourceTable) []ingest.SourceTable {
 	var out []ingest.SourceTable
 	for _, t := range tables {
-		if !slices.Contains(p.tables, t.OID) || !p.has(t) || !p.filtersAlike(t) {
+		if !p.names(t) || !p.has(t) || !p.filtersAlike(t) || p.scatters(t) {
 			out = append(out, t)
 		}
 	}
 	return out
 }
+
+// names says whether a table is published, if only as its partitions.
+func (p publication) names(t ingest.SourceTable) bool {
+	return p.all || slices.Contains(p.tables, t.OID)
+}
+
+// scatters says whether changes of a table are sent as those of its partitions.
+func (p publication) scatters(t ingest.SourceTable) bool { return t.Parts != nil && !p.root }
 
 // has says whether all columns that are wanted of a table are published.
 func (p publication) has(t ingest.SourceTable) bool {
@@ -292,8 +300,9 @@ func (p publications) completing(have publication, publish string, tables []inge
 	if version >= versionRoot && !have.root || publish == publishChanges && !have.updates {
 		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s SET (%s);", quoted, publicationOptions(publish, version)))
 	}
+	have.root = true
 	lacking := have.lacks(tables)
-	partly := slices.DeleteFunc(slices.Clone(lacking), func(t ingest.SourceTable) bool { return !slices.Contains(have.tables, t.OID) })
+	partly := slices.DeleteFunc(slices.Clone(lacking), func(t ingest.SourceTable) bool { return !have.names(t) })
 	if len(partly) > 0 {
 		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s DROP TABLE %s;", quoted, list(unfiltered(partly))))
 	}
@@ -418,6 +427,9 @@ func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.S
 		to     publication
 		tables []ingest.SourceTable
 	}{{have[0], w.changes}, {inserts, w.inserts}} {
+		if err := add.to.gather(ctx, conn, st, add.tables, v.version, &refused); err != nil {
+			return nil, err
+		}
 		lacking := add.to.lacks(add.tables)
 		if len(lacking) == 0 {
 			continue
@@ -427,6 +439,41 @@ func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.S
 		}
 	}
 	return refused, nil
+}
+
+// gather has p send changes of partitions as those of their tables, if it is ours. Of one
+// that somebody else has made it refuses the tables that need it.
+func (p *publication) gather(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.SourceTable, version int,
+	refused *map[uint32]*ingest.TableError,
+) error {
+	if version < versionRoot || !slices.ContainsFunc(tables, p.scatters) {
+		return nil
+	}
+	sql := fmt.Sprintf("ALTER PUBLICATION %s SET (publish_via_partition_root = true)", quoteIdent(p.name))
+	if slices.Contains(st.Owned, p.name) {
+		if err := run(ctx, conn.PgConn(), sql); err != nil {
+			return publicationError(p.name, sql, err)
+		}
+	} else {
+		for _, t := range tables {
+			if !p.scatters(t) {
+				continue
+			}
+			refuse(refused, t, &ingest.TableError{
+				Reason: fmt.Sprintf("publication %s sends its changes as those of its partitions", p.name),
+				Hint:   "At the source, as its owner: " + sql + "; then here: ALTER PIPELINE … RESYNC TABLE …;",
+			})
+		}
+	}
+	p.root = true // what is refused is not to be added
+	return nil
+}
+
+func refuse(refused *map[uint32]*ingest.TableError, t ingest.SourceTable, why *ingest.TableError) {
+	if *refused == nil {
+		*refused = map[uint32]*ingest.TableError{}
+	}
+	(*refused)[t.OID] = why
 }
 
 // addTo publishes tables: together, or one by one when one of them may not be.
@@ -441,14 +488,11 @@ func addTo(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.Sou
 	case code(err) != codePrivilege && code(err) != codeReadOnly:
 		return publicationError(name, sql, err)
 	case len(tables) == 1:
-		if *refused == nil {
-			*refused = map[uint32]*ingest.TableError{}
-		}
-		(*refused)[tables[0].OID] = &ingest.TableError{
+		refuse(refused, tables[0], &ingest.TableError{
 			Reason: "the role may not publish the table: " + firstLine(err),
 			Hint: "At the source (at its primary, if it is a standby), as a superuser or the owner: " + sql +
 				"; then here: ALTER PIPELINE … RESUME TABLE …;",
-		}
+		})
 		return nil
 	}
 	for i := range tables {
