@@ -93,7 +93,7 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 	case a.idlePending == "" || a.parts.Parts > 0:
 		return false, wait, nil
 	}
-	rest := a.idleInterval - a.clock.Since(a.savedAt)
+	rest := a.idleRest()
 	if rest <= 0 {
 		return true, 0, a.save(ctx)
 	}
@@ -101,6 +101,17 @@ func (a *appender) step(ctx context.Context) (more bool, wait time.Duration, err
 		wait = rest
 	}
 	return false, wait, nil
+}
+
+// idleRest is how long the pending idle position may still wait for company: until
+// idleInterval after the last one that became durable, and not so long where the source has
+// written much since, which it keeps for as long.
+func (a *appender) idleRest() time.Duration {
+	wait := a.idleInterval
+	if a.progress.distance(a.progress.durable(), a.idlePending) >= idleBytes {
+		wait = min(wait, idleSoon)
+	}
+	return wait - a.clock.Since(a.savedAt)
 }
 
 // append makes a group durable, then acknowledges it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -69,6 +70,90 @@ func TestAppendToFullLog(t *testing.T) {
 			}
 			if log.appends != c.appends {
 				t.Errorf("%d appends, want %d", log.appends, c.appends)
+			}
+		})
+	}
+}
+
+// byteMeter is a Measurer of positions that are numbers of bytes.
+type byteMeter struct{}
+
+func (byteMeter) Distance(from, to change.Position) int64 {
+	return max(0, int64(number(to)-number(from)))
+}
+
+func (byteMeter) PositionOf(int64) change.Position { return "" }
+
+func number(at change.Position) int {
+	n, _ := strconv.Atoi(string(at))
+	return n
+}
+
+// idleLog counts groups, and has no more.
+type idleLog struct{ groups int }
+
+func (l *idleLog) Append(context.Context, *change.Group) (wal.CommittedGroup, error) {
+	l.groups++
+	return wal.CommittedGroup{}, nil
+}
+
+func (l *idleLog) Close() error { return nil }
+
+// acked is a Source that is only acknowledged.
+type acked struct {
+	Source
+	at []change.Position
+}
+
+func (a *acked) Ack(at change.Position) { a.at = append(a.at, at) }
+
+// TestIdlePosition: the position of a stream without changes of ours becomes durable, and
+// is acknowledged then, every five seconds; where others write much, after a second. A
+// source that says no distances has its positions by time.
+func TestIdlePosition(t *testing.T) {
+	const tick = 100 * time.Millisecond
+	for name, c := range map[string]struct {
+		meter  Measurer
+		bytes  int // per tick
+		groups int // in a minute
+	}{
+		"rests":               {meter: byteMeter{}, groups: 0},
+		"little":              {meter: byteMeter{}, bytes: 1000, groups: 12},
+		"a megabyte a second": {meter: byteMeter{}, bytes: 1 << 20 / 10, groups: 54}, // 11 ticks each
+		"more":                {meter: byteMeter{}, bytes: 100 << 20, groups: 60},
+		"no distances":        {bytes: 100 << 20, groups: 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := env.NewFake(time.Unix(1000, 0), 1)
+			log, source := &idleLog{}, &acked{}
+			out := slog.New(slog.DiscardHandler)
+			progress := newProgress(func(a, b change.Position) int { return number(a) - number(b) }, "1", nil)
+			progress.measurer = c.meter
+			sink := newBatcher(t.Context(), batcherConfig{clock: clock, limit: 1 << 20})
+			a := &appender{
+				sink: sink, progress: progress, source: source, live: newLive(clock), clock: clock, fail: env.NoFailpoints,
+				writer:       &writer{log: log, clock: clock, live: newLive(clock), out: out},
+				idleInterval: Config{}.withDefaults().IdleInterval, savedAt: clock.Now(), advanced: make(chan struct{}, 1),
+			}
+			for i := range 600 {
+				if c.bytes > 0 {
+					if err := sink.Idle(change.Position(strconv.Itoa(2 + i*c.bytes))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				clock.Advance(tick)
+				for more := true; more; {
+					var err error
+					if more, _, err = a.step(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := len(source.at); n > 0 && source.at[n-1] != progress.durable() {
+					t.Fatalf("%s is acknowledged, %s durable", source.at[n-1], progress.durable())
+				}
+			}
+			if log.groups != c.groups || len(source.at) != c.groups {
+				t.Errorf("%d groups and %d acknowledgements in a minute, want %d", log.groups, len(source.at), c.groups)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ type Config struct {
 	// which cost readers less. It bounds what it adds to latency. Default 40 ms.
 	GroupInterval time.Duration
 	// IdleInterval is the least time between two groups that only move the position
-	// of an idle stream. Default 5 s.
+	// of an idle stream; where the source writes much for others it is idleSoon. Default 5 s.
 	IdleInterval time.Duration
 	// LookInterval is how often a source is asked what has become of its tables, beside
 	// the stream. Default 2 s.
@@ -57,6 +57,15 @@ type Config struct {
 // groupBytesMax is the most that a group may have before the last row: with RowBytesMax it
 // stays, encoded, below what segment.Encoder takes, 512 MiB.
 const groupBytesMax = 64 << 20
+
+const (
+	// idleBytes is how much of a source's log may pass before an idle position becomes durable
+	// sooner: a server drops what it keeps for a pipeline only when that is acknowledged.
+	idleBytes = 1 << 20
+	// idleSoon is the least time between two groups of an idle stream whose source is busy
+	// with other things. Each is some hundred bytes, and one wait for the disk.
+	idleSoon = time.Second
+)
 
 // withDefaults returns a filled copy.
 func (c Config) withDefaults() Config {

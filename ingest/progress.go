@@ -187,6 +187,15 @@ func (p *progress) idle(at change.Position) (persist bool) {
 	return len(p.mu.behind) > 0 && p.compare(at, p.mu.durable) >= 0
 }
 
+// distance is how many bytes of the source's log lie between two positions, 0 when that
+// cannot be said.
+func (p *progress) distance(from, to change.Position) int64 {
+	if p.measurer == nil {
+		return 0
+	}
+	return p.measurer.Distance(from, to)
+}
+
 // movedLocked wakes who waits for a step forward.
 func (p *progress) movedLocked() {
 	if p.mu.moved != nil {
