@@ -434,6 +434,79 @@ func TestHeartbeatDue(t *testing.T) {
 	step(11*time.Second, 65, 90, false)
 }
 
+// A server is to note which transactions run where it keeps much although all is
+// acknowledged, and the role may have it do so.
+func TestNoteDue(t *testing.T) {
+	s := newSource(config{heartbeat: 10 * time.Second}, ingest.SourceDeps{})
+	step := func(v settings, sl slot, want bool) {
+		t.Helper()
+		if got := s.noteDue(v, sl); got != want {
+			t.Fatalf("%+v: %v", sl, got)
+		}
+	}
+	const mb = 1 << 20
+	may := settings{notes: true}
+	step(may, slot{confirmed: 1 * mb, current: 2 * mb, retained: 2 * mb}, false) // it keeps little
+	step(settings{}, slot{confirmed: 9 * mb, current: 9 * mb, retained: 8 * mb}, false)
+	step(settings{notes: true, recovery: true}, slot{confirmed: 9 * mb, current: 9 * mb, retained: 8 * mb}, false)
+	step(may, slot{confirmed: 9 * mb, current: 9 * mb, retained: 8 * mb}, true)
+	step(may, slot{confirmed: 10 * mb, current: 10 * mb, retained: 9 * mb}, false) // not much since
+	step(may, slot{confirmed: 9 * mb, current: 19 * mb, retained: 19 * mb}, false) // nothing is acknowledged
+	step(may, slot{confirmed: 18 * mb, current: 19 * mb, retained: 19 * mb}, true)
+	s.cfg.heartbeat = 0
+	step(may, slot{confirmed: 99 * mb, current: 99 * mb, retained: 99 * mb}, false)
+}
+
+// TestNote: a role that may gets a server rid of what it keeps for the slot, though that
+// notes nothing by itself meanwhile; another does not try.
+func TestNote(t *testing.T) {
+	notShort(t)
+	p := pgtest.StartVersion(t, 16)
+	r := privateRig(t, p, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE noise (v text)", "ALTER TABLE noise ALTER v SET STORAGE EXTERNAL",
+		"CREATE ROLE few LOGIN REPLICATION")
+	r.sel = catalog.TableSelection{Tables: []catalog.SelectedTable{{Schema: "public", Name: "a"}}}
+	r.reopen()
+	r.begin()
+	k := r.stream(r.setup.Start, nil)
+	look := func() ingest.SourceStatus {
+		at := change.Position(r.inserted())
+		k.await("what was written", func() bool { return r.src.Compare(k.mu.idle, at) >= 0 })
+		r.src.Ack(at)
+		awaitThat(t, "the acknowledgement", func() bool {
+			return r.ask("SELECT (confirmed_flush_lsn >= '"+string(at)+"')::text FROM pg_replication_slots") == "true"
+		})
+		out, err := r.src.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	awaitThat(t, "much that is kept", func() bool { // unless the server notes by itself in this instant
+		r.exec("INSERT INTO noise SELECT repeat('x', 1048576) FROM generate_series(1, 12)")
+		return look().RetainedBytes >= 12<<20
+	})
+	if r.src.mu.beat.noted.current == 0 {
+		t.Error("nothing was to be noted")
+	}
+	awaitThat(t, "less that is kept", func() bool { return look().RetainedBytes < 4<<20 })
+	err := r.src.withControl(t.Context(), func(conn *pgx.Conn) error {
+		v, err := readSettings(t.Context(), conn)
+		if err != nil || !v.notes {
+			t.Errorf("the superuser may: %v, %v", v.notes, err)
+		}
+		if err := run(t.Context(), conn.PgConn(), "SET ROLE few"); err != nil {
+			return err
+		}
+		if v, err = readSettings(t.Context(), conn); err != nil || v.notes {
+			t.Errorf("another role may: %v, %v", v.notes, err)
+		}
+		return run(t.Context(), conn.PgConn(), "RESET ROLE")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The message that a heartbeat is reaches nobody, and the stream passes it.
 func TestHeartbeat(t *testing.T) {
 	r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY)")

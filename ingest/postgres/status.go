@@ -14,7 +14,9 @@ import (
 var _ ingest.Watcher = (*Source)(nil)
 
 // Status implements ingest.Source. Where the log grows and nothing of it is
-// acknowledged, it writes a heartbeat there, which the stream then passes.
+// acknowledged, it writes a heartbeat there, which the stream then passes; where all is
+// acknowledged and the server keeps much all the same, it has that note which transactions
+// run.
 func (s *Source) Status(ctx context.Context) (ingest.SourceStatus, error) {
 	st, err := s.current()
 	if err != nil {
@@ -53,6 +55,9 @@ func (s *Source) look(ctx context.Context, st *state, streaming bool) (out inges
 		if s.beatDue(v, sl) {
 			s.emit(ctx, conn)
 		}
+		if s.noteDue(v, sl) {
+			_, _ = conn.Exec(ctx, "SELECT pg_catalog.pg_log_standby_snapshot()") // the next look tells what came of it
+		}
 		out.Notes, err = s.unseen.notes(ctx, conn)
 		out.Notes = s.added.notes(out.Notes)
 		return err
@@ -86,6 +91,27 @@ type heartbeat struct {
 	at                 time.Time // of the last message, or the first look
 	confirmed, current LSN       // then
 	refused            bool      // the role may not
+	noted              struct{ confirmed, current LSN }
+}
+
+// noteBytes is how much a server may write until it is to note which transactions run.
+const noteBytes = 4 << 20
+
+// noteDue says whether to have the server note which transactions run. It drops what it keeps
+// for a slot only up to such a note, and makes one by itself every 15 s at most, however much
+// it writes. That takes a right that few roles have, and helps nobody while what is
+// acknowledged stays where it is.
+func (s *Source) noteDue(v settings, sl slot) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := &s.mu.beat.noted
+	switch {
+	case s.cfg.heartbeat == 0 || !v.notes || v.recovery || sl.retained < noteBytes,
+		sl.confirmed <= n.confirmed, sl.current < n.current+noteBytes:
+		return false
+	}
+	n.confirmed, n.current = sl.confirmed, sl.current
+	return true
 }
 
 // beatDue says whether to write a message: others have written since the last one, and

@@ -36,6 +36,7 @@ type settings struct {
 	synchronous            string // synchronous_standby_names
 	application            string // our name among them
 
+	notes          bool // which transactions run may be noted for us
 	recovery       bool // it is a standby
 	feedback       bool // which tells its primary what it needs
 	ownSlot        bool // and has a slot there
@@ -59,7 +60,8 @@ SELECT current_setting('server_version_num')::int4, current_setting('wal_level')
        (SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_type = 'physical')::int4,
        coalesce(current_setting('synchronized_standby_slots', true), '') <> '',
        current_setting('hot_standby_feedback')::bool, current_setting('primary_slot_name') <> '',
-       current_setting('synchronous_standby_names'), current_setting('application_name')
+       current_setting('synchronous_standby_names'), current_setting('application_name'),
+       coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure('pg_catalog.pg_log_standby_snapshot()'), 'EXECUTE'), false)
   FROM pg_catalog.pg_roles r WHERE r.rolname = current_user`
 
 // The oldest server that is supported, and those with abilities of their own.
@@ -80,7 +82,8 @@ func readSettings(ctx context.Context, conn *pgx.Conn) (settings, error) {
 	var v settings
 	err := conn.QueryRow(ctx, settingsQuery).Scan(&v.version, &v.walLevel, &v.slotsMax, &v.slots, &v.sendersMax, &v.senders,
 		&v.keepSize, &v.encoding, &v.superuser, &v.replication, &v.recovery, &v.create, &v.role, &v.database,
-		&v.idle, &v.standbys, &v.awaited, &v.feedback, &v.ownSlot, &v.synchronous, &v.application)
+		&v.idle, &v.standbys, &v.awaited, &v.feedback, &v.ownSlot, &v.synchronous, &v.application,
+		&v.notes)
 	if err != nil {
 		return v, unavailable("read settings", err)
 	}
