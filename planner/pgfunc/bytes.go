@@ -216,7 +216,7 @@ func decodeEscape(s string) (value, error) {
 		case s[i] != '\\':
 			b.WriteByte(s[i])
 		case i+3 < len(s) && s[i+1] >= '0' && s[i+1] <= '3' && s[i+2] >= '0' && s[i+2] <= '7' && s[i+3] >= '0' && s[i+3] <= '7':
-			b.WriteByte((s[i+1]-'0')<<6 | (s[i+2]-'0')<<3 | s[i+3] - '0')
+			b.WriteByte((s[i+1]-'0')<<6 | (s[i+2]-'0')<<3 | (s[i+3] - '0'))
 			i += 3
 		case i+1 < len(s) && s[i+1] == '\\':
 			b.WriteByte('\\')

@@ -38,7 +38,10 @@ type jsonNode struct {
 // jsonDepthMax bounds the nesting.
 const jsonDepthMax = 4096
 
-var errJSON = pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type json")
+var (
+	errJSON      = pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type json")
+	errJSONArray = pgerr.New(codes.InvalidTextRepresentation, "expected JSON array")
+)
 
 type jsonParser struct {
 	s      string

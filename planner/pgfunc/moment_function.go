@@ -115,6 +115,9 @@ func momentFunctions() []scalar.Function {
 		{Name: "skippr_ts_round", Params: kinds(ts, i32), Result: ts, Call: func(a []value) (value, error) {
 			return scalar.OfInt(roundMoment(a[0].Int, int(a[1].Int))), nil
 		}},
+		{Name: "skippr_t_round", Params: kinds(scalar.Time, i32), Result: scalar.Time, Call: func(a []value) (value, error) {
+			return scalar.OfInt(roundMoment(a[0].Int, int(a[1].Int))), nil
+		}},
 		{Name: "skippr_ts_overlaps", Params: kinds(ts, ts, ts, ts), Result: scalar.Bool, Nulls: true, Call: overlaps},
 	}
 }

@@ -70,6 +70,7 @@ func regexFunctions() []scalar.Function {
 			}
 			return groupsOf(p, a[0].Text, all[0])
 		}},
+		{Name: "skippr_re_matches", Params: kinds(text, text, text), Result: text, Call: allMatches},
 		{Name: "skippr_re_split", Params: kinds(text, text, text), Result: text, Call: splitRegex},
 	}
 }
@@ -299,6 +300,28 @@ func groupsOf(p *pattern, s string, m []int) (value, error) {
 		}
 		part := s[m[2*g]:m[2*g+1]]
 		list = append(list, &part)
+	}
+	out, err := listText(list)
+	return scalar.OfText(out), err
+}
+
+// allMatches is the list of the lists of groups of the first match, or of all with g.
+func allMatches(a []value) (value, error) {
+	most := 1
+	if strings.Contains(a[2].Text, "g") {
+		most = 0
+	}
+	all, p, err := searchRegex(a[0].Text, a[1].Text, strings.ReplaceAll(a[2].Text, "g", ""), 1, most)
+	if err != nil {
+		return value{}, err
+	}
+	var list []*string
+	for _, m := range all {
+		v, err := groupsOf(p, a[0].Text, m)
+		if err != nil {
+			return v, err
+		}
+		list = append(list, &v.Text)
 	}
 	out, err := listText(list)
 	return scalar.OfText(out), err

@@ -17,6 +17,7 @@ type node struct {
 	key     string // upper case, "" for a literal
 	text    string // the keyword as it stands, or the literal
 	fill    bool   // FM
+	local   bool   // TM
 	ordinal string // TH or th
 }
 
@@ -62,6 +63,7 @@ func parseTemplate(f string) []node {
 				n.fill = true
 				rest = rest[2:]
 			case "TM", "tm":
+				n.local = true
 				rest = rest[2:]
 			default:
 				prefix = false
@@ -254,7 +256,7 @@ func (p *printed) meridian(n node) string {
 func (p *printed) dateItem(n node, number func(int, int64) (string, bool, error)) (string, bool, error) {
 	name := func(s string) (string, bool, error) {
 		s = cased(s, n.text)
-		if !n.fill && (n.key == "MONTH" || n.key == "DAY") {
+		if !n.fill && !n.local && (n.key == "MONTH" || n.key == "DAY") {
 			s += strings.Repeat(" ", 9-len(s))
 		}
 		return s, false, nil

@@ -311,6 +311,9 @@ func (a *analyzer) output(e expr) (string, error) {
 		}
 		return a.regText(e, cat.relation, cat.oid, cat.name)
 	}
+	if elem := ElemOf(e.typ.OID); elem != OIDOid && regCatalog[elem].relation != "" {
+		return "", unsupported("values of type %s are not supported in a result", e.typ.Name()).WithHint("Cast it to oid[].")
+	}
 	return outputSQL(e)
 }
 

@@ -228,6 +228,15 @@ func (a *analyzer) concat(l, r expr, loc int32) (expr, error) {
 	if l.typ.isArray() || r.typ.isArray() {
 		return a.concatArrays(l, r, loc)
 	}
+	for _, pair := range [][2]*expr{{&l, &r}, {&r, &l}} {
+		if pair[0].typ.OID == OIDBytea && pair[1].undecided() {
+			d, err := a.coerce(*pair[1], plain(OIDBytea), implicit)
+			if err != nil {
+				return d, err
+			}
+			*pair[1] = d
+		}
+	}
 	if !l.undecided() && !r.undecided() && !isString(l.typ.OID) && !isString(r.typ.OID) {
 		if l.typ.OID == OIDBytea && r.typ.OID == OIDBytea {
 			return expr{sql: "(" + l.sql + " || " + r.sql + ")", typ: plain(OIDBytea), loc: loc, scale: -1}, nil

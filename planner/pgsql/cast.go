@@ -149,6 +149,8 @@ func canConvert(from, to uint32) bool {
 	switch {
 	case isString(from) && to != OIDRecord && to != OIDVoid:
 		return true
+	case from == OIDChar && to == OIDInt4, from == OIDInt4 && to == OIDChar:
+		return true
 	case from == OIDBool && to == OIDInt4, from == OIDInt4 && to == OIDBool:
 		return true
 	case (from == OIDJSON || from == OIDJSONB) && (to == OIDJSON || to == OIDJSONB):
@@ -262,6 +264,9 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 			return out, nil
 		}
 	}
+	if elem := ElemOf(to.OID); elem != 0 && elem != OIDOid && isOID(elem) {
+		return a.regArray(text, elem, out)
+	}
 	conv, err := EngineText(to, text)
 	if err != nil {
 		return out, a.errAt(out.loc, err)
@@ -275,6 +280,33 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 	default:
 		out.sql = "CAST(" + quote.Text(conv) + " AS " + eng + ")"
 	}
+	switch to.OID {
+	case OIDTime, OIDTimetz, OIDTimestamp, OIDTimestamptz:
+		out.typ.Mod = -1
+		return a.applyMod(out, to), nil
+	}
+	return out, nil
+}
+
+// regArray makes the constant of an array of names of objects.
+func (a *analyzer) regArray(text string, elem uint32, out expr) (expr, error) {
+	items, err := parseArray(text)
+	if err != nil {
+		return out, a.errAt(out.loc, err)
+	}
+	var parts []string
+	for _, it := range items {
+		if it == nil {
+			parts = append(parts, "NULL")
+			continue
+		}
+		e, err := a.literal(*it, plain(elem), expr{typ: plain(elem), loc: out.loc, scale: -1})
+		if err != nil {
+			return out, err
+		}
+		parts = append(parts, e.sql)
+	}
+	out.sql = "CAST([" + strings.Join(parts, ", ") + "] AS BIGINT[])"
 	return out, nil
 }
 
@@ -356,6 +388,10 @@ func (a *analyzer) applyMod(e expr, to Type) expr {
 		out.sql = fmt.Sprintf("skippr_ts_round(%s, %d)", e.sql, to.Mod)
 	case OIDTimestamptz:
 		out.sql = fmt.Sprintf("timezone('UTC', skippr_ts_round(timezone('UTC', %s), %d))", e.sql, to.Mod)
+	case OIDTime:
+		out.sql = fmt.Sprintf("skippr_t_round(%s, %d)", e.sql, to.Mod)
+	case OIDTimetz:
+		out.sql = fmt.Sprintf("skippr_timetz_round(%s, %d)", e.sql, to.Mod)
 	}
 	return out
 }
@@ -368,6 +404,8 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	}
 	from := e.typ.OID
 	switch {
+	case from == OIDChar && to.OID == OIDInt4, from == OIDInt4 && to.OID == OIDChar:
+		return e, unsupported("casts between \"char\" and integer are not supported").WithHint("Use ascii() and chr().")
 	case e.typ.isArray() && to.isArray():
 		return a.convertArray(e, to)
 	case from == OIDJSONB && (numericRank(to.OID) > 0 || to.OID == OIDBool):
@@ -470,97 +508,4 @@ func (a *analyzer) fromText(e expr, to Type) (expr, error) {
 		}
 	}
 	return out, nil
-}
-
-// textOf renders a value as PostgreSQL's cast to text does.
-func textOf(e expr) (string, error) {
-	if e.text {
-		return e.sql, nil
-	}
-	switch e.typ.OID {
-	case OIDTimestamptz:
-		return "skippr_tz_text(" + e.sql + ", " + sessionZone + ")", nil
-	case OIDDate, OIDTimestamp:
-		return "skippr_era_text(CAST(" + e.sql + " AS VARCHAR))", nil
-	case OIDInet:
-		return "skippr_inet_text(" + e.sql + ")", nil
-	case OIDBpchar:
-		return "rtrim(" + e.sql + ", ' ')", nil
-	case OIDFloat4, OIDFloat8:
-		return "skippr_float_text(" + e.sql + ")", nil
-	case OIDBytea:
-		return `('\x' || lower(hex(` + e.sql + `)))`, nil
-	case OIDInterval:
-		return "skippr_iv_text(" + e.sql + ")", nil
-	case OIDNumeric:
-		return numericText(e), nil
-	case OIDRecord:
-		return recordText(e)
-	}
-	t := lookupType(e.typ.OID)
-	switch {
-	case regCatalog[e.typ.OID].relation != "":
-		return "", errRegText
-	case e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector:
-		return "array_to_string(" + e.sql + ", ' ')", nil
-	case t.elem != 0:
-		item, err := arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
-		if item == "w" || err != nil {
-			return "skippr_text_array(" + e.sql + ")", err
-		}
-		return "skippr_text_array(list_transform(" + e.sql + ", lambda w: " + item + "))", nil
-	}
-	if t.engine == "VARCHAR" {
-		return e.sql, nil
-	}
-	return "CAST(" + e.sql + " AS VARCHAR)", nil
-}
-
-// sessionZone is the session's time zone when the statement runs.
-const sessionZone = "current_setting('TimeZone')"
-
-// recordText renders the text of a row: its fields in parentheses.
-func recordText(e expr) (string, error) {
-	if e.row == nil {
-		if e.fields == nil {
-			return "", unsupported("text form of these row values is not supported")
-		}
-		for i := range e.fields {
-			e.row = append(e.row, fieldAt(e, i))
-		}
-	}
-	parts := make([]string, len(e.row))
-	for i, f := range e.row {
-		var text string
-		switch {
-		case f.lit != nil:
-			text = quote.Text(*f.lit)
-		case f.null:
-			text = "CAST(NULL AS VARCHAR)"
-		case f.typ.OID == OIDBool:
-			text = "CASE WHEN " + f.sql + " THEN 't' WHEN NOT " + f.sql + " THEN 'f' END"
-		case f.typ.OID == OIDBpchar:
-			text = f.sql // with its blanks
-		case f.undecided():
-			return "", unsupported("parameters without a type in rows are not supported")
-		default:
-			var err error
-			if text, err = textOf(f); err != nil {
-				return "", err
-			}
-		}
-		parts[i] = text
-	}
-	return "skippr_record(CAST(to_json(CAST([" + strings.Join(parts, ", ") + "] AS VARCHAR[])) AS VARCHAR))", nil
-}
-
-// arrayItemText renders an element as the text of its array shows it.
-func arrayItemText(e expr) (string, error) {
-	if e.typ.OID == OIDBpchar {
-		return e.sql, nil // with its blanks
-	}
-	if e.typ.OID == OIDBool {
-		return "CASE w WHEN true THEN 't' WHEN false THEN 'f' END", nil
-	}
-	return textOf(e)
 }

@@ -1,7 +1,6 @@
 package pgsql_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -315,8 +314,8 @@ func runPostgres(t testing.TB, conn *pgx.Conn, sql string) answer {
 	return a
 }
 
-// TestAgainstPostgres runs every query of testdata/diff.sql here and in a real
-// PostgreSQL: rows, type oids and column names must be equal, and what fails there
+// TestAgainstPostgres runs every query of testdata/diff.sql and testdata/semantics.sql, or of
+// the file that PGSQL_FILE names, here and in a real PostgreSQL: rows, type oids and column names must be equal, and what fails there
 // must fail here with the same SQLSTATE. A query after "--known: reason" is a known
 // difference; it must still differ, so that the list only shrinks.
 func TestAgainstPostgres(t *testing.T) {
@@ -332,14 +331,12 @@ func TestAgainstPostgres(t *testing.T) {
 	pool := openEngine(t)
 	inline := testArrow(t)
 
-	file, err := os.Open("testdata/diff.sql")
-	if err != nil {
-		t.Fatal(err)
+	lines := readLines(t, "testdata/diff.sql", "testdata/semantics.sql")
+	if own := os.Getenv("PGSQL_FILE"); own != "" {
+		lines = readLines(t, own)
 	}
-	defer func() { _ = file.Close() }()
 	known, n := "", 0
-	for sc := bufio.NewScanner(file); sc.Scan(); {
-		line := strings.TrimSpace(sc.Text())
+	for _, line := range lines {
 		if rest, ok := strings.CutPrefix(line, "--known:"); ok {
 			known = strings.TrimSpace(rest)
 			continue
@@ -358,6 +355,20 @@ func TestAgainstPostgres(t *testing.T) {
 		known = ""
 	}
 	t.Logf("%d queries", n)
+}
+
+func readLines(t testing.TB, names ...string) (out []string) {
+	t.Helper()
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
 }
 
 func loadPostgres(t testing.TB, conn *pgx.Conn) {

@@ -159,6 +159,9 @@ func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
 		return e, err
 	}
 	loc := e.loc
+	if to.OID == OIDInterval && len(n.TypeName.Typmods) > 1 {
+		return e, a.errAt(loc, unsupported("intervals of a precision are not supported"))
+	}
 	if to.OID == OIDInterval && len(n.TypeName.Typmods) > 0 {
 		if e, err = intervalField(e, n.TypeName.Typmods[0]); err != nil {
 			return e, a.errAt(loc, err)
@@ -390,9 +393,17 @@ func (a *analyzer) caseExpr(n *pg.CaseExpr, s *scope) (expr, error) {
 }
 
 func (a *analyzer) rowExpr(n *pg.RowExpr, s *scope) (expr, error) {
-	list, err := a.exprList(n.Args, s)
-	if err != nil {
-		return expr{}, err
+	var list []expr
+	for _, arg := range n.Args {
+		e, err := a.expr(arg, s)
+		if err != nil {
+			return expr{}, err
+		}
+		if _, star := fieldNames(arg.GetColumnRef().GetFields()); star { // all its fields
+			list = append(list, e.row...)
+			continue
+		}
+		list = append(list, e)
 	}
 	for i := range list {
 		list[i].name = fmt.Sprintf("f%d", i+1)
@@ -449,6 +460,8 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 			Type{OIDTimestamptz, n.Typmod}), nil
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
 		e.sql, e.typ = "CAST("+now+" AS TIMESTAMP)", plain(OIDTimestamp)
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME:
+		e.sql, e.typ = "CAST("+now+" AS TIMETZ)", plain(OIDTimetz)
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIME:
 		e.sql, e.typ = "CAST(CAST("+now+" AS TIMESTAMP) AS TIME)", plain(OIDTime)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_USER, pg.SQLValueFunctionOp_SVFOP_USER,

@@ -220,10 +220,13 @@ func (a *analyzer) subselect(n *pg.RangeSubselect, s *scope) (*source, error) {
 // rangeFunction analyses a set-returning function in FROM, which becomes a
 // subquery with an unnest.
 func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error) {
-	if len(n.Functions) != 1 || len(n.Coldeflist) > 0 {
-		return nil, unsupported("ROWS FROM with several functions or column definitions is not supported")
+	if len(n.Functions) != 1 {
+		return a.rowsFrom(n, s)
 	}
 	call := n.Functions[0].GetList().GetItems()[0]
+	if len(n.Coldeflist) > 0 {
+		return a.definedRecord(n, call.GetFuncCall(), s)
+	}
 	if src, ok, err := a.relationFunction(n, call.GetFuncCall()); ok || err != nil {
 		return src, err
 	}
@@ -247,6 +250,9 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 	}
 	alias := a.alias("f")
 	first := target{name: e.name, expr: e}
+	if strings.HasPrefix(e.name, "json") && strings.Contains(e.name, "_array_elements") {
+		first.name = "value" // the name of its result
+	}
 	if n.Alias != nil {
 		first.name = n.Alias.Aliasname
 	}

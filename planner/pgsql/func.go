@@ -74,6 +74,9 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		}
 		return expr{}, a.errAt(n.Location, noFunction(shown, args, ambiguous))
 	}
+	if len(args) == 1 && c.args[0] == OIDAnyElement && unordered(c.name, args[0].typ) {
+		return expr{}, a.errAt(n.Location, noFunction(name, args, false))
+	}
 	if err := a.checkCall(c, n); err != nil {
 		return expr{}, a.errAt(n.Location, err)
 	}
@@ -131,6 +134,18 @@ func (a *analyzer) checkCall(c *signature, n *pg.FuncCall) error {
 	return nil
 }
 
+// unordered reports whether a call is min or max of a type of which PostgreSQL has none.
+func unordered(name string, t Type) bool {
+	if name != "min" && name != "max" {
+		return false
+	}
+	switch t.OID {
+	case OIDBool, OIDBytea, OIDUUID, OIDJSON, OIDJSONB, OIDXML, OIDRecord, OIDXid, 29, 829, 774, 1560, 1562:
+		return true
+	}
+	return t.category() == 'G' || t.category() == 'R'
+}
+
 // castCall is a type name used as a function: int4(x), text(x).
 func (a *analyzer) castCall(name string, e expr) (expr, bool, error) {
 	oid, ok := TypeNamed(name)
@@ -182,6 +197,12 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 			parts = append(parts, numericPart(c, i, e, decor))
 		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar, c.args[i] == OIDAnyElement && e.typ.OID == OIDBpchar:
 			parts = append(parts, e.sql)
+		case c.name == "array_to_string" && i == 0:
+			list, err := textList(e)
+			if err != nil {
+				return out, err
+			}
+			parts = append(parts, list)
 		default:
 			parts = append(parts, native(e))
 		}
@@ -255,6 +276,21 @@ func (a *analyzer) decorate(n *pg.FuncCall, s *scope, c *signature) (decoration,
 	var d decoration
 	if n.AggDistinct {
 		d.before = "DISTINCT "
+		if len(n.AggOrder) == 0 && (c.name == "array_agg" || c.name == "string_agg") && n.Over == nil {
+			e, err := a.expr(n.Args[0], s) // equal values are found by sorting
+			if err != nil {
+				return d, err
+			}
+			if e, err = a.settled(e); err == nil {
+				err = a.sortable(e)
+			}
+			if err != nil {
+				return d, err
+			}
+			if !e.con {
+				d.after = " ORDER BY " + sortKey(e) + " ASC NULLS LAST"
+			}
+		}
 	}
 	var parts []string
 	for _, o := range n.AggOrder {

@@ -22,6 +22,8 @@ type signature struct {
 //
 //	kind name(types) result : template
 //
+// The result record{name:type,…} is of rows with those columns.
+//
 // "any" takes everything as it is; "text" arguments are the engine's VARCHAR; a
 // numeric argument is an engine DECIMAL of the argument's own scale.
 //
@@ -34,7 +36,13 @@ var builtinIndex = sync.OnceValue(func() map[string][]*signature {
 		head, engine, _ := strings.Cut(strings.TrimSpace(line), " : ")
 		f := strings.Fields(head)
 		name, args, _ := strings.Cut(strings.TrimSuffix(f[1], ")"), "(")
-		sig := &signature{kind: f[0][0], name: name, engine: engine, result: mustType(f[2])}
+		result, fields, _ := strings.Cut(strings.TrimSuffix(f[2], "}"), "{")
+		sig := &signature{kind: f[0][0], name: name, engine: engine, result: mustType(result)}
+		for _, part := range strings.Split(fields, ",") {
+			if name, typ, ok := strings.Cut(part, ":"); ok {
+				sig.fields = append(sig.fields, field{name, plain(mustType(typ))})
+			}
+		}
 		for _, t := range strings.Split(args, ",") {
 			if t != "" {
 				sig.args = append(sig.args, mustType(t))

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
@@ -65,6 +66,25 @@ func (a *analyzer) jsonbOperator(op string, l, r expr, loc int32) (expr, bool, e
 	out := expr{typ: plain(def.result), loc: loc, scale: -1}
 	out.sql = fn + "(" + l.sql + ", " + listArg(r) + ")"
 	return out, true, nil
+}
+
+// jsonbSubscript analyses j['member'] and j[0].
+func (a *analyzer) jsonbSubscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) {
+	key, err := a.expr(idx.Uidx, s)
+	if err != nil {
+		return key, err
+	}
+	if !key.undecided() && !isString(key.typ.OID) && key.typ.OID != OIDInt4 && key.typ.OID != OIDInt2 {
+		return key, a.errAt(key.loc, pgerr.New(codes.DatatypeMismatch, "subscript type %s is not supported", key.typ.Name()).
+			WithHint("jsonb subscript must be coercible to either integer or text."))
+	}
+	if key, err = a.coerce(key, plain(OIDText), explicit); err != nil {
+		return key, err
+	}
+	path := expr{typ: plain(oidTextArray), scale: -1, sql: "CAST([" + key.sql + "] AS VARCHAR[])"}
+	out, _, err := a.jsonbOperator("#>", e, path, e.loc)
+	out.name = e.name
+	return out, err
 }
 
 // listArg renders an argument of a function in Go: a list travels as JSON.

@@ -44,6 +44,10 @@ func (a *analyzer) operator(n *pg.A_Expr, s *scope) (expr, error) {
 		}
 		left = &l
 	}
+	if sub := n.Rexpr.GetSubLink(); left != nil && left.row != nil && n.Kind == pg.A_Expr_Kind_AEXPR_OP &&
+		sub.GetSubLinkType() == pg.SubLinkType_EXPR_SUBLINK {
+		return a.rowSubquery(op, *left, sub, s)
+	}
 	right, err := a.expr(n.Rexpr, s)
 	if err != nil {
 		return right, err

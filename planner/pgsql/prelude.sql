@@ -61,3 +61,5 @@ CREATE OR REPLACE MACRO skippr_cont(l, p) AS CASE WHEN skippr_low(l, p) = skippr
 CREATE OR REPLACE MACRO skippr_cont_interval(l, p) AS CASE WHEN skippr_low(l, p) = skippr_high(l, p) THEN list_extract(l, skippr_low(l, p)) 
   ELSE skippr_iv_add(list_extract(l, skippr_low(l, p)), skippr_iv_mul(skippr_iv_sub(list_extract(l, skippr_high(l, p)), 
   list_extract(l, skippr_low(l, p))), skippr_between(l, p))) END;
+CREATE OR REPLACE MACRO skippr_timetz_round(x, p) AS CAST(CAST(skippr_t_round(CAST(x AS TIME), p) AS VARCHAR) 
+  || regexp_extract(CAST(x AS VARCHAR), '[+-][0-9:]+$') AS TIMETZ);

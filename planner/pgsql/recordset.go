@@ -33,6 +33,12 @@ func (a *analyzer) fieldStar(n *pg.Node, s *scope) (out []target, ok bool, err e
 	if err != nil {
 		return nil, true, err
 	}
+	if e.row != nil {
+		for _, f := range e.row {
+			out = append(out, target{name: f.name, expr: f})
+		}
+		return out, true, nil
+	}
 	if e.fields == nil {
 		return nil, true, a.errAt(e.loc, unsupported("selection of a field from a composite value is not supported"))
 	}

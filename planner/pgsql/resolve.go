@@ -258,10 +258,23 @@ func (a *analyzer) bindArgs(c *signature, args []expr) ([]expr, Type, error) {
 	}
 	switch c.result {
 	case OIDAnyElement:
-		t := plain(elem)
-		return out, t, nil
+		return out, plain(elem), nil
 	case OIDAnyArray:
+		if err := arrayable(elem); err != nil {
+			return nil, Type{}, err
+		}
 		return out, plain(ArrayOf(elem)), nil
 	}
 	return out, plain(c.result), nil
+}
+
+// arrayable reports that there are arrays of a type.
+func arrayable(elem uint32) error {
+	switch {
+	case ArrayOf(elem) != 0:
+		return nil
+	case ElemOf(elem) != 0:
+		return unsupported("arrays of several dimensions are not supported")
+	}
+	return pgerr.New(codes.UndefinedObject, "could not find array type for data type %s", plain(elem).Name())
 }

@@ -92,6 +92,9 @@ func (a *analyzer) undefinedColumn(loc int32, name string) error {
 // columnRef resolves a column reference.
 func (a *analyzer) columnRef(n *pg.ColumnRef, s *scope) (expr, error) {
 	names, star := fieldNames(n.Fields)
+	if star && len(names) > 0 {
+		return a.qualifiedRow(names, n.Location, s)
+	}
 	if star {
 		return expr{}, a.errAt(n.Location, pgerr.New(codes.Syntax, "row expansion via \"*\" is not supported here"))
 	}
@@ -107,6 +110,24 @@ func (a *analyzer) columnRef(n *pg.ColumnRef, s *scope) (expr, error) {
 	}
 	return expr{}, a.errAt(n.Location, pgerr.New(codes.Syntax, "improper qualified name (too many dotted names): %s",
 		strings.Join(names, ".")))
+}
+
+// qualifiedRow is t.* where one value is expected: the row.
+func (a *analyzer) qualifiedRow(names []string, loc int32, s *scope) (expr, error) {
+	schema, table := "", names[len(names)-1]
+	if len(names) > 1 {
+		schema = names[len(names)-2]
+	}
+	for at := s; at != nil; at = at.parent {
+		it, err := a.findItem(at, schema, table, loc)
+		if err != nil {
+			return expr{}, err
+		}
+		if it != nil {
+			return a.wholeRow(it, loc, at), nil
+		}
+	}
+	return expr{}, a.errAt(loc, pgerr.New(codes.UndefinedTable, "missing FROM-clause entry for table \"%s\"", table))
 }
 
 func fieldNames(fields []*pg.Node) (names []string, star bool) {
@@ -150,6 +171,9 @@ func (a *analyzer) bareColumn(name string, loc int32, s *scope) (expr, error) {
 		if e, ok := rowProperty(s.items[0], name, loc); ok {
 			return e, nil
 		}
+		if err := a.noSystemColumn(s.items[0], name, loc); err != nil {
+			return expr{}, err
+		}
 	}
 	return expr{}, a.undefinedColumn(loc, fmt.Sprintf("\"%s\"", name))
 }
@@ -177,7 +201,9 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 			if e, ok := rowProperty(it, name, loc); ok {
 				return e, nil
 			}
-
+			if err := a.noSystemColumn(it, name, loc); err != nil {
+				return expr{}, err
+			}
 			return expr{}, a.undefinedColumn(loc, table+"."+name)
 		}
 		return a.reference(found, loc, at), nil
@@ -200,6 +226,17 @@ func rowProperty(it *item, name string, loc int32) (expr, bool) {
 		e.sql, e.typ = fmt.Sprintf("CAST(%d AS BIGINT)", it.use.Relation.OID), plain(OIDOid)
 	}
 	return e, true
+}
+
+// noSystemColumn refuses what PostgreSQL has of every row of a table, and we have not.
+func (a *analyzer) noSystemColumn(it *item, name string, loc int32) error {
+	switch name {
+	case "ctid", "xmin", "xmax", "cmin", "cmax":
+		if it.use != nil {
+			return a.errAt(loc, unsupported("the system column \"%s\" is not supported", name).WithHint("Rows are told apart by their key."))
+		}
+	}
+	return nil
 }
 
 func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, error) {
@@ -331,6 +368,9 @@ func (q *query) print(top bool) string {
 
 func printTargets(targets []target) string {
 	var b strings.Builder
+	if len(targets) == 0 { // the engine knows no rows without columns
+		return "0 AS c0"
+	}
 	for i, t := range targets {
 		if i > 0 {
 			b.WriteString(", ")

@@ -23,8 +23,9 @@ func (a *analyzer) query(sel *pg.SelectStmt, outer *scope) (*query, error) {
 		return nil, unsupported("SELECT INTO is not supported")
 	case len(sel.LockingClause) > 0:
 		return nil, unsupported("FOR UPDATE and FOR SHARE are not supported")
-	case sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES:
-		return nil, unsupported("WITH TIES is not supported")
+	case sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES && (sel.Op != pg.SetOperation_SETOP_NONE || len(sel.ValuesLists) > 0 || len(sel.DistinctClause) > 0):
+		return nil, unsupported("WITH TIES of a set operation, VALUES or DISTINCT is not supported").
+			WithHint("Put the query into FROM: SELECT * FROM (…) q ORDER BY … FETCH FIRST … ROWS WITH TIES.")
 	}
 	s := &scope{parent: outer}
 	with, err := a.with(sel.WithClause, s)
@@ -118,6 +119,14 @@ func (a *analyzer) finishSelect(sel *pg.SelectStmt, s *scope, q *query, tail *st
 	order, err := a.orderBy(sel.SortClause, s, q.targets, true)
 	if err != nil {
 		return err
+	}
+	if len(sel.DistinctClause) > 0 {
+		if err := a.distinctOrder(sel, s, q.targets); err != nil {
+			return err
+		}
+	}
+	if sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
+		return a.withTies(sel, s, order, tail)
 	}
 	tail.WriteString(order)
 	if err := a.checkGrouping(s); err != nil {

@@ -168,8 +168,13 @@ func (a *analyzer) with(w *pg.WithClause, s *scope) (string, error) {
 	}
 	var parts []string
 	recursive := ""
-	for _, n := range w.Ctes {
+	for i, n := range w.Ctes {
 		c := n.GetCommonTableExpr()
+		for _, m := range w.Ctes[:i] {
+			if m.GetCommonTableExpr().Ctename == c.Ctename {
+				return "", a.errAt(c.Location, pgerr.New(codes.DuplicateAlias, "WITH query name \"%s\" specified more than once", c.Ctename))
+			}
+		}
 		if c.SearchClause != nil || c.CycleClause != nil {
 			return "", unsupported("SEARCH and CYCLE are not supported")
 		}

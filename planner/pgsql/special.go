@@ -21,6 +21,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.similarPattern(args, n.Location) }
 	case "extract", "date_part":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.extract(name, args) }
+	case "quote_literal", "quote_nullable":
+		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.quoteCall(name, args) }
 	case "concat", "concat_ws", "format":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.concatCall(name, args) }
 	case "overlay":
@@ -103,7 +105,7 @@ func extractPart(field string, e expr) (expr, error) {
 	case oid == OIDDate && dateLacks(field), oid == OIDTimestamp && strings.HasPrefix(field, "timezone"):
 		return out, pgerr.New(codes.FeatureNotSupported, "unit \"%s\" not supported for type %s", field, e.typ.Name())
 	case oid == OIDTimestamptz && strings.HasPrefix(field, "timezone"):
-		return out, unsupported("%s of a timestamp with time zone is not supported", field)
+		return zonePart(field, value)
 	case oid == OIDTimestamptz && field == "epoch":
 		value = "timezone('UTC', " + value + ")"
 	case oid == OIDTimestamptz:
@@ -127,6 +129,23 @@ func extractPart(field string, e expr) (expr, error) {
 	return out, nil
 }
 
+// zonePart takes the offset of the session's zone at a moment apart.
+func zonePart(field, value string) (expr, error) {
+	out := expr{typ: plain(OIDNumeric)}
+	offset := "CAST(date_part('epoch', CAST(" + value + " AS TIMESTAMP)) - date_part('epoch', timezone('UTC', " + value + ")) AS BIGINT)"
+	switch field {
+	case "timezone":
+	case "timezone_hour", "timezone_h":
+		offset = "trunc(" + offset + " / 3600)"
+	case "timezone_minute", "timezone_m":
+		offset = "trunc(" + offset + " / 60) % 60"
+	default:
+		return out, pgerr.New(codes.InvalidParameterValue, "unit \"%s\" not recognized for type timestamp with time zone", field)
+	}
+	out.setDecimal("CAST("+offset+" AS DECIMAL(18,0))", 18, 0)
+	return out, nil
+}
+
 // dateLacks reports whether a field is one of times.
 func dateLacks(field string) bool {
 	switch strings.TrimSuffix(field, "s") {
@@ -147,6 +166,26 @@ func timePart(field, value string) (expr, error) {
 		return out, pgerr.New(codes.FeatureNotSupported, "unit \"%s\" not supported for type time without time zone", field)
 	}
 	return out, pgerr.New(codes.InvalidParameterValue, "unit \"%s\" not recognized for type time without time zone", field)
+}
+
+// quoteCall analyses quote_literal and quote_nullable, which take everything.
+func (a *analyzer) quoteCall(name string, args []expr) (expr, error) {
+	out := expr{typ: plain(OIDText), scale: -1}
+	if len(args) != 1 {
+		return out, noFunction(name, args, false)
+	}
+	e, err := a.coerce(args[0], plain(OIDText), explicit)
+	if err != nil {
+		return out, err
+	}
+	if args[0].typ.OID == OIDBpchar {
+		e.sql = args[0].sql // with its blanks
+	}
+	out.sql = "skippr_quote_literal(" + e.sql + ")"
+	if name == "quote_nullable" {
+		out.sql = "coalesce(" + out.sql + ", 'NULL')"
+	}
+	return out, nil
 }
 
 // concatCall analyses concat, concat_ws and format.
@@ -317,6 +356,11 @@ func (a *analyzer) currentSetting(args []expr, out expr) (expr, error) {
 		return a.callNamed("skippr_setting", args[:1], args[0].loc)
 	}
 	v, ok := a.env.Setting(*args[0].lit)
+	for _, f := range a.effects {
+		if f.Kind == EffectSetConfig && strings.EqualFold(f.Name, *args[0].lit) {
+			v, ok = f.Value, true
+		}
+	}
 	switch {
 	case ok:
 		out.sql = quote.Text(v)

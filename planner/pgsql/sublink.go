@@ -41,9 +41,8 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 	t := q.targets[0].expr
 	if n.SubLinkType == pg.SubLinkType_ARRAY_SUBLINK {
 		arr := ArrayOf(t.typ.OID)
-		if arr == 0 {
-			return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
-				t.typ.Name()))
+		if err := arrayable(t.typ.OID); err != nil {
+			return out, a.errAt(n.Location, err)
 		}
 		switch {
 		case t.typ.OID == OIDNumeric:
@@ -57,6 +56,37 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 	}
 	out.typ, out.text, out.scale, out.prec, out.name = t.typ, t.text, t.scale, t.prec, q.targets[0].name
 	out.sql = "(" + q.print(false) + ")"
+	return out, nil
+}
+
+// rowSubquery analyses (a, b) op (SELECT x, y …).
+func (a *analyzer) rowSubquery(op string, left expr, n *pg.SubLink, s *scope) (expr, error) {
+	out := expr{loc: n.Location, scale: -1, typ: plain(OIDBool)}
+	q, err := a.query(n.Subselect.GetSelectStmt(), s)
+	if err != nil {
+		return out, err
+	}
+	if len(q.targets) != len(left.row) {
+		word := "few"
+		if len(q.targets) > len(left.row) {
+			word = "many"
+		}
+		return out, a.errAt(n.Location, pgerr.New(codes.Syntax, "subquery has too %s columns", word))
+	}
+	if err := a.settle(q); err != nil {
+		return out, err
+	}
+	alias := a.alias("q")
+	right := expr{typ: plain(OIDRecord), loc: n.Location, scale: -1}
+	scratch := &scope{aggDepth: 1}
+	for _, c := range targetColumns(q.targets, alias, &item{}) {
+		right.row = append(right.row, a.reference(c, n.Location, scratch))
+	}
+	e, err := a.binary(op, left, right, n.Location)
+	if err != nil {
+		return e, err
+	}
+	out.sql = "(SELECT " + e.sql + " FROM (" + q.print(false) + ") AS " + alias + ")"
 	return out, nil
 }
 
@@ -185,6 +215,12 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 	}
 	for _, ind := range n.Indirection {
 		idx := ind.GetAIndices()
+		if name := ind.GetString_(); name != nil && e.row != nil {
+			if e, err = a.rowField(e, name.Sval); err != nil {
+				return e, err
+			}
+			continue
+		}
 		if name := ind.GetString_(); name != nil && e.fields != nil {
 			if e, err = a.fieldOf(e, name.Sval); err != nil {
 				return e, err
@@ -193,6 +229,12 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 		}
 		if idx == nil {
 			return e, a.errAt(e.loc, unsupported("selection of a field from a composite value is not supported"))
+		}
+		if e.typ.OID == OIDJSONB && !idx.IsSlice {
+			if e, err = a.jsonbSubscript(e, idx, s); err != nil {
+				return e, err
+			}
+			continue
 		}
 		if !e.typ.isArray() && e.typ.OID != OIDName {
 			return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch,
@@ -204,6 +246,16 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 	}
 	e.col = nil
 	return e, nil
+}
+
+// rowField selects a field of a row.
+func (a *analyzer) rowField(e expr, name string) (expr, error) {
+	for _, f := range e.row {
+		if f.name == name {
+			return f, nil
+		}
+	}
+	return e, a.errAt(e.loc, pgerr.New(codes.UndefinedColumn, "column \"%s\" not found in data type %s", name, e.typ.Name()))
 }
 
 // fieldOf selects a field of a composite value.

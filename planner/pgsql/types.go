@@ -129,8 +129,6 @@ const scalars = `
 705 0 unknown|unknown X VARCHAR -2
 2950 2951 uuid|uuid U UUID 16
 3220 3221 pg_lsn|pg_lsn U VARCHAR 8
-3614 3643 tsvector|tsvector U VARCHAR -1
-3615 3645 tsquery|tsquery U VARCHAR -1
 3802 3807 jsonb|jsonb U VARCHAR -1
 3904 3905 int4range|int4range R VARCHAR -1
 3906 3907 numrange|numrange R VARCHAR -1
@@ -157,6 +155,8 @@ const scalars = `
 // source's exact text.
 const storedOnly = `1790 2201 refcursor|refcursor U VARCHAR -1
 2970 2949 txid_snapshot|txid_snapshot U VARCHAR -1
+3614 3643 tsvector|tsvector U VARCHAR -1
+3615 3645 tsquery|tsquery U VARCHAR -1
 4072 4073 jsonpath|jsonpath U VARCHAR -1
 4451 6150 int4multirange|int4multirange R VARCHAR -1
 4532 6151 nummultirange|nummultirange R VARCHAR -1
@@ -383,6 +383,9 @@ func typeMod(oid uint32, mods []*pg.Node) (int32, error) {
 		return int32(min(v[0], 6)), nil
 	case OIDInterval:
 		return -1, nil
+	}
+	if lookupType(oid).category == 'V' {
+		return -1, unsupported("bit strings of a length are not supported")
 	}
 	return -1, pgerr.New(codes.Syntax, "type modifier is not allowed for type \"%s\"", lookupType(oid).internal)
 }

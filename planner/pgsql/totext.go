@@ -1,0 +1,112 @@
+package pgsql
+
+import (
+	"strings"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
+)
+
+// textOf renders a value as PostgreSQL's cast to text does.
+func textOf(e expr) (string, error) {
+	if e.text {
+		return e.sql, nil
+	}
+	switch e.typ.OID {
+	case OIDTimestamptz:
+		return "skippr_tz_text(" + e.sql + ", " + sessionZone + ")", nil
+	case OIDDate, OIDTimestamp:
+		return "skippr_era_text(CAST(" + e.sql + " AS VARCHAR))", nil
+	case OIDInet:
+		return "skippr_inet_text(" + e.sql + ")", nil
+	case OIDBpchar:
+		return "rtrim(" + e.sql + ", ' ')", nil
+	case OIDFloat4, OIDFloat8:
+		return "skippr_float_text(" + e.sql + ")", nil
+	case OIDBytea:
+		return `('\x' || lower(hex(` + e.sql + `)))`, nil
+	case OIDInterval:
+		return "skippr_iv_text(" + e.sql + ")", nil
+	case OIDNumeric:
+		return numericText(e), nil
+	case OIDRecord:
+		return recordText(e)
+	}
+	t := lookupType(e.typ.OID)
+	switch {
+	case regCatalog[e.typ.OID].relation != "":
+		return "", errRegText
+	case e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector:
+		return "array_to_string(" + e.sql + ", ' ')", nil
+	case t.elem != 0:
+		item, err := arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
+		if item == "w" || err != nil {
+			return "skippr_text_array(" + e.sql + ")", err
+		}
+		return "skippr_text_array(list_transform(" + e.sql + ", lambda w: " + item + "))", nil
+	}
+	if t.engine == "VARCHAR" {
+		return e.sql, nil
+	}
+	return "CAST(" + e.sql + " AS VARCHAR)", nil
+}
+
+// sessionZone is the session's time zone when the statement runs.
+const sessionZone = "current_setting('TimeZone')"
+
+// recordText renders the text of a row: its fields in parentheses.
+func recordText(e expr) (string, error) {
+	if e.row == nil {
+		if e.fields == nil {
+			return "", unsupported("text form of these row values is not supported")
+		}
+		for i := range e.fields {
+			e.row = append(e.row, fieldAt(e, i))
+		}
+	}
+	parts := make([]string, len(e.row))
+	for i, f := range e.row {
+		var text string
+		switch {
+		case f.lit != nil:
+			text = quote.Text(*f.lit)
+		case f.null:
+			text = "CAST(NULL AS VARCHAR)"
+		case f.typ.OID == OIDBool:
+			text = "CASE WHEN " + f.sql + " THEN 't' WHEN NOT " + f.sql + " THEN 'f' END"
+		case f.typ.OID == OIDBpchar:
+			text = f.sql // with its blanks
+		case f.undecided():
+			return "", unsupported("parameters without a type in rows are not supported")
+		default:
+			var err error
+			if text, err = textOf(f); err != nil {
+				return "", err
+			}
+		}
+		parts[i] = text
+	}
+	return "skippr_record(CAST(to_json(CAST([" + strings.Join(parts, ", ") + "] AS VARCHAR[])) AS VARCHAR))", nil
+}
+
+// textList renders an array as the list of the texts of its elements.
+func textList(e expr) (string, error) {
+	if e.text {
+		return "", unsupported("arrays that are kept as exact text are not supported here")
+	}
+	item, err := arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
+	if item == "w" || err != nil {
+		return "CAST(" + e.sql + " AS VARCHAR[])", err
+	}
+	return "list_transform(" + e.sql + ", lambda w: " + item + ")", nil
+}
+
+// arrayItemText renders an element as the text of its array shows it.
+func arrayItemText(e expr) (string, error) {
+	if e.typ.OID == OIDBpchar {
+		return e.sql, nil // with its blanks
+	}
+	if e.typ.OID == OIDBool {
+		return "CASE w WHEN true THEN 't' WHEN false THEN 'f' END", nil
+	}
+	return textOf(e)
+}
