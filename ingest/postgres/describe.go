@@ -44,8 +44,19 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 		t.Notes = append(t.Notes, fmt.Sprintf(
 			"tables inherit from %s.%s: they are tables of their own, and it has its own rows only", r.schema, r.name))
 	}
-	t.WholeRow = len(t.Key) == 0 && r.identity == "f" && r.partial == 0
-	if t.Unsupported == "" && len(t.Key) == 0 && !t.WholeRow {
+	// The server refuses to change rows of a published table of which it cannot send all.
+	barred := r.whole > 0 && slices.ContainsFunc(columns, func(a attribute) bool { return a.virtual })
+	t.WholeRow = len(t.Key) == 0 && r.identity == "f" && r.partial == 0 && !barred
+	switch {
+	case t.Unsupported != "" || t.WholeRow:
+	case barred && len(t.Key) > 0:
+		t.Unsupported = "it has a VIRTUAL column and replica identity FULL: published, the server would refuse each UPDATE and DELETE of it"
+		t.Fix = "ALTER TABLE " + quoteIdent(r.schema, r.name) + " REPLICA IDENTITY DEFAULT;"
+		t.Hint = "At the source: " + t.Fix + leavesToo(r) + "."
+	case barred:
+		t.Notes = append(t.Notes, fmt.Sprintf("table %s.%s has no key: inserts are taken in, updates and deletes cannot be followed,"+
+			" since with its VIRTUAL column and REPLICA IDENTITY FULL the server would refuse them, were they published", r.schema, r.name))
+	case len(t.Key) == 0:
 		t.Notes = append(t.Notes, fmt.Sprintf(
 			"table %s.%s has no key: inserts are taken in, updates and deletes cannot be followed unless ALTER TABLE %s"+
 				" REPLICA IDENTITY FULL;%s", r.schema, r.name, quoteIdent(r.schema, r.name), leavesToo(r)))

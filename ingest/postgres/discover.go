@@ -28,8 +28,8 @@ type relation struct {
 	// in the log (foreign, unlogged).
 	silent, alien int64
 	// partial and mixed count leaves that do not send whole old rows, and leaves that send
-	// others columns of them than the table says.
-	partial, mixed int64
+	// others columns of them than the table says; whole counts the others than partial.
+	partial, mixed, whole int64
 	// readable says that we may read it and its leaves; hidden, that row security keeps
 	// rows from us.
 	readable, hidden bool
@@ -135,7 +135,7 @@ func readRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelecti
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
 		err = row.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
-			&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.readable, &r.hidden, &r.parent)
+			&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.whole, &r.readable, &r.hidden, &r.parent)
 		r.role = conn.Config().User
 		return r, err
 	})
@@ -188,6 +188,7 @@ type attribute struct {
 	typmod    int32
 	notNull   bool
 	generated bool
+	virtual   bool // generated, and not stored
 	// computed is how, once that was read.
 	computed *generated.Column
 	dims     int32
@@ -203,7 +204,7 @@ func readColumns(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32
 	var table uint32
 	var a attribute
 	_, err = pgx.ForEachRow(rows, []any{
-		&table, &a.number, &a.name, &a.oid, &a.typmod, &a.notNull, &a.generated, &a.dims, &a.typeName,
+		&table, &a.number, &a.name, &a.oid, &a.typmod, &a.notNull, &a.generated, &a.virtual, &a.dims, &a.typeName,
 	}, func() error {
 		out[table] = append(out[table], a)
 		return nil

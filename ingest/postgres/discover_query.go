@@ -6,7 +6,7 @@ const relationsQuery = `
 SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text, c.relreplident::text,
        ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a(relid) WHERE a.relid <> c.oid)::oid[],
        coalesce(l.rows, -1)::int8, coalesce(l.bytes, 0)::int8, coalesce(l.silent, 0)::int8, coalesce(l.alien, 0)::int8,
-       coalesce(l.partial, 0)::int8, coalesce(l.mixed, 0)::int8,
+       coalesce(l.partial, 0)::int8, coalesce(l.mixed, 0)::int8, coalesce(l.whole, 0)::int8,
        (CASE WHEN c.relkind IN ('r', 'p') THEN coalesce(pg_catalog.has_table_privilege(c.oid, 'SELECT')
               AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND coalesce(l.readable, true), false) ELSE true END),
        coalesce(l.hidden, false),
@@ -21,6 +21,7 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistenc
               bool_and(pg_catalog.has_table_privilege(lc.oid, 'SELECT')) AS readable,
               bool_or(pg_catalog.row_security_active(lc.oid)) AS hidden,
               count(*) FILTER (WHERE lc.relreplident <> 'f') AS partial,
+              count(*) FILTER (WHERE lc.relreplident = 'f') AS whole,
               count(*) FILTER (WHERE lc.relreplident <> 'f' AND (lc.relreplident = 'i') <> (c.relreplident = 'i')) AS mixed,
               count(*) FILTER (WHERE lc.relkind <> 'r' OR lc.relpersistence <> 'p') AS alien
          FROM pg_catalog.pg_class lc
@@ -39,7 +40,7 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistenc
 
 // columnsQuery lists the columns of tables $1.
 const columnsQuery = `
-SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
+SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
        a.attndims::int4, pg_catalog.format_type(a.atttypid, a.atttypmod)
   FROM pg_catalog.pg_attribute a
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped

@@ -27,6 +27,7 @@ type publication struct {
 	exists  bool
 	all     bool // of all tables
 	root    bool // publish_via_partition_root
+	stored  bool // publish_generated_columns = stored
 	updates bool // publishes insert, update, delete and truncate
 	comment string
 	tables  []uint32
@@ -39,7 +40,7 @@ type publication struct {
 // publicationQuery reads publication $1. The view of its tables has not those that are named
 // and have become partitions of others that are.
 const publicationQuery = `
-SELECT p.puballtables, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
+SELECT p.puballtables, %s, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
        coalesce(pg_catalog.obj_description(p.oid, 'pg_publication'), ''),
        ARRAY(SELECT c.oid FROM pg_catalog.pg_publication_tables t
                JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
@@ -50,7 +51,10 @@ SELECT p.puballtables, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pub
   FROM pg_catalog.pg_publication p WHERE p.pubname = $1`
 
 func readPublication(ctx context.Context, conn *pgx.Conn, name string, version int) (publication, error) {
-	root, filtered := "false", "'{}'::text[]"
+	root, stored, filtered := "false", "false", "'{}'::text[]"
+	if version >= versionGenerated {
+		stored = "p.pubgencols = 's'"
+	}
 	if version >= versionRoot {
 		root = "p.pubviaroot"
 	}
@@ -64,8 +68,8 @@ func readPublication(ctx context.Context, conn *pgx.Conn, name string, version i
 	}
 	p := publication{name: name, exists: true}
 	var limits []string
-	err := conn.QueryRow(ctx, fmt.Sprintf(publicationQuery, root, filtered), name).
-		Scan(&p.all, &p.root, &p.updates, &p.comment, &p.tables, &limits)
+	err := conn.QueryRow(ctx, fmt.Sprintf(publicationQuery, root, stored, filtered), name).
+		Scan(&p.all, &p.root, &p.stored, &p.updates, &p.comment, &p.tables, &limits)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return publication{name: name}, nil
 	}
@@ -297,7 +301,7 @@ func (p publications) creating(w wanted, version int) string {
 func (p publications) completing(have publication, publish string, tables []ingest.SourceTable, w wanted, version int) string {
 	quoted := quoteIdent(have.name)
 	var sql []string
-	if version >= versionRoot && !have.root || publish == publishChanges && !have.updates {
+	if version >= versionRoot && !have.root || publish == publishChanges && !have.updates || version >= versionGenerated && !have.stored {
 		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s SET (%s);", quoted, publicationOptions(publish, version)))
 	}
 	have.root = true
