@@ -47,10 +47,14 @@ func (s *session) authenticate(request Startup) (Role, error) {
 		err = s.scram(user, role, known)
 	case hba.Password:
 		err = s.password(user, role, known)
-	default: // the user's name is believed, or its certificate's was checked
-		err = roleErr
 	}
-	if err == nil && !role.CanLogin {
+	if err != nil { // else the user's name is believed, or its certificate's was checked
+		return role, err
+	}
+	if err := s.conn.send(&pgproto3.AuthenticationOk{}); err != nil {
+		return role, err
+	}
+	if err = roleErr; err == nil && !role.CanLogin {
 		err = fatal(codes.InvalidAuthorizationSpecification, "role \"%s\" is not permitted to log in", user)
 	}
 	return role, err

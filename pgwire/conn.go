@@ -55,7 +55,7 @@ func (c *conn) readHeader() (kind byte, n int, err error) {
 	}
 	length := binary.BigEndian.Uint32(h[1:])
 	if length < 4 || length > 1<<30+4 {
-		return 0, 0, fatal(codes.ProtocolViolation, "invalid message length")
+		return 0, 0, errLength()
 	}
 	kind = h[0]
 	_, _ = c.in.Discard(5) // just peeked
@@ -170,6 +170,8 @@ func isTimeout(err error) bool {
 	var ne net.Error
 	return errors.As(err, &ne) && ne.Timeout()
 }
+
+func errLength() *pgerr.Error { return fatal(codes.ProtocolViolation, "invalid message length") }
 
 // fatal is an error that ends the session after it was sent.
 func fatal(code codes.Code, format string, args ...any) *pgerr.Error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -79,13 +78,15 @@ func (r *copyReader) next() error {
 		if err != nil {
 			return err
 		}
-		var m pgproto3.CopyFail
-		if err := decode(&m, body); err != nil {
-			return err
+		m := &reader{body: body}
+		why := m.text()
+		if m.err != nil {
+			return m.err
 		}
-		return pgerr.New(codes.QueryCanceled, "COPY from stdin failed: %s", m.Message)
+		return pgerr.New(codes.QueryCanceled, "COPY from stdin failed: %s", why)
 	case 'H', 'S': // sent by clients that do not look; PostgreSQL ignores them here too
 		return c.discard(n)
 	}
-	return fatal(codes.ProtocolViolation, "unexpected message type 0x%02X during COPY from stdin", kind)
+	r.session.lost = true
+	return pgerr.New(codes.ProtocolViolation, "unexpected message type 0x%02X during COPY from stdin", kind)
 }

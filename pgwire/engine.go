@@ -125,6 +125,12 @@ type Portal interface {
 	Close()
 }
 
+// ConstantPortal is a Portal that PostgreSQL computes whole before it tells the columns.
+type ConstantPortal interface{ Constant() bool }
+
+// VanishingPortal is a Portal that may go with the savepoint behind which it was bound.
+type VanishingPortal interface{ Gone() bool }
+
 // IdleLimiter is a Session that says itself how long its client may idle.
 type IdleLimiter interface {
 	// IdleTimeout is the limit in the transaction status as it is now; zero: the
@@ -157,7 +163,8 @@ type Sink interface {
 	Rows(messages []byte, n int) error
 	// Notice sends a NoticeResponse at once.
 	Notice(e *pgerr.Error) error
-	// ParameterStatus reports a changed setting.
+	// ParameterStatus reports a changed setting, before the next ReadyForQuery if it is not
+	// what the client knows by then.
 	ParameterStatus(name, value string) error
 	// CopyOut starts a COPY TO STDOUT; format 0 text or csv, 1 binary.
 	CopyOut(format int16, columns int) error

@@ -2,7 +2,8 @@ package pgwire
 
 import (
 	"context"
-	"unicode/utf8"
+	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -13,51 +14,57 @@ import (
 // extended serves a message of the extended protocol. After an error everything is
 // dropped until Sync.
 func (s *session) extended(kind byte, body []byte) error {
-	var ctx context.Context
-	var err error
-	switch kind {
-	case 'P':
-		var m pgproto3.Parse
-		if err := decode(&m, body); err != nil {
-			return err
-		}
-		ctx, err = s.within(m.Query, func(ctx context.Context) error { return s.parse(ctx, &m) })
-	case 'B':
-		var m pgproto3.Bind
-		if err := decode(&m, body); err != nil {
-			return err
-		}
-		ctx, err = s.within(s.textOf(m.PreparedStatement), func(ctx context.Context) error { return s.bind(ctx, &m) })
-	case 'E':
-		var m pgproto3.Execute
-		if err := decode(&m, body); err != nil {
-			return err
-		}
-		text := ""
-		if p := s.portals[m.Portal]; p != nil {
-			text = p.statement.Text
-		}
-		ctx, err = s.within(text, func(ctx context.Context) error { return s.execute(ctx, &m) })
-	case 'D':
-		var m pgproto3.Describe
-		if err := decode(&m, body); err != nil {
-			return err
-		}
-		ctx, err = context.Background(), s.describe(&m)
-	case 'C':
-		var m pgproto3.Close
-		if err := decode(&m, body); err != nil {
-			return err
-		}
-		ctx, err = context.Background(), s.close(&m)
-	case 'H':
-		return s.conn.flush()
-	}
+	ctx, err := s.serve(kind, body)
 	if err == nil {
 		return s.conn.flushIfFull()
 	}
 	s.skipping = true
 	return s.failedIn(ctx, err)
+}
+
+// serve does what a message asks; ctx is that of the statement, if it is one that runs.
+func (s *session) serve(kind byte, body []byte) (ctx context.Context, err error) {
+	ctx = context.Background()
+	switch kind {
+	case 'P':
+		m, err := readParse(body)
+		if err != nil {
+			return ctx, err
+		}
+		return s.within(m.Query, func(ctx context.Context) error { return s.parse(ctx, m) })
+	case 'B':
+		m, rest, err := readBind(body)
+		if err != nil {
+			return ctx, err
+		}
+		return s.within(s.textOf(m.PreparedStatement), func(ctx context.Context) error { return s.bind(ctx, m, rest) })
+	case 'E':
+		m, err := readExecute(body)
+		if err != nil {
+			return ctx, err
+		}
+		text := ""
+		if p := s.portals[m.Portal]; p != nil {
+			text = p.statement.Text
+		}
+		return s.within(text, func(ctx context.Context) error { return s.execute(ctx, m) })
+	case 'D':
+		m, err := readDescribe(body)
+		if err == nil {
+			err = s.describe(m)
+		}
+		return ctx, err
+	case 'C':
+		m, err := readClose(body)
+		if err == nil {
+			err = s.close(m)
+		}
+		return ctx, err
+	}
+	if err := (&reader{body: body}).end(); err != nil { // 'H'
+		return ctx, err
+	}
+	return ctx, s.conn.flush()
 }
 
 // within runs f as a statement that can be canceled.
@@ -75,17 +82,7 @@ func (s *session) textOf(name string) string {
 	return ""
 }
 
-func validText(s string) error {
-	if !utf8.ValidString(s) {
-		return pgerr.New(codes.CharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\"")
-	}
-	return nil
-}
-
 func (s *session) parse(ctx context.Context, m *pgproto3.Parse) error {
-	if err := validText(m.Query); err != nil {
-		return err
-	}
 	if m.Name == "" {
 		s.statements.Drop("")
 	}
@@ -112,7 +109,7 @@ func (s *session) statement(name string) (*Prepared, error) {
 }
 
 func (s *session) portal(name string) (*portal, error) {
-	if p := s.portals[name]; p != nil {
+	if p := s.live(name); p != nil {
 		return p, nil
 	}
 	if c := s.cursor(name); c != nil {
@@ -140,12 +137,12 @@ func (cursorStatement) AllowedInAborted() bool { return false }
 
 // bind makes a portal. The message's values live until the next read: the engine
 // copies what it keeps.
-func (s *session) bind(ctx context.Context, m *pgproto3.Bind) error {
+func (s *session) bind(ctx context.Context, m *pgproto3.Bind, rest func() error) error {
 	st, err := s.statement(m.PreparedStatement)
 	if err != nil {
 		return err
 	}
-	if err := s.admit(st); err != nil {
+	if err := rest(); err != nil {
 		return err
 	}
 	if n := len(m.ParameterFormatCodes); n > 1 && n != len(m.Parameters) {
@@ -157,47 +154,83 @@ func (s *session) bind(ctx context.Context, m *pgproto3.Bind) error {
 			"bind message supplies %d parameters, but prepared statement \"%s\" requires %d",
 			len(m.Parameters), m.PreparedStatement, len(st.Params()))
 	}
-	columns := len(st.Columns())
-	if n := len(m.ResultFormatCodes); n > 1 && n != columns {
-		return pgerr.New(codes.ProtocolViolation, "bind message has %d result formats but query has %d columns",
-			n, columns)
-	}
-	paramFormats, err := expandFormats(m.ParameterFormatCodes, len(m.Parameters))
-	if err != nil {
+	if err := s.admit(st); err != nil {
 		return err
 	}
-	resultFormats, err := expandFormats(m.ResultFormatCodes, columns)
-	if err != nil {
+	if err := s.freePortal(m.DestinationPortal); err != nil {
 		return err
 	}
-	if old := s.portals[m.DestinationPortal]; old != nil {
-		if m.DestinationPortal != "" {
-			return pgerr.New(codes.DuplicateCursor, "cursor \"%s\" already exists", m.DestinationPortal)
-		}
-		old.close()
-		delete(s.portals, "")
-	} else if s.cursor(m.DestinationPortal) != nil {
-		return pgerr.New(codes.DuplicateCursor, "cursor \"%s\" already exists", m.DestinationPortal)
-	}
-	p := &portal{statement: st, formats: resultFormats}
-	if !st.Empty() {
-		if p.Portal, err = st.Bind(ctx, m.Parameters, paramFormats, resultFormats); err != nil {
-			return err
-		}
+	p := &portal{statement: st}
+	if err := s.bindPortal(ctx, p, m); err != nil {
+		return ofPortal(m.DestinationPortal, err)
 	}
 	s.portals[m.DestinationPortal] = p
 	s.conn.out = append(s.conn.out, '2', 0, 0, 0, 4)
 	return nil
 }
 
-// expandFormats gives each of n values its format code.
-func expandFormats(given []int16, n int) ([]int16, error) {
-	out := make([]int16, n)
-	for _, f := range given {
-		if f != 0 && f != 1 {
-			return nil, pgerr.New(codes.InvalidParameterValue, "unsupported format code: %d", f)
-		}
+// freePortal makes room for a portal of a name: the unnamed one gives way.
+func (s *session) freePortal(name string) error {
+	switch {
+	case name == "":
+		s.unbind("")
+	case s.live(name) != nil || s.cursor(name) != nil:
+		return pgerr.New(codes.DuplicateCursor, "cursor \"%s\" already exists", name)
 	}
+	return nil
+}
+
+// bindPortal gives a portal its values and formats.
+func (s *session) bindPortal(ctx context.Context, p *portal, m *pgproto3.Bind) error {
+	paramFormats, bad := expandFormats(m.ParameterFormatCodes, len(m.Parameters))
+	if bad >= 0 {
+		e := errFormat(paramFormats[bad])
+		e.Where = fmt.Sprintf("parameter $%d", bad+1)
+		return e
+	}
+	columns := len(p.statement.Columns())
+	if n := len(m.ResultFormatCodes); n > 1 && n != columns {
+		return pgerr.New(codes.ProtocolViolation, "bind message has %d result formats but query has %d columns",
+			n, columns)
+	}
+	formats, bad := expandFormats(m.ResultFormatCodes, columns)
+	p.formats = formats
+	if bad >= 0 { // as in PostgreSQL, it is not looked at until there are rows to send
+		p.bad = &formats[bad]
+		formats = make([]int16, columns)
+	}
+	if p.statement.Empty() {
+		return nil
+	}
+	var err error
+	p.Portal, err = p.statement.Bind(ctx, m.Parameters, paramFormats, formats)
+	return err
+}
+
+func errFormat(code int16) *pgerr.Error {
+	return pgerr.New(codes.InvalidParameterValue, "unsupported format code: %d", code)
+}
+
+// ofPortal completes where an error of a parameter arose: the engine does not know the
+// portal.
+func ofPortal(name string, err error) error {
+	e, ok := pgerr.As(err)
+	if !ok || !strings.HasPrefix(e.Where, "parameter $") {
+		return err
+	}
+	c := *e
+	c.Where = "unnamed portal " + e.Where
+	if name != "" {
+		c.Where = "portal \"" + name + "\" " + e.Where
+	}
+	return &c
+}
+
+// expandFormats gives each of n values its format code. bad is the first that has one
+// that there is not, -1 when there is none.
+func expandFormats(given []int16, n int) (out []int16, bad int) {
+	out = make([]int16, n)
+	bad = -1
 	for i := range out {
 		switch len(given) {
 		case 0:
@@ -206,8 +239,11 @@ func expandFormats(given []int16, n int) ([]int16, error) {
 		default:
 			out[i] = given[i]
 		}
+		if out[i] != 0 && out[i] != 1 && bad < 0 {
+			bad = i
+		}
 	}
-	return out, nil
+	return out, bad
 }
 
 func (s *session) describe(m *pgproto3.Describe) error {
@@ -238,7 +274,7 @@ func (s *session) describe(m *pgproto3.Describe) error {
 			return errAborted()
 		}
 	default:
-		return fatal(codes.ProtocolViolation, "invalid DESCRIBE message subtype %d", m.ObjectType)
+		return pgerr.New(codes.ProtocolViolation, "invalid DESCRIBE message subtype %d", m.ObjectType)
 	}
 	if columns == nil {
 		s.conn.out = append(s.conn.out, 'n', 0, 0, 0, 4)
@@ -264,11 +300,16 @@ func (s *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 			return pgerr.New(codes.ObjectNotInPrerequisiteState, "portal \"%s\" cannot be run", m.Portal)
 		}
 		return s.complete(emptyTag(p.doneTag))
+	case p.failed:
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "portal \"%s\" cannot be run", m.Portal)
+	case p.bad != nil:
+		return errFormat(*p.bad)
 	}
 	s.server.metrics.queries.add(1)
 	limit := int(int32(m.MaxRows)) // negative: no limit, as in PostgreSQL
 	tag, done, err := p.Execute(ctx, s.sink.begin(ctx), max(limit, 0))
 	if err != nil {
+		p.failed = true
 		return err
 	}
 	if !done {
@@ -301,7 +342,7 @@ func (s *session) close(m *pgproto3.Close) error {
 			c.Close()
 		}
 	default:
-		return fatal(codes.ProtocolViolation, "invalid CLOSE message subtype %d", m.ObjectType)
+		return pgerr.New(codes.ProtocolViolation, "invalid CLOSE message subtype %d", m.ObjectType)
 	}
 	s.conn.out = append(s.conn.out, '3', 0, 0, 0, 4)
 	return nil

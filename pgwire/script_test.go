@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ var simpleScript = []struct{ name, sql, want string }{
 	{"internal", "oops", "E:XX000 Z:I"},
 	{"timeout", "timeout", "E:57014 Z:I"},
 	{"parameter", "select $1", "E:42P02 Z:I"},
-	{"set", "set mine yours", "S:yours C:SET Z:I"},
+	{"set", "set mine yours", "C:SET S:yours Z:I"},
 	{"notice", "notice", "N:something to know C:NOTICE Z:I"},
 	{"copy out", "copyout", "CopyOutResponse d d CopyDone C:COPY_2 Z:I"},
 }
@@ -366,6 +367,7 @@ func TestMalformedMessages(t *testing.T) {
 	message := func(kind byte, n uint32, body string) []byte {
 		return append(binary.BigEndian.AppendUint32([]byte{kind}, n), body...)
 	}
+	end := message('X', 4, "")
 	for _, test := range []struct {
 		name string
 		send []byte
@@ -375,13 +377,18 @@ func TestMalformedMessages(t *testing.T) {
 		{"short length", message('Q', 3, ""), "F:08P01 EOF"},
 		{"huge length", message('Q', 1<<30, ""), "F:54000 EOF"},
 		{"negative length", message('Q', 1<<31, ""), "F:08P01 EOF"},
-		{"query without end", message('Q', 5, "x"), "F:08P01 EOF"},
-		{"parameter of length -2", message('B', 4+1+1+2+2+4+2, "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xfe\x00\x00"), "F:08P01 EOF"},
-		{"sync with a body", message('S', 5, "x"), "F:08P01 EOF"},
-		{"describe of nothing", message('D', 6, "Xx"), "F:08P01 EOF"},
+		{"query without end", append(message('Q', 5, "x"), end...), "E:08P01 Z:I EOF"},
+		{
+			"parameter of length -2",
+			slices.Concat(message('P', 4+1+1+2, "\x00\x00\x00\x00"), message('B', 4+1+1+2+2+4+2, "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xfe\x00\x00"), end),
+			"ParseComplete E:08P01 EOF",
+		},
+		{"sync with a body", append(message('S', 5, "x"), end...), "E:08P01 Z:I EOF"},
+		{"describe of nothing", append(message('D', 6, "Xx"), end...), "E:08P01 EOF"},
+		{"sync that is too long", message('S', 20000, ""), "F:08P01 EOF"},
 		{"panic in the engine", message('Q', 4+6, "panic\x00"), "F:XX000 EOF"},
-		{"function call", append(message('F', 4, ""), message('X', 4, "")...), "E:0A000 Z:I EOF"},
-		{"bad UTF-8", append(message('Q', 4+3, "\xff\xfe\x00"), message('X', 4, "")...), "E:22021 Z:I EOF"},
+		{"function call", append(message('F', 4, ""), end...), "E:0A000 Z:I EOF"},
+		{"bad UTF-8", append(message('Q', 4+3, "\xff\xfe\x00"), end...), "E:22021 Z:I EOF"},
 	} {
 		c := login(t, addr)
 		c.raw(test.send)

@@ -36,10 +36,14 @@ type session struct {
 	portals    map[string]*portal
 	// skipping drops messages until Sync, after an error in the extended protocol.
 	skipping bool
+	// lost says that nobody knows where the next message begins.
+	lost bool
 	// copyLeft is what is still on the wire of the CopyData that is being read.
 	copyLeft int
 	sink     sink
-	activity activity
+	// changed are parameters to report before ReadyForQuery, told what was reported.
+	changed, told map[string]string
+	activity      activity
 	// busy says that a statement runs.
 	busy atomic.Bool
 	// ending is the cause for which the session shall end at its next wait.
@@ -54,7 +58,12 @@ type session struct {
 type portal struct {
 	Portal
 	statement *Prepared
-	formats   []int16
+	// formats are as the client gave them; bad is the first that there is not, and of a
+	// column, or nil.
+	formats []int16
+	bad     *int16
+	// failed says that it ended in an error: it cannot be run again.
+	failed bool
 	// done says that it ran to its end, with tag doneTag.
 	done    bool
 	doneTag string
@@ -63,7 +72,7 @@ type portal struct {
 func newSession(s *Server, tcp net.Conn) *session {
 	ss := &session{
 		server: s, conn: newConn(tcp, &s.metrics.bytes),
-		portals: map[string]*portal{},
+		portals: map[string]*portal{}, told: map[string]string{},
 	}
 	ss.sink.session = ss
 	return ss
@@ -173,6 +182,9 @@ func (s *session) start() error {
 
 // open starts the SQL session and greets the client.
 func (s *session) open(request Startup) error {
+	if err := splitOptions(request); err != nil {
+		return err
+	}
 	request.PID, request.TLS, request.Statements, request.Portal = s.pid, s.conn.tls() != nil, &s.statements, s.bound
 	request.Unbind = s.unbind
 	request.RemoteAddr = s.conn.tcp.RemoteAddr().String()
@@ -195,19 +207,33 @@ func (s *session) open(request Startup) error {
 		s.key = make([]byte, 32)
 	}
 	s.server.deps.IDs.Read(s.key)
-	if err := s.conn.send(&pgproto3.AuthenticationOk{}); err != nil {
+	s.changed = defaultStatus(request)
+	maps.Copy(s.changed, sql.Parameters())
+	if err := s.tellChanges(); err != nil {
 		return err
 	}
-	status := defaultStatus(request)
-	maps.Copy(status, sql.Parameters())
+	return s.conn.send(&pgproto3.BackendKeyData{ProcessID: s.pid, SecretKey: s.key})
+}
+
+// tellChanges reports the parameters that are not what the client was told last.
+func (s *session) tellChanges() error {
+	if len(s.changed) == 0 {
+		return nil
+	}
 	// In PostgreSQL's order, which is blind to case.
 	byName := func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }
-	for _, name := range slices.SortedFunc(maps.Keys(status), byName) {
-		if err := s.conn.send(&pgproto3.ParameterStatus{Name: name, Value: status[name]}); err != nil {
+	for _, name := range slices.SortedFunc(maps.Keys(s.changed), byName) {
+		value := s.changed[name]
+		if told, ok := s.told[name]; ok && told == value {
+			continue
+		}
+		if err := s.conn.send(&pgproto3.ParameterStatus{Name: name, Value: value}); err != nil {
 			return err
 		}
+		s.told[name] = value
 	}
-	return s.conn.send(&pgproto3.BackendKeyData{ProcessID: s.pid, SecretKey: s.key})
+	clear(s.changed)
+	return nil
 }
 
 // defaultStatus is the set of parameters that drivers rely on, for those that the
@@ -229,16 +255,32 @@ func (s *session) ready() error {
 		s.closePortals()
 	}
 	s.activity.idle(s.server.deps.Clock.Now(), status)
+	if err := s.tellChanges(); err != nil {
+		return err
+	}
 	s.conn.out = append(s.conn.out, 'Z', 0, 0, 0, 5, byte(status))
 	return s.conn.flush()
 }
 
 // bound is the portal of a name as the engine made it, nil when there is none.
 func (s *session) bound(name string) Portal {
-	if p := s.portals[name]; p != nil {
+	if p := s.live(name); p != nil {
 		return p.Portal
 	}
 	return nil
+}
+
+// live is the portal of a name; one that is gone meanwhile is forgotten.
+func (s *session) live(name string) *portal {
+	p := s.portals[name]
+	if p == nil {
+		return nil
+	}
+	if v, ok := p.Portal.(VanishingPortal); ok && v.Gone() {
+		s.unbind(name)
+		return nil
+	}
+	return p
 }
 
 func (s *session) unbind(name string) {

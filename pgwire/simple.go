@@ -11,16 +11,13 @@ import (
 
 // query serves a Query message: several statements, one implicit transaction.
 func (s *session) query(body []byte) error {
-	var m pgproto3.Query
-	if err := decode(&m, body); err != nil {
-		return err
-	}
-	if err := validText(m.String); err != nil {
+	sql, err := readQuery(body)
+	if err != nil {
 		return s.finishQuery(context.Background(), err)
 	}
 	s.dropUnnamed()
-	ctx, end := s.begin(m.String)
-	err := s.runAll(ctx, m.String)
+	ctx, end := s.begin(sql)
+	err = s.runAll(ctx, sql)
 	end()
 	return s.finishQuery(ctx, err)
 }
@@ -86,13 +83,17 @@ func (s *session) runOne(ctx context.Context, sql string, last bool) error {
 		return err
 	}
 	defer p.Close()
-	if columns := p.Columns(); columns != nil {
-		if err := s.rowDescription(columns, nil); err != nil {
+	sink := s.sink.begin(ctx)
+	if sink.owed = p.Columns(); sink.owed != nil && !isConstant(p) {
+		if err := sink.pay(); err != nil {
 			return err
 		}
 	}
 	s.server.metrics.queries.add(1)
-	tag, _, err := p.Execute(ctx, s.sink.begin(ctx), 0)
+	tag, _, err := p.Execute(ctx, sink, 0)
+	if err == nil {
+		err = sink.pay()
+	}
 	if err != nil {
 		return err
 	}
@@ -102,6 +103,12 @@ func (s *session) runOne(ctx context.Context, sql string, last bool) error {
 		}
 	}
 	return s.complete(tag)
+}
+
+// isConstant says that a portal's errors come before its columns.
+func isConstant(p Portal) bool {
+	c, ok := p.(ConstantPortal)
+	return ok && c.Constant()
 }
 
 // prepare analyses a statement, refusing it in an aborted transaction unless it is

@@ -13,11 +13,23 @@ import (
 type sink struct {
 	session *session
 	ctx     context.Context // of the running statement
+	// owed are columns that the client has not been told of, and must be before rows.
+	owed []Column
 }
 
 func (k *sink) begin(ctx context.Context) *sink {
-	k.ctx = ctx
+	k.ctx, k.owed = ctx, nil
 	return k
+}
+
+// pay tells the columns that are owed.
+func (k *sink) pay() error {
+	if k.owed == nil {
+		return nil
+	}
+	columns := k.owed
+	k.owed = nil
+	return k.session.rowDescription(columns, nil)
 }
 
 // cause is the reason why the statement must stop, nil to go on. Asked after each
@@ -31,6 +43,9 @@ func (k *sink) cause() error {
 
 // Rows implements Sink.
 func (k *sink) Rows(messages []byte, n int) error {
+	if err := k.pay(); err != nil {
+		return err
+	}
 	if err := k.session.conn.write(messages); err != nil {
 		return err
 	}
@@ -52,7 +67,8 @@ func (k *sink) ParameterStatus(name, value string) error {
 	if name == "application_name" {
 		k.session.activity.update(func(i *SessionInfo) { i.ApplicationName = value })
 	}
-	return k.session.conn.send(&pgproto3.ParameterStatus{Name: name, Value: value})
+	k.session.changed[name] = value
+	return nil
 }
 
 // CopyOut implements Sink.

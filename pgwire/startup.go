@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
 const (
@@ -19,6 +22,7 @@ const (
 	codeSSL         = 1234<<16 | 5679
 	codeGSS         = 1234<<16 | 5680
 	alpnProtocol    = "postgresql"
+	aheadBytes      = 1 << 10
 	// tlsHandshake is the first byte of a TLS record: TLS without an SSLRequest.
 	tlsHandshake = 0x16
 )
@@ -32,16 +36,15 @@ type startup struct {
 // negotiate reads packets until a StartupMessage. It returns nil without an error
 // when the connection was only a cancel request.
 //
-// Packets are read byte for byte: nothing is buffered, so plaintext that follows an
-// SSLRequest goes into the TLS handshake and breaks it, instead of being taken for
-// something that came encrypted.
+// Plaintext that came with an SSLRequest is refused: it must not be taken for something
+// that came encrypted. What comes later goes into the TLS handshake and breaks it.
 func (s *session) negotiate() (*startup, error) {
-	var first [1]byte
-	if _, err := io.ReadFull(s.conn, first[:]); err != nil {
+	plain := &startupConn{Conn: s.conn.tcp}
+	s.conn.Conn = plain
+	if err := plain.fill(); err != nil {
 		return nil, &connError{err}
 	}
-	s.conn.Conn = &prefixedConn{Conn: s.conn.tcp, prefix: first[:]}
-	if first[0] == tlsHandshake {
+	if plain.ahead[0] == tlsHandshake {
 		if s.server.config.TLS == nil {
 			return nil, &connError{fmt.Errorf("direct TLS but none configured")}
 		}
@@ -58,12 +61,12 @@ func (s *session) negotiate() (*startup, error) {
 		switch {
 		case code == codeSSL && !sawSSL && s.conn.tls() == nil:
 			sawSSL = true
-			if err := s.answerSSL(); err != nil {
+			if err := s.answerSSL(plain); err != nil {
 				return nil, err
 			}
 		case code == codeGSS && !sawGSS && s.conn.tls() == nil:
 			sawGSS = true
-			if err := s.conn.put([]byte{'N'}); err != nil {
+			if err := s.refuseEncryption(plain, "GSSAPI encryption"); err != nil {
 				return nil, err
 			}
 		case code == codeCancel:
@@ -73,23 +76,46 @@ func (s *session) negotiate() (*startup, error) {
 			return nil, nil
 		case code>>16 == 3:
 			return parseStartup(code, body, s.conn)
-		case code == codeSSL || code == codeGSS:
-			return nil, fatal(codes.ProtocolViolation, "encryption was already negotiated")
 		default:
-			return nil, fatal(codes.FeatureNotSupported,
+			e := fatal(codes.FeatureNotSupported,
 				"unsupported frontend protocol %d.%d: server supports 3.0 to 3.2", code>>16, code&0xffff)
+			if code>>16 < 3 { // they read errors of another form
+				return nil, errors.Join(errDone, s.conn.put([]byte("EFATAL:  "+e.Message+"\n\x00")))
+			}
+			return nil, e
 		}
 	}
 }
 
-func (s *session) answerSSL() error {
+func (s *session) answerSSL(plain *startupConn) error {
 	if s.server.config.TLS == nil {
-		return s.conn.put([]byte{'N'})
+		return s.refuseEncryption(plain, "SSL")
 	}
 	if err := s.conn.put([]byte{'S'}); err != nil {
 		return err
 	}
+	if len(plain.ahead) > 0 {
+		return errAhead("SSL")
+	}
 	return s.startTLS(false)
+}
+
+// refuseEncryption answers a request for encryption that there is not.
+func (s *session) refuseEncryption(plain *startupConn, kind string) error {
+	if err := s.conn.put([]byte{'N'}); err != nil {
+		return err
+	}
+	if len(plain.ahead) > 0 {
+		return errAhead(kind)
+	}
+	return nil
+}
+
+// errAhead is the error of bytes that came with a request for encryption: somebody may
+// have put them there.
+func errAhead(kind string) *pgerr.Error {
+	return fatal(codes.ProtocolViolation, "received unencrypted data after %s request", kind).
+		WithDetail("This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.")
 }
 
 // startTLS runs the handshake, bounded by the start-up deadline.
@@ -105,19 +131,35 @@ func (s *session) startTLS(direct bool) error {
 	return nil
 }
 
-// prefixedConn gives back bytes that were read to look at.
-type prefixedConn struct {
+// startupConn knows what a client has sent beyond the packet that is read.
+type startupConn struct {
 	net.Conn
-	prefix []byte
+	ahead []byte
 }
 
-func (p *prefixedConn) Read(b []byte) (int, error) {
-	if len(p.prefix) > 0 {
-		n := copy(b, p.prefix)
-		p.prefix = p.prefix[n:]
-		return n, nil
+// fill waits for bytes.
+func (c *startupConn) fill() error {
+	buf := make([]byte, aheadBytes)
+	n, err := io.ReadAtLeast(c.Conn, buf, 1)
+	c.ahead = buf[:n]
+	return err
+}
+
+// Read implements net.Conn.
+func (c *startupConn) Read(b []byte) (int, error) {
+	if len(c.ahead) == 0 {
+		if len(b) > aheadBytes {
+			return c.Conn.Read(b)
+		}
+		if err := c.fill(); err != nil {
+			return 0, err
+		}
 	}
-	return p.Conn.Read(b)
+	n := copy(b, c.ahead)
+	if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
+		c.ahead = nil
+	}
+	return n, nil
 }
 
 // readStartup reads one packet of the start-up phase and nothing beyond it.
@@ -141,20 +183,26 @@ func readStartup(r io.Reader) (code uint32, body []byte, err error) {
 // client when it is not what was asked for.
 func parseStartup(version uint32, body []byte, c *conn) (*startup, error) {
 	if len(body) == 0 || body[len(body)-1] != 0 {
-		return nil, fatal(codes.ProtocolViolation, "invalid startup packet layout: expected terminator as last byte")
+		return nil, errTerminator()
 	}
 	st := &startup{params: map[string]string{}}
 	var unknown []string
-	fields := strings.Split(string(body[:len(body)-1]), "\x00")
-	for i := 0; i < len(fields) && fields[i] != ""; i += 2 {
-		if i+1 == len(fields) {
-			return nil, fatal(codes.ProtocolViolation, "invalid startup packet layout: expected terminator as last byte")
+	rest := string(body[:len(body)-1])
+	for rest != "" {
+		name, after, _ := strings.Cut(rest, "\x00")
+		if name == "" {
+			return nil, errTerminator() // something is behind the end
 		}
-		if strings.HasPrefix(fields[i], "_pq_.") {
-			unknown = append(unknown, fields[i])
+		value, next, ended := strings.Cut(after, "\x00")
+		if !ended {
+			return nil, errTerminator()
+		}
+		rest = next
+		if strings.HasPrefix(name, "_pq_.") {
+			unknown = append(unknown, name)
 			continue
 		}
-		st.params[fields[i]] = fields[i+1]
+		st.params[name] = value
 	}
 	if err := validUTF8(st.params); err != nil {
 		return nil, err
@@ -170,6 +218,10 @@ func parseStartup(version uint32, body []byte, c *conn) (*startup, error) {
 		}
 	}
 	return st, nil
+}
+
+func errTerminator() *pgerr.Error {
+	return fatal(codes.ProtocolViolation, "invalid startup packet layout: expected terminator as last byte")
 }
 
 // cancelByKey serves a CancelRequest. Whether the key was right is not told.

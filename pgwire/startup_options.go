@@ -20,15 +20,15 @@ func validUTF8(params map[string]string) error {
 }
 
 // request turns start-up parameters into what the engine is asked for: user and
-// database by themselves, options split into settings.
+// database by themselves, options still as one.
 func (st *startup) request() (Startup, error) {
 	p := maps.Clone(st.params)
 	out := Startup{User: p["user"], Database: p["database"], Params: p}
 	if out.Database == "" {
 		out.Database = out.User
 	}
-	options, replication := p["options"], strings.ToLower(p["replication"])
-	for _, name := range []string{"user", "database", "options", "replication"} {
+	replication := strings.ToLower(p["replication"])
+	for _, name := range []string{"user", "database", "replication"} {
 		delete(p, name)
 	}
 	switch {
@@ -37,16 +37,22 @@ func (st *startup) request() (Startup, error) {
 	case replication != "" && replication != "false" && replication != "off" && replication != "no" && replication != "0":
 		return out, fatal(codes.FeatureNotSupported, "replication connections are not supported")
 	}
-	settings, err := parseOptions(options)
+	return out, nil
+}
+
+// splitOptions makes the options of a request settings.
+func splitOptions(request Startup) error {
+	settings, err := parseOptions(request.Params["options"])
 	if err != nil {
-		return out, err
+		return err
 	}
+	delete(request.Params, "options")
 	for k, v := range settings { // parameters of their own win
-		if _, ok := p[k]; !ok {
-			p[k] = v
+		if _, ok := request.Params[k]; !ok {
+			request.Params[k] = v
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // parseOptions reads command-line options: -c name=value and --name=value. Blanks
@@ -56,16 +62,21 @@ func parseOptions(options string) (map[string]string, error) {
 	args := splitArguments(options)
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		setting, ok := strings.CutPrefix(a, "--")
+		flag := "--"
+		setting, ok := strings.CutPrefix(a, flag)
 		if !ok {
+			flag = "-c "
 			if setting, ok = strings.CutPrefix(a, "-c"); ok && setting == "" && i+1 < len(args) {
 				i++
 				setting = args[i]
 			}
 		}
 		name, value, assigned := strings.Cut(setting, "=")
-		if !ok || !assigned || name == "" {
+		switch {
+		case !ok || name == "":
 			return nil, errBadOption(a)
+		case !assigned:
+			return nil, fatal(codes.Syntax, "%s%s requires a value", flag, setting)
 		}
 		settings[strings.ReplaceAll(name, "-", "_")] = value
 	}

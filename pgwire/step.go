@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/wal/env"
 )
+
+// smallBytesMax bounds messages that hold a name at most, as in PostgreSQL.
+const smallBytesMax = 10000
 
 // step reads and serves one message. An error ends the session.
 func (s *session) step() error {
@@ -27,12 +30,15 @@ func (s *session) step() error {
 	case 'X':
 		return errDone
 	}
+	if n > smallBytesMax && strings.IndexByte("DECHS", kind) >= 0 {
+		return errLength()
+	}
 	body, err := s.conn.readBody(n)
 	if err != nil {
 		return err
 	}
 	if kind == 'S' {
-		return s.sync(n)
+		return s.sync(body)
 	}
 	if s.skipping {
 		return nil
@@ -112,12 +118,15 @@ func errAdminShutdown() *pgerr.Error {
 }
 
 // sync ends a sequence of the extended protocol.
-func (s *session) sync(n int) error {
-	if n != 0 {
-		return fatal(codes.ProtocolViolation, "invalid message length")
-	}
+func (s *session) sync(body []byte) error {
 	failed := s.skipping
 	s.skipping = false
+	if err := (&reader{body: body}).end(); err != nil {
+		failed = true
+		if err := s.failed(err); err != nil {
+			return err
+		}
+	}
 	if err := s.endImplicit(failed); err != nil {
 		if err := s.failed(err); err != nil {
 			return err
@@ -152,13 +161,8 @@ func (s *session) failedIn(ctx context.Context, err error) error {
 		return e
 	}
 	s.sql.Fail()
-	return s.sendError(e)
-}
-
-// decode decodes a message; one that is malformed ends the session.
-func decode(m pgproto3.FrontendMessage, body []byte) error {
-	if err := m.Decode(body); err != nil {
-		return fatal(codes.ProtocolViolation, "invalid message format").WithDetail("%v", err)
+	if err := s.sendError(e); err != nil || !s.lost {
+		return err
 	}
-	return nil
+	return fatal(codes.ProtocolViolation, "terminating connection because protocol synchronization was lost")
 }

@@ -48,8 +48,26 @@ func (s *session) closeCursors(held bool) {
 	}
 }
 
-// closeCursorsSince closes the cursors declared behind a number of savepoints.
+// bound notes a portal that goes with a savepoint.
+func (t *transaction) bound(p *queryPortal) {
+	if len(t.savepoints) == 0 {
+		return
+	}
+	if t.portals == nil {
+		t.portals = map[*queryPortal]int{}
+	}
+	t.portals[p] = len(t.savepoints)
+}
+
+// closeCursorsSince closes the cursors declared, and the portals bound, behind a number of
+// savepoints.
 func (s *session) closeCursorsSince(savepoints int) {
+	for p, made := range s.tx.portals {
+		if made > savepoints {
+			p.gone = true
+			p.finish()
+		}
+	}
 	for name, c := range s.cursors {
 		if c.made > savepoints {
 			c.close()

@@ -122,13 +122,17 @@ func (p *writePortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 		}
 		p.ran = true
 	}
-	if _, err := p.run(ctx, sink, maxRows); err != nil {
+	n, err := p.run(ctx, sink, maxRows)
+	if err != nil {
 		p.finish()
 		return "", false, clientError(ctx, err)
 	}
-	tag := fmt.Sprintf("%s %d", p.statement.word, p.count)
+	if p.columns == nil {
+		n = p.count
+	}
+	tag := fmt.Sprintf("%s %d", p.statement.word, n)
 	if p.statement.word == "INSERT" {
-		tag = fmt.Sprintf("INSERT 0 %d", p.count)
+		tag = fmt.Sprintf("INSERT 0 %d", n)
 	}
 	return tag, p.done, s.tell(sink)
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -100,7 +101,9 @@ func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, 
 	if err != nil {
 		return nil, err
 	}
-	return q.portal(params, resultFormats), nil
+	p := q.portal(params, resultFormats)
+	q.session.tx.bound(p)
+	return p, nil
 }
 
 func (q *queryStatement) portal(params []*string, formats []int16) *queryPortal {
@@ -176,11 +179,27 @@ func decodeParams(types []uint32, values [][]byte, formats []int16) ([]*string, 
 		}
 		text, err := encode.DecodeParam(types[i], format, v)
 		if err != nil {
-			return nil, err.WithDetail("Parameter $%d.", i+1)
+			return nil, ofParameter(err, i+1, format, v)
 		}
 		out[i] = &text
 	}
 	return out, nil
+}
+
+// ofParameter says of which parameter an error is, as PostgreSQL does: without its text.
+func ofParameter(err *pgerr.Error, n int, format int16, value []byte) *pgerr.Error {
+	e := *err
+	e.Where = fmt.Sprintf("parameter $%d", n)
+	switch {
+	case e.Code == codes.InvalidBinaryRepresentation && strings.HasSuffix(e.Message, "bind parameter"):
+		e.Message += fmt.Sprintf(" %d", n)
+	case format != 0 || e.Code == codes.CharacterNotInRepertoire:
+	case len(value) == 0:
+		e.Where += " = ''"
+	default:
+		e.Where += " = '...'"
+	}
+	return &e
 }
 
 // output is how a query's rows are encoded.

@@ -212,6 +212,8 @@ type transaction struct {
 	// reached are the positions that its queries have waited for.
 	reached    []awaited
 	savepoints []savepoint
+	// portals are those bound behind savepoints, and behind how many.
+	portals map[*queryPortal]int
 	// defined is what it does to tables of our own, views and schemas, in order.
 	defined []*define.Change
 	// changes are what it has changed in tables of our own, of which writes has those

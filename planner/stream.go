@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/lake/duckdb"
@@ -144,6 +145,21 @@ type queryPortal struct {
 	// pending are messages of the current frame that were not sent yet.
 	pending     []byte
 	pendingRows int
+	// gone says that it was bound behind a savepoint that was rolled back.
+	gone bool
+}
+
+// Gone implements pgwire.VanishingPortal.
+func (p *queryPortal) Gone() bool { return p.gone }
+
+// Constant implements pgwire.ConstantPortal: a query of nothing but expressions, and the rows
+// of RETURNING, which are all there before the first is sent.
+func (p *queryPortal) Constant() bool {
+	if p.query == nil {
+		return true
+	}
+	sel := p.query.sel
+	return len(p.query.analysis.Effects) == 0 && len(sel.FromClause) == 0 && sel.Op == pg.SetOperation_SETOP_NONE
 }
 
 // Columns implements pgwire.Portal.
@@ -262,6 +278,7 @@ func (p *queryPortal) finish() {
 
 // Close implements pgwire.Portal.
 func (p *queryPortal) Close() {
+	delete(p.session.tx.portals, p)
 	if p.rows != nil {
 		p.rows.Close()
 		p.rows = nil

@@ -158,6 +158,9 @@ func (s *session) releaseSavepoint(name string) (*result, error) {
 	for _, c := range s.cursors { // theirs is the savepoint around it now
 		c.made = min(c.made, i)
 	}
+	for p, made := range s.tx.portals {
+		s.tx.portals[p] = min(made, i)
+	}
 	s.values.Release(s.tx.savepoints[i].mark)
 	s.tx.savepoints = s.tx.savepoints[:i]
 	return &result{tag: "RELEASE"}, nil

@@ -2,9 +2,7 @@ package copyin
 
 import (
 	"bytes"
-	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -122,22 +120,7 @@ func (in *input) verify() {
 func (in *input) badEncoding() error { return badEncoding(in.buf[in.valid:in.end]) }
 
 // badEncoding is the error about text that begins with an invalid sequence.
-func badEncoding(b []byte) error {
-	n := 1
-	switch {
-	case b[0]&0xe0 == 0xc0:
-		n = 2
-	case b[0]&0xf0 == 0xe0:
-		n = 3
-	case b[0]&0xf8 == 0xf0:
-		n = 4
-	}
-	var hex []string
-	for _, c := range b[:min(n, len(b))] {
-		hex = append(hex, fmt.Sprintf("0x%02x", c))
-	}
-	return pgerr.New(codes.CharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\": %s", strings.Join(hex, " "))
-}
+func badEncoding(b []byte) error { return pgerr.BadUTF8At(string(b[:min(len(b), utf8.UTFMax)])) }
 
 // checkText is nil for text that may be a value.
 func checkText(b []byte) error {

@@ -59,8 +59,7 @@ func validText(b []byte) *pgerr.Error {
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
 		if r == 0 || r == utf8.RuneError && n == 1 {
-			return pgerr.New(codes.CharacterNotInRepertoire,
-				"invalid byte sequence for encoding \"UTF8\": 0x%02x", b[i])
+			return pgerr.BadUTF8At(string(b[i:min(len(b), i+utf8.UTFMax)]))
 		}
 		i += n
 	}

@@ -17,6 +17,14 @@ func errBinary() *pgerr.Error {
 	return pgerr.New(codes.InvalidBinaryRepresentation, "incorrect binary data format in bind parameter")
 }
 
+// errSize is the error of a value whose length is not the one that it has to have.
+func errSize(got, want int) *pgerr.Error {
+	if got < want {
+		return pgerr.New(codes.ProtocolViolation, "insufficient data left in message")
+	}
+	return errBinary()
+}
+
 // decodeBinary is Decode for binary.
 func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 	if elem := ElementOID(oid); elem != 0 || isVector(oid) {
@@ -24,7 +32,7 @@ func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 	}
 	if r, ok := integerRange(oid); ok {
 		if len(b) != r.size {
-			return "", errBinary()
+			return "", errSize(len(b), r.size)
 		}
 		switch {
 		case r.size == 2:
@@ -69,7 +77,7 @@ func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 func decodeBinaryFixed(oid uint32, b []byte) (string, *pgerr.Error) {
 	size := int(typeSize(oid))
 	if size > 0 && len(b) != size {
-		return "", errBinary()
+		return "", errSize(len(b), size)
 	}
 	switch oid {
 	case oidBool:
@@ -146,14 +154,14 @@ func decodeBinaryStamp(oid uint32, b []byte) (string, *pgerr.Error) {
 
 func decodeBinaryNumeric(b []byte) (string, *pgerr.Error) {
 	if len(b) < 8 {
-		return "", errBinary()
+		return "", errSize(len(b), 8)
 	}
 	count := int(binary.BigEndian.Uint16(b))
 	weight := int(int16(binary.BigEndian.Uint16(b[2:])))
 	sign := binary.BigEndian.Uint16(b[4:])
 	scale := int(binary.BigEndian.Uint16(b[6:]))
 	if len(b) != 8+2*count {
-		return "", errBinary()
+		return "", errSize(len(b), 8+2*count)
 	}
 	switch sign {
 	case numericNaN, numericPInf, numericNInf:
@@ -196,7 +204,7 @@ func decodeBinaryNumeric(b []byte) (string, *pgerr.Error) {
 
 func decodeBinaryBits(b []byte) (string, *pgerr.Error) {
 	if len(b) < 4 {
-		return "", errBinary()
+		return "", errSize(len(b), 4)
 	}
 	n := int(binary.BigEndian.Uint32(b))
 	b = b[4:]
@@ -228,7 +236,7 @@ func decodeBinaryInet(b []byte) (string, *pgerr.Error) {
 // there before anything is allocated.
 func decodeBinaryArray(oid uint32, b []byte) (string, *pgerr.Error) {
 	if len(b) < 12 {
-		return "", errBinary()
+		return "", errSize(len(b), 12)
 	}
 	dims := int(int32(binary.BigEndian.Uint32(b)))
 	elem := binary.BigEndian.Uint32(b[8:])
@@ -258,7 +266,7 @@ func decodeBinaryArray(oid uint32, b []byte) (string, *pgerr.Error) {
 	}
 	for range total {
 		if len(b) < 4 {
-			return "", errBinary()
+			return "", errSize(len(b), 4)
 		}
 		n := int(int32(binary.BigEndian.Uint32(b)))
 		b = b[4:]
@@ -267,7 +275,7 @@ func decodeBinaryArray(oid uint32, b []byte) (string, *pgerr.Error) {
 			continue
 		}
 		if n < 0 || n > len(b) {
-			return "", errBinary()
+			return "", pgerr.New(codes.InvalidBinaryRepresentation, "insufficient data left in message")
 		}
 		s, err := decodeBinary(elem, b[:n])
 		if err != nil {

@@ -98,22 +98,7 @@ func hashFunctions() []scalar.Function {
 }
 
 // badUTF8 names the bytes that begin no character.
-func badUTF8(s string) error {
-	n := 1
-	switch c := s[0]; { // as many as the first byte announces, while they are there
-	case c >= 0xf0 && c < 0xf8:
-		n = 4
-	case c >= 0xe0 && c < 0xf0:
-		n = 3
-	case c >= 0xc0 && c < 0xe0:
-		n = 2
-	}
-	list := make([]string, 0, n)
-	for i := range min(n, len(s)) {
-		list = append(list, "0x"+hex.EncodeToString([]byte{s[i]}))
-	}
-	return pgerr.New(codes.CharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\": %s", strings.Join(list, " "))
-}
+func badUTF8(s string) error { return pgerr.BadUTF8At(s) }
 
 func knownEncoding(name string) error {
 	switch strings.ReplaceAll(strings.ToLower(name), "-", "") {

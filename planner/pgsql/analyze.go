@@ -210,10 +210,6 @@ func AnalyzeSelect(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*
 func (a *analyzer) decidedParams() ([]uint32, error) {
 	for i, t := range a.params {
 		if t == 0 {
-			if !a.seenParam[i+1] {
-				a.params[i] = OIDText
-				continue
-			}
 			return nil, pgerr.New(codes.IndeterminateDatatype, "could not determine data type of parameter $%d", i+1)
 		}
 	}

@@ -27,10 +27,7 @@ var psqlGaps = map[string]string{
 
 // clientGaps are those of the other clients.
 var clientGaps = map[string]map[string]string{
-	"lib-pq":       {"errors": parameterDetail, "errors binary_parameters=yes": parameterDetail},
 	"psycopg2":     {"scrollable cursor": noScroll},
 	"asyncpg":      {"listen": noListen, "record": "records have no binary form"},
 	"activerecord": {"intervals": "IntervalStyle does not hold for intervals of a pipeline", "extensions": noObjects},
 }
-
-const parameterDetail = "an error of a parameter names it in the detail, and not in the context"
