@@ -227,12 +227,25 @@ type Table struct {
 	Draft bool `json:",omitempty"`
 	// Owner is the role that makes it, 0 for its pipeline's owner; kept with the rights on it.
 	Owner uint32 `json:"-"`
+	// Temp says that it is one session's, and what becomes of its rows at a commit: "" for any
+	// other table. It is of no pipeline.
+	Temp TempRows `json:"-"`
 	// CopyOf is the table whose place this one takes when it is copied, 0 for any other.
 	// Until then only those who store and stream tables know of it (EveryTable).
 	CopyOf change.TableID `json:",omitempty"`
 	// FaceID is the table whose place this one has taken, 0 for any other; see Face.
 	FaceID change.TableID `json:",omitempty"`
 }
+
+// TempRows is what becomes of the rows of a temporary table when a transaction commits.
+type TempRows string
+
+// What becomes of them.
+const (
+	TempKeep  TempRows = "preserve"
+	TempEmpty TempRows = "delete"
+	TempDrop  TempRows = "drop" // and of the table
+)
 
 // Answers says whether queries read the table: its rows are from one moment.
 func (t *Table) Answers() bool {
@@ -269,6 +282,8 @@ type Schema struct {
 	// Made says that CREATE SCHEMA made it: it stays when it is empty.
 	Made    bool   `json:",omitempty"`
 	Comment string `json:",omitempty"`
+	// Temp says that it is one session's, of temporary tables and views.
+	Temp bool `json:"-"`
 }
 
 // BackfillProgress is the durable progress of an initial copy.

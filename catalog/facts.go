@@ -22,6 +22,7 @@ type tableName struct{ schema, name string }
 // works on a copy that shares the maps it has not written to.
 type facts struct {
 	version        uint64 // grows with each commit that changes them
+	base           *facts // what a draft was made of
 	pipelines      map[change.PipelineID]*Pipeline
 	pipelineByName map[string]change.PipelineID
 	tables         map[change.TableID]*Table

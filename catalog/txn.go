@@ -43,6 +43,8 @@ type Txn struct {
 	dirty bool // something was written
 	// dropped: a table was deleted.
 	dropped bool
+	// temporary: it has objects of one session, which cannot be committed.
+	temporary bool
 	// defines: something was written that a backup must have before it is committed.
 	defines bool
 	// publication is the Publish that this is part of, which owns the pipeline's segment
@@ -82,6 +84,9 @@ func (t *Txn) Now() time.Time { return t.now }
 
 // finish adds what was collected to the batch.
 func (t *Txn) finish() error {
+	if t.temporary {
+		return errTemporary
+	}
 	for name := range t.written {
 		row := binary.LittleEndian.AppendUint64(nil, t.facts.counters[name])
 		if err := t.batch.Set(nameKey(prefixCounter, name), row); err != nil {

@@ -10,6 +10,9 @@ import (
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
+// errTemporary means that objects of one session were to be committed: a broken invariant.
+var errTemporary = errors.New("temporary objects cannot be committed")
+
 // errName means that an object has no name.
 var errName = errors.New("name is empty")
 
@@ -297,6 +300,9 @@ func (t *Txn) mayMake(schema string) error {
 	s := t.facts.schemas[schema]
 	if s == nil {
 		return t.mayMakeSchema()
+	}
+	if s.Temp { // who may make any was asked before
+		return nil
 	}
 	if b.Has(t.actor, right.Object{Class: right.Schema, ID: s.OID}, right.Create) == 0 {
 		return &DeniedError{"permission denied for schema " + schema}

@@ -176,7 +176,7 @@ func (t *Txn) CreateTable(tbl *Table) error {
 	if _, ok := t.facts.tableByName[tableName{tbl.Schema, tbl.Name}]; ok {
 		return &ExistsError{KindTable, tbl.Schema + "." + tbl.Name}
 	}
-	if _, err := t.reader.PipelineByID(tbl.Pipeline); err != nil {
+	if _, err := t.reader.PipelineByID(tbl.Pipeline); err != nil && tbl.Temp == "" {
 		return err
 	}
 	if tbl.ID == 0 {

@@ -173,7 +173,14 @@ func (s *Snapshot) IsDraft() bool { return s.facts.version >= draftVersion }
 
 // Draft is a snapshot as it would be if fn were committed; nothing is. Its version is one
 // that no other snapshot has.
-func (c *Catalog) Draft(fn func(*Txn) error) (*Snapshot, error) {
+func (c *Catalog) Draft(fn func(*Txn) error) (*Snapshot, error) { return c.draft(nil, fn) }
+
+// DraftOn is Draft at the moment of a snapshot, of what Temporary has.
+func (c *Catalog) DraftOn(at *Snapshot, fn func(*Txn) error) (*Snapshot, error) {
+	return c.draft(at, fn)
+}
+
+func (c *Catalog) draft(at *Snapshot, fn func(*Txn) error) (*Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.err != nil {
@@ -181,12 +188,86 @@ func (c *Catalog) Draft(fn func(*Txn) error) (*Snapshot, error) {
 	}
 	txn := c.newTxnLocked()
 	defer func() { _ = txn.batch.Close() }() // it is given up
+	if at != nil {
+		txn.facts = at.facts.share()
+	}
 	if err := fn(txn); err != nil {
 		return nil, err
 	}
-	snap := c.Snapshot()
+	if at == nil {
+		at = c.Snapshot() // of the facts that the transaction began with: nothing is committed meanwhile
+		defer at.Close()
+	}
 	c.mu.drafts++
-	txn.facts.version = draftVersion + c.mu.drafts
-	snap.facts = txn.facts
-	return snap, nil
+	txn.facts.version, txn.facts.base = draftVersion+c.mu.drafts, at.facts
+	return at.with(txn.facts), nil
+}
+
+// Again is a draft, which may be closed, at the moment of the snapshot: nil when facts have been
+// committed since the draft was made. Its version is the draft's.
+func (s *Snapshot) Again(draft *Snapshot) *Snapshot {
+	if draft == nil || draft.facts.base != s.facts {
+		return nil
+	}
+	return s.with(draft.facts)
+}
+
+// with is the snapshot's moment with other facts.
+func (s *Snapshot) with(f *facts) *Snapshot {
+	s.held.refs.Add(1)
+	return &Snapshot{reader: reader{facts: f, kv: s.reader.kv}, held: s.held, cache: s.cache, log: s.log}
+}
+
+// Temporary are the tables and views that one session has for itself, in a schema of their own,
+// and the rights on them. Only drafts of the session have them.
+type Temporary struct {
+	Schema *Schema
+	Tables []*Table
+	Views  []*View
+	Rights []*right.Entry
+}
+
+// Include adds what is temporary to a draft: a transaction that has it cannot be committed.
+func (t *Txn) Include(m *Temporary) {
+	t.temporary = true
+	t.facts.order.Store(nil)
+	t.facts.book.Store(nil)
+	own(&t.facts.schemas, &t.owned.schemas)
+	own(&t.facts.tables, &t.owned.tables)
+	own(&t.facts.tableByName, &t.owned.tableNames)
+	own(&t.facts.views, &t.owned.views)
+	own(&t.facts.rights, &t.owned.rights)
+	t.facts.schemas[m.Schema.Name] = m.Schema
+	for _, tbl := range m.Tables {
+		t.facts.tables[tbl.ID], t.facts.tableByName[tableName{tbl.Schema, tbl.Name}] = tbl, tbl.ID
+	}
+	for _, v := range m.Views {
+		t.facts.views[viewKey(v.Schema, v.Name)] = v
+	}
+	for _, e := range m.Rights {
+		t.facts.rights[e.Object.Key()] = e
+	}
+}
+
+// Temporary is what there is in a schema of temporary objects.
+func (s *Snapshot) Temporary(schema *Schema) *Temporary {
+	out := &Temporary{Schema: schema}
+	rights := func(o right.Object) {
+		if e := s.facts.rights[o.Key()]; e != nil {
+			out.Rights = append(out.Rights, e)
+		}
+	}
+	for _, t := range s.AllTables() {
+		if t.Schema == schema.Name {
+			out.Tables = append(out.Tables, t)
+			rights(right.Table(uint32(t.Face())))
+		}
+	}
+	for _, v := range s.Views() {
+		if v.Schema == schema.Name {
+			out.Views = append(out.Views, v)
+			rights(right.Table(uint32(v.ID)))
+		}
+	}
+	return out
 }

@@ -40,10 +40,10 @@ func (s *session) prepareCopyFrom(n *pg.CopyStmt) (pgwire.Statement, error) {
 		return nil, err
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		mark := s.tx.changes.Mark()
+		mark := s.markChanges()
 		rows, err := s.copyFrom(ctx, n, opts, sink)
 		if err != nil {
-			s.tx.changes.Rollback(mark)
+			s.rollbackChanges(mark)
 			return nil, clientError(ctx, err)
 		}
 		return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
@@ -102,7 +102,7 @@ func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options
 		return 0, err
 	}
 	snap, release := s.now()
-	analysis, err := pgsql.AnalyzeCopy(rel, columns, s.env(s.engine.namesOf(snap)))
+	analysis, err := pgsql.AnalyzeCopy(rel, columns, s.env(s.namesOf(snap)))
 	release()
 	if err != nil {
 		return 0, err

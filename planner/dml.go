@@ -40,7 +40,7 @@ func (w *writeStatement) analyze(types []uint32) error {
 	s := w.session
 	snap, release := s.now()
 	defer release()
-	n := s.engine.namesOf(snap)
+	n := s.namesOf(snap)
 	a, err := pgsql.AnalyzeWrite(w.parsed, types, s.env(n))
 	if err != nil {
 		return hintElsewhere(err, n)
@@ -148,12 +148,12 @@ func (p *writePortal) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mark := w.session.tx.changes.Mark()
+	mark := w.session.markChanges()
 	job := &writeJob{session: w.session, table: t, params: p.params, analysis: w.analysis}
 	rows, err := job.run(ctx)
 	defer rows.Release()
 	if err != nil {
-		w.session.tx.changes.Rollback(mark)
+		w.session.rollbackChanges(mark)
 		return err
 	}
 	p.count = rows.Len()
@@ -186,9 +186,11 @@ func (s *session) before(w *pgsql.Write) (map[uint32]*duckdb.Own, error) {
 	if w.Returning == nil {
 		return nil, nil
 	}
+	snap, release := s.snapshotForNames()
+	defer release()
 	out := map[uint32]*duckdb.Own{}
 	for _, u := range w.Returning.Uses[1:] {
-		own, err := s.own(u.Relation)
+		own, err := s.own(snap, u.Relation)
 		if err != nil {
 			return nil, err
 		}
@@ -247,6 +249,9 @@ func inline(u *pgsql.Use, columns []arrow.Array) (*duckdb.Relation, error) {
 // writable makes the transaction the only one that changes a table, and gives it as it is
 // then. word names the statement.
 func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string) (*write.Table, error) {
+	if rel.Temp {
+		return s.writableTemp(rel)
+	}
 	if s.values.Value("transaction_read_only") == "on" {
 		return nil, pgerr.New(codes.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", word)
 	}
@@ -254,7 +259,7 @@ func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string
 		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
 	}
 	id, _ := TableIDOf(rel.OID)
-	if len(s.tx.defined) > 0 && !s.tx.makes(id) {
+	if s.tx.defines() && !s.tx.makes(id) {
 		return nil, pgerr.New(codes.FeatureNotSupported, "%s of table \"%s\" in a transaction that has made or changed tables, views or schemas is not supported",
 			word, rel.Name).WithHint("COMMIT first.")
 	}
@@ -316,19 +321,6 @@ func (s *session) lockTable(ctx context.Context, id change.TableID) error {
 
 var errLockTimeout = pgerr.New(codes.LockNotAvailable, "canceling statement due to lock timeout")
 
-// commitChanges makes what the transaction has changed durable.
-func (s *session) commitChanges(ctx context.Context) error {
-	if len(s.tx.defined) > 0 {
-		return s.commitDefined(ctx)
-	}
-	if s.tx.changes == nil || s.tx.changes.Empty() {
-		return nil
-	}
-	changes, holder := s.tx.changes, s.tx.holder
-	s.tx.changes, s.tx.holder = nil, nil // the commit's, whose fate may be open for a while
-	return s.engine.deps.Own.Commit(ctx, changes, holder.Release)
-}
-
 // writeJob is one run of a statement that writes.
 type writeJob struct {
 	session  *session
@@ -371,7 +363,7 @@ func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given
 
 // insert adds new rows.
 func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, error) {
-	c, t := j.session.tx.changes, j.table
+	c, t := j.session.changesOf(j.table), j.table
 	if err := j.check(ctx, rows.New); err != nil {
 		return rows, err
 	}
@@ -423,7 +415,7 @@ func (j *writeJob) update(ctx context.Context, conflict *pgsql.Conflict, fresh, 
 			return fresh, err
 		}
 	}
-	if err := j.session.tx.changes.Put(j.table, change.Insert, fresh.New); err != nil || rows.Len() == 0 {
+	if err := j.session.changesOf(j.table).Put(j.table, change.Insert, fresh.New); err != nil || rows.Len() == 0 {
 		rows.Release()
 		return fresh, err
 	}
@@ -439,7 +431,7 @@ func (j *writeJob) update(ctx context.Context, conflict *pgsql.Conflict, fresh, 
 
 // taken are the places of new keys that come twice, and of those with which there is a row.
 func (j *writeJob) taken(ctx context.Context, key []arrow.Array) (twice, taken []int32, err error) {
-	kinds, err := j.session.tx.changes.Keys(j.table, key)
+	kinds, err := j.session.changesOf(j.table).Keys(j.table, key)
 	if err != nil || len(kinds.Open) == 0 {
 		return kinds.Twice, kinds.Left, err
 	}
@@ -506,7 +498,7 @@ func (j *writeJob) find(ctx context.Context, key []arrow.Array) ([]int32, error)
 // change changes rows, or takes them away. It takes found over.
 func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (write.Rows, error) {
 	defer found.Release()
-	c, t := j.session.tx.changes, j.table
+	c, t := j.session.changesOf(j.table), j.table
 	first, err := t.FirstOfEach(found, old)
 	if err != nil {
 		return write.Rows{}, err
@@ -538,7 +530,7 @@ func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (wri
 
 // move changes rows that get another key, once all of them have left their old one.
 func (j *writeJob) move(ctx context.Context, rows write.Rows, old []int, moved []int32) error {
-	c, t := j.session.tx.changes, j.table
+	c, t := j.session.changesOf(j.table), j.table
 	going, err := rows.Take(ctx, moved)
 	if err != nil {
 		return err

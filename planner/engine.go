@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
+	"github.com/skipprd/skipprd/planner/temp"
 )
 
 // Engine answers SQL sessions. Safe for concurrent use.
@@ -25,6 +26,7 @@ type Engine struct {
 	functions map[string][]pgsql.Function
 	names     atomic.Pointer[names] // of the catalog version seen last
 	recovered sync.Map              // of the pipelines whose recovery was waited for
+	temp      *temp.Server
 }
 
 var (
@@ -34,7 +36,7 @@ var (
 
 // New makes an engine.
 func New(deps Deps) *Engine {
-	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}}
+	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}, temp: temp.NewServer()}
 	e.pinner = &Pinner{Catalog: deps.Catalog, Warehouse: deps.Warehouse, Pins: deps.Pins, Logs: deps.Logs, LogDir: deps.LogDir}
 	for _, f := range deps.System.Functions() {
 		fn := pgsql.Function{Schema: f.Schema, Name: f.Name, Args: f.Args, Result: f.Result, Set: f.Set, Engine: f.Engine}

@@ -17,6 +17,19 @@ type names struct {
 	system  SystemRelations
 	schemas map[string]bool
 	tables  map[[2]string]*pgsql.Relation
+	// temp is the schema of the session's temporary objects, "" if there is none.
+	temp string
+}
+
+// namesOf are the names in a snapshot, or draft of the session, made once for each.
+func (s *session) namesOf(snap *catalog.Snapshot) *names {
+	if !snap.IsDraft() {
+		return s.engine.namesOf(snap)
+	}
+	if s.draftNames == nil || s.draftNames.version != snap.Version() {
+		s.draftNames = s.engine.namesOf(snap)
+	}
+	return s.draftNames
 }
 
 // namesOf returns the names in a snapshot, made once per catalog version.
@@ -31,6 +44,9 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 	}
 	for _, s := range snap.Schemas() {
 		n.schemas[s.Name] = true
+		if s.Temp {
+			n.temp = s.Name
+		}
 	}
 	for _, v := range snap.Views() {
 		r := define.ViewOf(v)
@@ -96,13 +112,16 @@ func relationOf(t *catalog.Table) *pgsql.Relation {
 func AnnouncedType(f schema.Field) pgsql.Type { return define.AnnouncedType(f) }
 
 // searchPath resolves the setting: schemas that exist, the user's own for "$user",
-// and pg_catalog first unless it is named.
+// the session's temporary objects and pg_catalog first unless they are named.
 func (n *names) searchPath(value, user string) []string {
 	var out []string
 	named := false
 	for _, part := range splitList(value) {
 		if part == "$user" {
 			part = user
+		}
+		if part == "pg_temp" && n.temp != "" {
+			part = n.temp
 		}
 		named = named || part == "pg_catalog"
 		if n.schemas[part] && !slices.Contains(out, part) {
@@ -112,7 +131,16 @@ func (n *names) searchPath(value, user string) []string {
 	if !named {
 		out = append([]string{"pg_catalog"}, out...)
 	}
+	if n.temp != "" && !slices.Contains(out, n.temp) {
+		out = append([]string{n.temp}, out...)
+	}
 	return out
+}
+
+// tempFirst says whether a search path has new relations be temporary.
+func tempFirst(value string) bool {
+	list := splitList(value)
+	return len(list) > 0 && list[0] == "pg_temp"
 }
 
 // splitList cuts a list of identifiers at commas; quoted ones keep their case.

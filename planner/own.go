@@ -20,6 +20,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/temp"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -75,13 +76,14 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 		return nil, pgerr.New(codes.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", word)
 	case s.engine.deps.Own == nil:
 		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
-	case s.repeatable():
-		return nil, pgerr.New(codes.FeatureNotSupported, "%s in a REPEATABLE READ or SERIALIZABLE transaction is not supported", word).
-			WithHint("Run it in a READ COMMITTED one.")
 	}
 	c, err := s.planChange(ctx, sql, plan)
 	if err != nil {
 		return nil, err
+	}
+	if s.repeatable() && c.Apply != nil {
+		return nil, pgerr.New(codes.FeatureNotSupported, "%s in a REPEATABLE READ or SERIALIZABLE transaction is not supported", word).
+			WithHint("Run it in a READ COMMITTED one.")
 	}
 	for _, id := range c.Alters {
 		if err := s.lockTable(ctx, id); err != nil {
@@ -115,18 +117,28 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 
 // planChange plans a change against the present moment.
 func (s *session) planChange(ctx context.Context, sql string, plan func(*define.Context) (*define.Change, error)) (*define.Change, error) {
-	snap, release := s.now()
+	snap, release := s.snapshotForNames()
 	defer release()
-	n := s.engine.namesOf(snap)
+	n := s.namesOf(snap)
 	c, err := plan(&define.Context{
 		SQL: sql, Env: s.env(n), Snapshot: snap,
-		Reserve: func() (change.PipelineID, change.TableID, error) { return s.engine.deps.Own.Reserve(ctx) },
+		Reserve:    func() (change.PipelineID, change.TableID, error) { return s.engine.deps.Own.Reserve(ctx) },
+		TempSchema: temp.SchemaName(s.startup.PID), TempFirst: tempFirst(s.values.Value("search_path")), ReserveTemp: s.openTemp,
 		Initial: func(c pgsql.RelationColumn) (*string, error) { return s.initial(ctx, c, s.env(n)) },
 	})
 	if err != nil {
 		return nil, hintElsewhere(err, n)
 	}
 	return c, nil
+}
+
+// discardTemp drops all that the session has for itself.
+func (s *session) discardTemp(ctx context.Context) error {
+	c, err := s.planChange(ctx, "", func(c *define.Context) (*define.Change, error) { return c.DropTemp("DISCARD"), nil })
+	if err != nil {
+		return err
+	}
+	return s.include(c)
 }
 
 // initial evaluates the default of a new column, for the rows that there are.
@@ -204,26 +216,43 @@ func (t *transaction) makes(id change.TableID) bool {
 
 // include adds a change to the transaction, if it can be done.
 func (s *session) include(c *define.Change) error {
-	if c.Apply == nil {
+	if c.Nothing() {
 		return nil
 	}
 	before := s.tx.defined
 	s.tx.defined = append(slices.Clip(before), c)
-	snap, err := s.engine.deps.Catalog.Draft(s.tx.apply)
-	if err != nil {
+	s.redefined()
+	if err := s.possible(); err != nil {
 		s.tx.defined = before
 		return err
 	}
-	snap.Close()
 	for _, id := range c.Alters {
 		delete(s.tx.writes, id)
 	}
 	return nil
 }
 
-// apply does what the transaction defines.
+// possible makes the draft of what the transaction defines.
+func (s *session) possible() (err error) {
+	if s.repeatable() && s.tx.pin != nil {
+		s.pinDrafted, err = s.engine.deps.Catalog.DraftOn(s.tx.pin, s.draft)
+		if err == nil {
+			s.pinDrafted.Close()
+		}
+		return err
+	}
+	if s.drafted, err = s.engine.deps.Catalog.Draft(s.draft); err == nil {
+		s.drafted.Close()
+	}
+	return err
+}
+
+// apply does what the transaction defines, but for what is temporary.
 func (t *transaction) apply(txn *catalog.Txn) error {
 	for _, c := range t.defined {
+		if c.Apply == nil {
+			continue
+		}
 		if err := c.Apply(txn); err != nil {
 			return err
 		}
@@ -231,12 +260,17 @@ func (t *transaction) apply(txn *catalog.Txn) error {
 	return t.applyRights(txn)
 }
 
+// defines says whether it defines what is not temporary.
+func (t *transaction) defines() bool {
+	return slices.ContainsFunc(t.defined, func(c *define.Change) bool { return c.Apply != nil })
+}
+
 // commitDefined commits a transaction that has defined something. Its point of commit is
 // one transaction of the catalog. Rows, which are of tables that it makes, go into the log
 // before, under drafts of the tables: nobody sees them, and a start removes them.
 func (s *session) commitDefined(ctx context.Context) error {
 	own := s.engine.deps.Own
-	tables := slices.ContainsFunc(s.tx.defined, func(c *define.Change) bool { return c.Makes != nil || len(c.Alters) > 0 })
+	tables := slices.ContainsFunc(s.tx.defined, func(c *define.Change) bool { return c.Makes != nil && c.Apply != nil || len(c.Alters) > 0 })
 	if s.tx.changes == nil || s.tx.changes.Empty() {
 		return own.Define(ctx, tables, s.tx.apply)
 	}
@@ -284,7 +318,7 @@ func (s *session) drafts() ([]*catalog.Table, error) {
 	defer snap.Close()
 	var out []*catalog.Table
 	for _, c := range s.tx.defined {
-		if c.Makes == nil || !s.tx.changes.Touches(c.Makes.ID) {
+		if c.Makes == nil || c.Apply == nil || !s.tx.changes.Touches(c.Makes.ID) {
 			continue
 		}
 		t, err := snap.TableByID(c.Makes.ID)
@@ -348,7 +382,7 @@ func (s *session) fill(ctx context.Context, t *catalog.Table, v *pgsql.View) (in
 func (s *session) ownTable(n *pg.RangeVar) (*pgsql.Relation, error) {
 	snap, release := s.now()
 	defer release()
-	names := s.engine.namesOf(snap)
+	names := s.namesOf(snap)
 	rel, err := pgsql.FindRelation(n, s.env(names))
 	if err != nil {
 		return nil, hintElsewhere(err, names)
@@ -379,7 +413,7 @@ func (s *session) prepareLock(n *pg.LockStmt) (pgwire.Statement, error) {
 func (s *session) lockRelation(ctx context.Context, r *pg.RangeVar, n *pg.LockStmt) error {
 	snap, release := s.now()
 	defer release()
-	names := s.engine.namesOf(snap)
+	names := s.namesOf(snap)
 	rel, err := pgsql.FindRelation(r, s.env(names))
 	switch {
 	case err != nil:
@@ -426,7 +460,7 @@ func (s *session) prepareTruncate(n *pg.TruncateStmt) (pgwire.Statement, error) 
 			if err != nil {
 				return nil, err
 			}
-			if err := s.tx.changes.Truncate(t); err != nil {
+			if err := s.changesOf(t).Truncate(t); err != nil {
 				return nil, err
 			}
 		}
@@ -441,7 +475,7 @@ func (j *writeJob) check(ctx context.Context, columns []arrow.Array) error {
 	}
 	s, rel := j.session, j.analysis.Relation
 	snap, release := s.now()
-	a, err := pgsql.AnalyzeChecks(rel, s.env(s.engine.namesOf(snap)))
+	a, err := pgsql.AnalyzeChecks(rel, s.env(s.namesOf(snap)))
 	release()
 	if err != nil {
 		return err

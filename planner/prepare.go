@@ -175,7 +175,7 @@ func (s *session) dropHint(d *pg.DropStmt) string {
 func (s *session) dropTableHint(snap *catalog.Snapshot, parts []string) []string {
 	schemas := parts[max(0, len(parts)-2) : len(parts)-1]
 	if len(schemas) == 0 {
-		schemas = s.env(s.engine.namesOf(snap)).SearchPath
+		schemas = s.env(s.namesOf(snap)).SearchPath
 	}
 	for _, name := range schemas {
 		t, err := snap.TableByName(name, parts[len(parts)-1])

@@ -40,7 +40,7 @@ func (q *queryStatement) analyze(types []uint32) error {
 	s := q.session
 	snap, release := s.snapshotForNames()
 	defer release()
-	n := s.engine.namesOf(snap)
+	n := s.namesOf(snap)
 	a, err := pgsql.AnalyzeSelect(q.sql, q.sel, types, s.env(n))
 	if err != nil {
 		return hintElsewhere(err, n)

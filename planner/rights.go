@@ -18,13 +18,14 @@ import (
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/grant"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/temp"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
 // book is the roles and rights as the session sees them: the newest, whatever the moment that
 // its transaction reads, with what the transaction has changed.
 func (s *session) book() *right.Book {
-	if len(s.tx.defined)+len(s.tx.rights) > 0 {
+	if s.temp != nil || len(s.tx.defined)+len(s.tx.rights) > 0 {
 		snap, release := s.now()
 		defer release()
 		return snap.Rights()
@@ -122,6 +123,9 @@ func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 
 // mayEnter refuses a schema that the role may not use.
 func (s *session) mayEnter(b *right.Book, role uint32, schema string) error {
+	if s.temp != nil && schema == temp.SchemaName(s.startup.PID) { // it is the session's
+		return nil
+	}
 	if oid, ok := s.schemaOID(schema); ok && b.Has(role, right.Object{Class: right.Schema, ID: oid}, right.Usage) == 0 {
 		return pgerr.New(codes.InsufficientPrivilege, "permission denied for schema %s", schema)
 	}
@@ -299,6 +303,7 @@ func (s *session) changeRights(op grant.Op, sink pgwire.Sink) error {
 		return err
 	}
 	s.tx.rights = append(slices.Clip(s.tx.rights), bound)
+	s.redefined()
 	return told
 }
 
@@ -328,7 +333,7 @@ func (s *session) commitRights(ctx context.Context) error {
 		return nil
 	case s.tx.changes != nil && !s.tx.changes.Empty():
 		return errMixed
-	case len(s.tx.defined) > 0: // which commits them with it
+	case s.tx.defines(): // which commits them with it
 		return nil
 	}
 	err := s.engine.deps.Catalog.Update(ctx, s.tx.applyRights)
@@ -341,20 +346,23 @@ func (s *session) commitRights(ctx context.Context) error {
 // as has a change of definitions done within the rights of the session's role, whose what it
 // makes is.
 func (s *session) as(c *define.Change) {
-	if c.Apply == nil {
-		return
-	}
-	apply, role := c.Apply, s.who(s.book()).Current
-	c.Apply = func(txn *catalog.Txn) error {
-		txn.As(role)
-		defer txn.As(0)
-		err := apply(txn)
-		var denied *catalog.DeniedError
-		if errors.As(err, &denied) {
-			return pgerr.New(codes.InsufficientPrivilege, "%s", denied.Message)
+	role := s.who(s.book()).Current
+	within := func(apply func(*catalog.Txn) error) func(*catalog.Txn) error {
+		if apply == nil {
+			return nil
 		}
-		return err
+		return func(txn *catalog.Txn) error {
+			txn.As(role)
+			defer txn.As(0)
+			err := apply(txn)
+			var denied *catalog.DeniedError
+			if errors.As(err, &denied) {
+				return pgerr.New(codes.InsufficientPrivilege, "%s", denied.Message)
+			}
+			return err
+		}
 	}
+	c.Apply, c.Session = within(c.Apply), within(c.Session)
 }
 
 // world finds what statements on rights name.
@@ -384,10 +392,14 @@ func (s *session) world() grant.World {
 func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {
 	snap, release := s.now()
 	defer release()
-	names := s.engine.namesOf(snap)
+	names := s.namesOf(snap)
 	rel, err := pgsql.FindRelation(n, s.env(names))
 	if err != nil {
 		return grant.Relation{}, hintElsewhere(err, names)
+	}
+	if names.temp != "" && rel.Schema == names.temp {
+		return grant.Relation{}, pgerr.New(codes.FeatureNotSupported, "privileges and owners of temporary relations are not supported").
+			WithDetail("Other sessions do not see \"%s\".", rel.Name)
 	}
 	return grantable(rel), nil
 }
@@ -410,7 +422,7 @@ func grantable(rel *pgsql.Relation) grant.Relation {
 func (s *session) relationsIn(schema uint32) (out []grant.Relation) {
 	snap, release := s.now()
 	defer release()
-	for key, rel := range s.engine.namesOf(snap).tables {
+	for key, rel := range s.namesOf(snap).tables {
 		if oid, ok := SchemaOID(snap, key[0]); ok && oid == schema {
 			out = append(out, grantable(rel))
 		}
@@ -433,9 +445,9 @@ func (s *session) describe(o right.Object) string {
 	}
 	switch o.Class {
 	case right.Relation:
-		for key, rel := range s.engine.namesOf(snap).tables {
+		for key, rel := range s.namesOf(snap).tables {
 			if rel.OID == o.ID {
-				return "table " + qualifiedFor(s.env(s.engine.namesOf(snap)).SearchPath, key[0], key[1])
+				return "table " + qualifiedFor(s.env(s.namesOf(snap)).SearchPath, key[0], key[1])
 			}
 		}
 		return fmt.Sprintf("table %d", o.ID)

@@ -19,6 +19,7 @@ import (
 	"github.com/skipprd/skipprd/planner/grant"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
+	"github.com/skipprd/skipprd/planner/temp"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -38,6 +39,12 @@ type session struct {
 	// pieces are where the statements of the last simple query started in it, for
 	// error positions.
 	pieces []pgsql.Piece
+	// temp has its temporary tables and views; nil: it never made any.
+	temp *temp.Space
+	// drafted and pinDrafted are the drafts that were made last, of the newest moment and of the
+	// transaction's pin; closed. draftNames are the names in one of them.
+	drafted, pinDrafted *catalog.Snapshot
+	draftNames          *names
 }
 
 func newSession(e *Engine, st pgwire.Startup, values *setting.Values) *session {
@@ -117,6 +124,9 @@ func (s *session) Sync(ctx context.Context, failed bool) error {
 func (s *session) Close() {
 	s.closeCursors(true)
 	s.tx.unpin()
+	if s.temp != nil {
+		s.temp.Close()
+	}
 }
 
 // env is what the meaning of statements depends on now.
@@ -124,7 +134,7 @@ func (s *session) env(n *names) *pgsql.Env {
 	user := s.user()
 	return &pgsql.Env{
 		Resolver: n, SearchPath: s.path(n), User: user, SessionUser: s.authorized(), Database: s.engine.deps.Database, Version: s.engine.deps.Version,
-		PID: s.startup.PID, Setting: s.values.Get, Functions: s.engine.functions,
+		PID: s.startup.PID, Setting: s.values.Get, Functions: s.engine.functions, TempSchema: n.temp,
 	}
 }
 
@@ -214,7 +224,7 @@ type transaction struct {
 	savepoints []savepoint
 	// portals are those bound behind savepoints, and behind how many.
 	portals map[*queryPortal]int
-	// defined is what it does to tables of our own, views and schemas, in order.
+	// defined is what it does to tables of our own, temporary ones, views and schemas, in order.
 	defined []*define.Change
 	// changes are what it has changed in tables of our own, of which writes has those
 	// that it holds, by face.
@@ -234,6 +244,8 @@ type savepoint struct {
 	// changes is the mark of the transaction's changes, defined how many it has defined, rights
 	// how many changes of rights it has made.
 	changes, defined, rights int
+	// temp is the mark of what it has changed in temporary tables.
+	temp int
 }
 
 func (t *transaction) unpin() {
@@ -273,13 +285,8 @@ func (s *session) endTransaction(ctx context.Context, commit bool) error {
 	if !s.tx.open && !s.tx.implicit {
 		return nil
 	}
-	var err error
-	if commit {
-		if err = s.commitRights(ctx); err == nil {
-			err = s.commitChanges(ctx)
-		}
-		commit = err == nil
-	}
+	err := s.commit(ctx, commit)
+	commit = commit && err == nil
 	s.closeCursors(false)
 	if commit {
 		s.values.Commit()
@@ -304,21 +311,9 @@ func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
 			s.tx.pin = s.engine.deps.Catalog.Snapshot()
 			s.tx.holds = s.engine.pinner.holdAll(s.tx.pin)
 		}
-		return s.tx.pin, func() {}
+		return s.pinned()
 	}
 	return s.now()
-}
-
-// now returns the catalog's newest moment, with what the transaction has defined.
-func (s *session) now() (snap *catalog.Snapshot, release func()) {
-	if len(s.tx.defined)+len(s.tx.rights) > 0 {
-		if snap, err := s.engine.deps.Catalog.Draft(s.tx.apply); err == nil {
-			return snap, snap.Close
-		}
-		// Others have made it impossible, and its commit will say so.
-	}
-	snap = s.engine.deps.Catalog.Snapshot()
-	return snap, snap.Close
 }
 
 var errAborted = pgerr.New(codes.InFailedSQLTransaction,
@@ -328,7 +323,7 @@ var errAborted = pgerr.New(codes.InFailedSQLTransaction,
 // the transaction once there is one.
 func (s *session) snapshotForNames() (snap *catalog.Snapshot, release func()) {
 	if s.tx.pin != nil && s.repeatable() {
-		return s.tx.pin, func() {}
+		return s.pinned()
 	}
 	return s.now()
 }

@@ -238,7 +238,7 @@ func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) 
 // prepareDiscard prepares DISCARD.
 func (s *session) prepareDiscard(n *pg.DiscardStmt) (pgwire.Statement, error) {
 	word := strings.TrimPrefix(n.Target.String(), "DISCARD_")
-	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		if n.Target == pg.DiscardMode_DISCARD_ALL {
 			if s.tx.open {
 				return nil, pgerr.New(codes.ActiveSQLTransaction, "DISCARD ALL cannot run inside a transaction block")
@@ -249,6 +249,11 @@ func (s *session) prepareDiscard(n *pg.DiscardStmt) (pgwire.Statement, error) {
 			}
 			s.closeCursors(true)
 			s.prepared.DropNamed()
+		}
+		if n.Target != pg.DiscardMode_DISCARD_PLANS && n.Target != pg.DiscardMode_DISCARD_SEQUENCES && s.temp != nil {
+			if err := s.discardTemp(ctx); err != nil {
+				return nil, err
+			}
 		}
 		return &result{tag: fmt.Sprintf("DISCARD %s", word)}, nil
 	}}, nil

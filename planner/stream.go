@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/write"
 )
 
 // nowLayout renders the transaction's time for the engine.
@@ -46,11 +47,11 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 			continue
 		}
 		if u.Relation.System && env == nil {
-			env = s.systemEnv(snap, s.engine.namesOf(snap))
+			env = s.systemEnv(snap, s.namesOf(snap))
 		}
 		r, p, err := s.engine.relation(ctx, snap, u, env, &plan.holds)
 		if err == nil {
-			r.Own, err = s.own(u.Relation)
+			r.Own, err = s.own(snap, u.Relation)
 		}
 		if err != nil {
 			plan.holds.release()
@@ -62,15 +63,23 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 	return plan, nil
 }
 
-// own is what the transaction itself has changed in a relation.
-func (s *session) own(r *pgsql.Relation) (*duckdb.Own, error) {
-	if !r.Own || s.tx.writes == nil {
+// own is what the transaction itself has changed in a relation, or the session in a temporary
+// one.
+func (s *session) own(snap *catalog.Snapshot, r *pgsql.Relation) (*duckdb.Own, error) {
+	if !r.Own || s.tx.writes == nil && !r.Temp {
 		return nil, nil
 	}
 	if own, known := s.tx.before[r.OID]; known {
 		return own, nil
 	}
 	id, _ := TableIDOf(r.OID)
+	if r.Temp {
+		t, err := snap.TableByFace(id)
+		if err != nil || s.temp == nil {
+			return nil, err
+		}
+		return s.temp.Rows.Own(write.Of(t))
+	}
 	t := s.tx.writes[id]
 	if t == nil {
 		return nil, nil

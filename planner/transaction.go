@@ -7,8 +7,13 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/write"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 func warning(code codes.Code, format string, args ...any) *pgerr.Error {
@@ -133,7 +138,10 @@ func (s *session) savepoint(name string) (*result, error) {
 	if err := s.inBlock("SAVEPOINT"); err != nil {
 		return nil, err
 	}
-	s.tx.savepoints = append(s.tx.savepoints, savepoint{name: name, mark: s.values.Mark(), changes: s.tx.changes.Mark(), defined: len(s.tx.defined), rights: len(s.tx.rights)})
+	m := s.markChanges()
+	s.tx.savepoints = append(s.tx.savepoints, savepoint{
+		name: name, mark: s.values.Mark(), changes: m.kept, temp: m.temp, defined: len(s.tx.defined), rights: len(s.tx.rights),
+	})
 	return &result{tag: "SAVEPOINT"}, nil
 }
 
@@ -176,7 +184,8 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	}
 	s.closeCursorsSince(i)
 	s.values.RollbackTo(s.tx.savepoints[i].mark)
-	s.tx.changes.Rollback(s.tx.savepoints[i].changes)
+	s.rollbackChanges(changesMark{s.tx.savepoints[i].changes, s.tx.savepoints[i].temp})
+	s.redefined()
 	for _, c := range s.tx.defined[s.tx.savepoints[i].defined:] {
 		if c.Makes != nil {
 			delete(s.tx.writes, c.Makes.ID)
@@ -190,6 +199,171 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	s.tx.savepoints = s.tx.savepoints[:i+1]
 	s.tx.aborted = false
 	return &result{tag: "ROLLBACK"}, nil
+}
+
+// now returns the catalog's newest moment, with what the session has for itself and what the
+// transaction has defined.
+func (s *session) now() (snap *catalog.Snapshot, release func()) {
+	snap = s.engine.deps.Catalog.Snapshot()
+	if s.temp == nil && len(s.tx.defined)+len(s.tx.rights) == 0 {
+		return snap, snap.Close
+	}
+	defer snap.Close()
+	if again := snap.Again(s.drafted); again != nil {
+		return again, again.Close
+	}
+	draft, err := s.engine.deps.Catalog.Draft(s.draft)
+	if err != nil && s.temp != nil { // others have made it impossible, and its commit will say so
+		draft, err = s.engine.deps.Catalog.Draft(func(txn *catalog.Txn) error { s.temp.Include(txn); return nil })
+	}
+	if err != nil {
+		snap = s.engine.deps.Catalog.Snapshot()
+		return snap, snap.Close
+	}
+	s.drafted = draft
+	return draft, draft.Close
+}
+
+// pinned is the moment that the transaction sees, with what the session has for itself: such a
+// transaction defines nothing else.
+func (s *session) pinned() (snap *catalog.Snapshot, release func()) {
+	pin := s.tx.pin
+	if s.temp == nil {
+		return pin, func() {}
+	}
+	if again := pin.Again(s.pinDrafted); again != nil {
+		return again, again.Close
+	}
+	draft, err := s.engine.deps.Catalog.DraftOn(pin, s.draft)
+	if err != nil {
+		return pin, func() {}
+	}
+	s.pinDrafted = draft
+	return draft, draft.Close
+}
+
+// draft does to a draft what the session has for itself and what its transaction defines.
+func (s *session) draft(txn *catalog.Txn) error {
+	if s.temp != nil {
+		s.temp.Include(txn)
+	}
+	for _, c := range s.tx.defined {
+		if err := c.Draft(txn); err != nil {
+			return err
+		}
+	}
+	return s.tx.applyRights(txn)
+}
+
+// redefined has drafts made anew: what they are made of is not the same any more.
+func (s *session) redefined() { s.drafted, s.pinDrafted = nil, nil }
+
+// commit makes durable what the transaction did, if it is to be committed, and keeps what the
+// session has for itself, or takes that back.
+func (s *session) commit(ctx context.Context, commit bool) error {
+	var after *catalog.Temporary
+	var err error
+	if commit && s.temp != nil {
+		after, err = s.temporaryAfter()
+	}
+	if commit && err == nil {
+		if err = s.commitRights(ctx); err == nil {
+			err = s.commitChanges(ctx)
+		}
+	}
+	switch {
+	case s.temp == nil:
+	case commit && err == nil:
+		s.temp.Keep(after)
+	default:
+		s.temp.Rollback()
+	}
+	s.redefined()
+	return err
+}
+
+// temporaryAfter is what the session has for itself when its transaction has committed.
+func (s *session) temporaryAfter() (*catalog.Temporary, error) {
+	if len(s.tx.defined) == 0 {
+		return s.temp.Objects(), nil
+	}
+	var draft *catalog.Snapshot
+	var err error
+	if s.repeatable() && s.tx.pin != nil {
+		draft, err = s.engine.deps.Catalog.DraftOn(s.tx.pin, s.draft)
+	} else {
+		draft, err = s.engine.deps.Catalog.Draft(s.draft)
+	}
+	if err != nil {
+		return nil, err // others have made it impossible
+	}
+	defer draft.Close()
+	return s.temp.After(draft), nil
+}
+
+// openTemp gives out the number of a temporary table or view, if the session may make any.
+func (s *session) openTemp() (change.TableID, error) {
+	b := s.book()
+	if b.Has(s.who(b).Current, right.Object{Class: right.Database}, right.Temporary) == 0 {
+		return 0, pgerr.New(codes.InsufficientPrivilege, "permission denied to create temporary tables in database \"%s\"", s.engine.deps.Database)
+	}
+	if s.temp == nil {
+		s.temp = s.engine.temp.Open(s.startup.PID)
+		s.redefined()
+	}
+	return s.engine.temp.Reserve()
+}
+
+// changesOf are the changes that a table's are part of.
+func (s *session) changesOf(t *write.Table) *write.Changes {
+	if t.Temp {
+		return s.temp.Rows
+	}
+	return s.tx.changes
+}
+
+// changesMark is where the session's changes of rows are, to come back to.
+type changesMark struct{ kept, temp int }
+
+func (s *session) markChanges() changesMark {
+	m := changesMark{kept: s.tx.changes.Mark()}
+	if s.temp != nil {
+		m.temp = s.temp.Rows.Mark()
+	}
+	return m
+}
+
+func (s *session) rollbackChanges(m changesMark) {
+	s.tx.changes.Rollback(m.kept)
+	if s.temp != nil {
+		s.temp.Rows.Rollback(m.temp)
+	}
+}
+
+// writableTemp gives a temporary table as it is. It needs no lock, nor does a read-only
+// transaction keep from it.
+func (s *session) writableTemp(rel *pgsql.Relation) (*write.Table, error) {
+	snap, release := s.snapshotForNames()
+	defer release()
+	id, _ := TableIDOf(rel.OID)
+	t, err := snap.TableByFace(id)
+	if err != nil {
+		return nil, pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", rel.Name)
+	}
+	return write.Of(t), nil
+}
+
+// commitChanges makes what the transaction has changed durable.
+func (s *session) commitChanges(ctx context.Context) error {
+	if s.tx.defines() {
+		return s.commitDefined(ctx)
+	}
+	if s.tx.changes == nil || s.tx.changes.Empty() {
+		return nil
+	}
+	changes, holder := s.tx.changes, s.tx.holder
+	s.tx.changes, s.tx.holder = nil, nil // the commit's, whose fate may be open for a while
+	return s.engine.deps.Own.Commit(ctx, changes, holder.Release)
 }
 
 // setTransaction is SET TRANSACTION and SET SESSION CHARACTERISTICS.

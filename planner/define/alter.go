@@ -38,7 +38,11 @@ func (c *Context) alteredTable(r *pg.RangeVar, missingOK bool, tag string) (a *a
 	if err != nil {
 		return nil, false, err
 	}
-	return &alteration{context: c, table: t.Clone(), rel: rel, out: &Change{Tag: tag, Alters: []change.TableID{t.Face()}}}, false, nil
+	a = &alteration{context: c, table: t.Clone(), rel: rel, out: &Change{Tag: tag}}
+	if t.Temp == "" {
+		a.out.Alters = []change.TableID{t.Face()}
+	}
+	return a, false, nil
 }
 
 // done completes the change: the table is to be as it is now.
@@ -47,7 +51,7 @@ func (a *alteration) done(what string) *Change {
 	before := a.context.Snapshot
 	old, _ := before.TableByID(id) // it was just found
 	version := old.Current.Version
-	a.out.Apply = func(txn *catalog.Txn) error {
+	return a.out.do(next.Temp != "", func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(id)
 		if err != nil {
 			return gone(err, "table", next.Name)
@@ -77,8 +81,7 @@ func (a *alteration) done(what string) *Change {
 			}
 		}
 		return tell(txn, t, what)
-	}
-	return a.out
+	})
 }
 
 func (c *Context) alterTable(n *pg.AlterTableStmt) (*Change, error) {

@@ -64,16 +64,28 @@ func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
 	}
 	out.Notices = append(out.Notices, d.told()...)
 	all := append(slices.Clone(d.named), d.others...)
+	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(dropOrder[a.kind], dropOrder[b.kind]) })
+	var temp, kept []object
 	for _, o := range all {
-		if o.kind == "table" {
+		switch {
+		case c.isTemp(o.schema):
+			temp = append(temp, o)
+			continue
+		case o.kind == "table":
 			out.Alters = append(out.Alters, o.id)
 		}
+		kept = append(kept, o)
 	}
+	out.Session, out.Apply = dropAll(temp), dropAll(kept)
+	return out, nil
+}
+
+// dropAll drops objects; nil for none.
+func dropAll(all []object) func(*catalog.Txn) error {
 	if len(all) == 0 {
-		return out, nil
+		return nil
 	}
-	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(dropOrder[a.kind], dropOrder[b.kind]) })
-	out.Apply = func(txn *catalog.Txn) error {
+	return func(txn *catalog.Txn) error {
 		if err := unreadByOthers(txn, all); err != nil {
 			return err
 		}
@@ -84,7 +96,22 @@ func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
 		}
 		return nil
 	}
-	return out, nil
+}
+
+// DropTemp drops all temporary tables and views of the session, as DISCARD TEMP does.
+func (c *Context) DropTemp(tag string) *Change {
+	var all []object
+	for _, v := range c.Snapshot.Views() {
+		if c.isTemp(v.Schema) {
+			all = append(all, object{kind: "view", schema: v.Schema, name: v.Name, id: v.ID})
+		}
+	}
+	for _, t := range c.Snapshot.AllTables() {
+		if t.Temp != "" {
+			all = append(all, object{kind: "table", schema: t.Schema, name: t.Name, id: t.Face()})
+		}
+	}
+	return &Change{Tag: tag, Session: dropAll(all)}
 }
 
 // unreadByOthers refuses to drop what views read that do not go with it: others may have made

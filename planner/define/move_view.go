@@ -17,6 +17,9 @@ import (
 
 // setSchema plans ALTER … SET SCHEMA.
 func (c *Context) setSchema(n *pg.AlterObjectSchemaStmt) (*Change, error) {
+	if r, err := pgsql.FindRelation(n.Relation, c.Env); c.isTemp(n.Newschema) || err == nil && c.isTemp(r.Schema) {
+		return nil, unsupported("cannot move objects into or out of temporary schemas")
+	}
 	if systemSchemas[n.Newschema] {
 		return nil, pgerr.New(codes.InsufficientPrivilege, "permission denied for schema %s", n.Newschema)
 	}
@@ -91,7 +94,7 @@ func (c *Context) moveView(r *pg.RangeVar, tag string, rename func(*catalog.View
 		}
 		return nil, existsError(next.Name)
 	}
-	out.Apply = func(txn *catalog.Txn) error {
+	return out.do(c.isTemp(old.Schema), func(txn *catalog.Txn) error {
 		found, err := txn.ViewByName(old.Schema, old.Name)
 		if err == nil && found.ID != old.ID {
 			err = catalog.ErrTableNotFound
@@ -111,8 +114,7 @@ func (c *Context) moveView(r *pg.RangeVar, tag string, rename func(*catalog.View
 			return err
 		}
 		return renameInViews(txn, old.ID, pgsql.RelationName{Schema: old.Schema, Name: old.Name}, pgsql.RelationName{Schema: moved.Schema, Name: moved.Name})
-	}
-	return out, nil
+	}), nil
 }
 
 // renameViewColumn plans another name of a column of a view.
@@ -144,7 +146,8 @@ func (c *Context) renameViewColumn(r *pg.RangeVar, tag, from, to string) (*Chang
 	if next.SQL, err = pgsql.RenameOutput(old.SQL, columns); err != nil {
 		return nil, err
 	}
-	return &Change{Tag: tag, Apply: func(txn *catalog.Txn) error {
+	out := &Change{Tag: tag}
+	return out.do(c.isTemp(old.Schema), func(txn *catalog.Txn) error {
 		found, err := txn.ViewByName(old.Schema, old.Name)
 		if err != nil {
 			return gone(err, "view", old.Name)
@@ -156,7 +159,7 @@ func (c *Context) renameViewColumn(r *pg.RangeVar, tag, from, to string) (*Chang
 			return err
 		}
 		return txn.PutView(next)
-	}}, nil
+	}), nil
 }
 
 // renameInViews puts another name of a relation into the views that read it.

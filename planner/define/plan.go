@@ -20,6 +20,12 @@ type Context struct {
 	Snapshot *catalog.Snapshot
 	// Reserve gives the pipeline of tables of our own, and a number for a new one.
 	Reserve func() (change.PipelineID, change.TableID, error)
+	// TempSchema is where temporary tables and views of the session are, or would be; TempFirst
+	// says that what is given no schema goes there. ReserveTemp gives a number for a new one, if
+	// the session may make any; the schema is there then.
+	TempSchema  string
+	TempFirst   bool
+	ReserveTemp func() (change.TableID, error)
 	// Initial evaluates the default of a new column for the rows that there are; nil is null.
 	Initial func(c pgsql.RelationColumn) (*string, error)
 }
@@ -39,6 +45,35 @@ type Change struct {
 	// Apply does it; nil: there is nothing to do. What it finds other than it was planned is
 	// an error.
 	Apply func(*catalog.Txn) error
+	// Session is what it does to temporary objects, which is done before and to drafts alone;
+	// nil: nothing.
+	Session func(*catalog.Txn) error
+}
+
+// Draft does all of it, for the session's own view of the catalog.
+func (c *Change) Draft(txn *catalog.Txn) error {
+	for _, f := range []func(*catalog.Txn) error{c.Session, c.Apply} {
+		if f == nil {
+			continue
+		}
+		if err := f(txn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Nothing says that there is nothing to do.
+func (c *Change) Nothing() bool { return c.Apply == nil && c.Session == nil }
+
+// do sets what is done, to what is temporary or not.
+func (c *Change) do(temp bool, f func(*catalog.Txn) error) *Change {
+	if temp {
+		c.Session = f
+	} else {
+		c.Apply = f
+	}
+	return c
 }
 
 // Proof is a query that must give no row.
@@ -99,15 +134,31 @@ func notice(code codes.Code, format string, args ...any) *pgerr.Error {
 // systemSchemas are those in which nothing can be made.
 var systemSchemas = map[string]bool{"pg_catalog": true, "information_schema": true, "skippr": true}
 
+// isTemp says whether a schema is that of the session's temporary objects.
+func (c *Context) isTemp(schemaName string) bool {
+	return schemaName != "" && (schemaName == c.TempSchema || schemaName == tempAlias)
+}
+
+// tempAlias is the name that every session has for its schema of temporary objects.
+const tempAlias = "pg_temp"
+
 // newName is where a new relation goes, and whether there is one of its name.
 func (c *Context) newName(r *pg.RangeVar) (schemaName string, exists bool, err error) {
+	temp := c.isTemp(r.Schemaname) || r.Schemaname == "" && (r.Relpersistence == "t" || c.TempFirst)
+	switch {
+	case temp:
+		_, exists = c.Env.Resolver.Relation(c.TempSchema, r.Relname)
+		return c.TempSchema, exists, nil
+	case r.Relpersistence == "t":
+		return "", false, pgerr.New(codes.InvalidTableDefinition, "cannot create temporary relation in non-temporary schema")
+	}
 	if r.Catalogname != "" && r.Catalogname != c.Env.Database {
 		return "", false, unsupported("cross-database references are not implemented: \"%s.%s.%s\"", r.Catalogname, r.Schemaname, r.Relname)
 	}
 	schemaName = r.Schemaname
 	if schemaName == "" {
 		for _, name := range c.Env.SearchPath {
-			if name != "pg_catalog" {
+			if name != "pg_catalog" && name != c.TempSchema {
 				schemaName = name
 				break
 			}

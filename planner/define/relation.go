@@ -24,7 +24,7 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 	for _, k := range t.Checks {
 		r.Checks = append(r.Checks, pgsql.Check{Name: k.Name, SQL: k.SQL})
 	}
-	r.WholeRow, r.Own = t.Current.WholeRow, t.Own
+	r.WholeRow, r.Own, r.Temp = t.Current.WholeRow, t.Own, t.Temp != ""
 	for _, id := range t.Current.Key {
 		if i := slices.IndexFunc(t.Current.Fields, func(f schema.Field) bool { return f.ID == id }); i >= 0 {
 			r.Key = append(r.Key, i)

@@ -99,8 +99,7 @@ func (c *Context) comment(n *pg.CommentStmt) (*Change, error) {
 	case rel.View != "" && column != "":
 		return nil, unsupported("comments on columns of views are not supported")
 	case rel.View != "":
-		out.Apply = commentView(rel, n.Comment)
-		return out, nil
+		return out.do(c.isTemp(rel.Schema), commentView(rel, n.Comment)), nil
 	}
 	return c.commentTable(out, rel, column, n.Comment)
 }
@@ -131,7 +130,7 @@ func (c *Context) commentTable(out *Change, rel *pgsql.Relation, column, text st
 		}
 		field = f.ID
 	}
-	out.Apply = func(txn *catalog.Txn) error {
+	return out.do(t.Temp != "", func(txn *catalog.Txn) error {
 		found, err := txn.TableByFace(id)
 		if err != nil {
 			return gone(err, "table", rel.Name)
@@ -143,6 +142,5 @@ func (c *Context) commentTable(out *Change, rel *pgsql.Relation, column, text st
 			setText(&next.Comments, field, text)
 		}
 		return txn.PutTable(next)
-	}
-	return out, nil
+	}), nil
 }

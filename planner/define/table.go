@@ -26,6 +26,9 @@ func (c *Context) createTable(n *pg.CreateStmt) (*Change, error) {
 		return nil, err
 	}
 	d.table.Schema = schemaName
+	if d.table.Temp, err = c.tempRows(schemaName, n.Oncommit); err != nil {
+		return nil, err
+	}
 	out := &Change{Tag: "CREATE TABLE"}
 	if exists && n.IfNotExists {
 		out.Notices = append(out.Notices, notice(codes.DuplicateRelation, "relation \"%s\" already exists, skipping", n.Relation.Relname))
@@ -44,8 +47,6 @@ func (c *Context) createTable(n *pg.CreateStmt) (*Change, error) {
 
 func checkTable(n *pg.CreateStmt) error {
 	switch {
-	case n.Relation.Relpersistence == "t":
-		return unsupported("temporary tables are not supported").WithHint("Make a table, and DROP TABLE it in the end.")
 	case n.Partspec != nil || n.Partbound != nil || len(n.InhRelations) > 0:
 		return unsupported("partitions and inheritance of tables are not supported")
 	case n.OfTypename != nil, len(n.Options) > 0, n.Tablespacename != "":
@@ -69,6 +70,9 @@ func (c *Context) CreateAs(into *pg.IntoClause, ifNotExists bool, columns []pgsq
 		return nil, err
 	}
 	d.table.Schema = schemaName
+	if d.table.Temp, err = c.tempRows(schemaName, into.OnCommit); err != nil {
+		return nil, err
+	}
 	out := &Change{Tag: "CREATE TABLE AS"}
 	switch {
 	case exists && ifNotExists:
@@ -325,17 +329,44 @@ func (d *definition) make(out *Change) error {
 	if err != nil {
 		return err
 	}
-	if t.Pipeline, t.ID, err = d.context.Reserve(); err != nil {
+	if t.Temp != "" {
+		t.ID, err = d.context.ReserveTemp()
+	} else {
+		t.Pipeline, t.ID, err = d.context.Reserve()
+	}
+	if err != nil {
 		return err
 	}
 	out.Makes = t
-	out.Apply = func(txn *catalog.Txn) error {
+	out.do(t.Temp != "", func(txn *catalog.Txn) error {
 		if err := cmp.Or(hasSchema(txn, t.Schema), free(txn, t.Schema, t.Name)); err != nil {
 			return err
 		}
 		return Make(txn, t.Clone())
-	}
+	})
 	return nil
+}
+
+// tempRows is what becomes of the rows of a new table at a commit, "" if it is not temporary.
+func (c *Context) tempRows(schemaName string, on pg.OnCommitAction) (catalog.TempRows, error) {
+	temp := c.isTemp(schemaName)
+	switch on {
+	case pg.OnCommitAction_ON_COMMIT_ACTION_UNDEFINED, pg.OnCommitAction_ONCOMMIT_NOOP:
+		if !temp {
+			return "", nil
+		}
+		return catalog.TempKeep, nil
+	}
+	if !temp {
+		return "", pgerr.New(codes.InvalidTableDefinition, "ON COMMIT can only be used on temporary tables")
+	}
+	switch on {
+	case pg.OnCommitAction_ONCOMMIT_DELETE_ROWS:
+		return catalog.TempEmpty, nil
+	case pg.OnCommitAction_ONCOMMIT_DROP:
+		return catalog.TempDrop, nil
+	}
+	return catalog.TempKeep, nil
 }
 
 // Make puts a table of our own in its place, whether there is a draft of it or not.

@@ -30,15 +30,24 @@ func (c *Context) view(r *pg.RangeVar) (*catalog.View, error) {
 // createView plans CREATE VIEW.
 func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
 	switch {
-	case n.View.Relpersistence == "t":
-		return nil, unsupported("temporary views are not supported").WithHint("Make a view, and DROP VIEW it in the end.")
 	case len(n.Options) > 0 || n.WithCheckOption > pg.ViewCheckOption_NO_CHECK_OPTION:
 		return nil, unsupported("options of CREATE VIEW are not supported")
 	}
-	schemaName, exists, err := c.newName(n.View)
+	v, err := c.defineView(n)
 	if err != nil {
 		return nil, err
 	}
+	out := &Change{Tag: "CREATE VIEW"}
+	place := &pg.RangeVar{Schemaname: n.View.Schemaname, Catalogname: n.View.Catalogname, Relname: n.View.Relname, Relpersistence: n.View.Relpersistence}
+	if place.Relpersistence != "t" && !c.isTemp(place.Schemaname) && c.readsTemp(v) {
+		place.Relpersistence = "t"
+		out.Notices = append(out.Notices, notice(codes.SuccessfulCompletion, "view \"%s\" will be a temporary view", place.Relname))
+	}
+	schemaName, exists, err := c.newName(place)
+	if err != nil {
+		return nil, err
+	}
+	temp := c.isTemp(schemaName)
 	var old *catalog.View
 	if exists {
 		if !n.Replace {
@@ -48,21 +57,22 @@ func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
 			return nil, err
 		}
 	}
-	v, err := c.defineView(n)
-	if err != nil {
-		return nil, err
-	}
 	v.Schema, v.Name = schemaName, n.View.Relname
 	if err := replaces(old, v, c.Snapshot.Views()); err != nil {
 		return nil, err
 	}
-	if v.ID == 0 {
-		if _, v.ID, err = c.Reserve(); err != nil {
-			return nil, err
-		}
+	switch {
+	case v.ID != 0:
+	case temp:
+		v.ID, err = c.ReserveTemp()
+	default:
+		_, v.ID, err = c.Reserve()
+	}
+	if err != nil {
+		return nil, err
 	}
 	reads := c.named(v.Reads)
-	return &Change{Tag: "CREATE VIEW", Apply: func(txn *catalog.Txn) error {
+	return out.do(temp, func(txn *catalog.Txn) error {
 		if err := cmp.Or(hasSchema(txn, v.Schema), stillThere(txn, reads)); err != nil {
 			return err
 		}
@@ -81,7 +91,17 @@ func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
 			return err
 		}
 		return txn.PutView(next)
-	}}, nil
+	}), nil
+}
+
+// readsTemp says whether a view reads what is temporary.
+func (c *Context) readsTemp(v *catalog.View) bool {
+	for name := range c.named(v.Reads) {
+		if c.isTemp(name.Schema) {
+			return true
+		}
+	}
+	return false
 }
 
 // named are relations that a view reads, by where they are.

@@ -32,8 +32,8 @@ type Relation struct {
 	WholeRow bool
 	// System says that the server makes the rows itself.
 	System bool
-	// Own says that statements here change the table.
-	Own bool
+	// Own says that statements here change the table, Temp that it is the session's alone.
+	Own, Temp bool
 	// Checks are the conditions that new rows meet.
 	Checks []Check
 	// View is the query of a view, "" for all else.
@@ -75,7 +75,9 @@ type Function struct {
 type Env struct {
 	Resolver Resolver
 	// SearchPath is resolved: pg_catalog stands where it is searched.
-	SearchPath                  []string
+	SearchPath []string
+	// TempSchema is the session's schema of temporary objects, "" if there is none.
+	TempSchema                  string
 	User, SessionUser, Database string
 	Version                     string
 	PID                         uint32

@@ -482,7 +482,7 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 // currentSchema is the first schema of the search path that can hold tables.
 func (a *analyzer) currentSchema() string {
 	for _, p := range a.env.SearchPath {
-		if p != "pg_catalog" && a.env.Resolver.HasSchema(p) {
+		if p != "pg_catalog" && p != a.env.TempSchema && a.env.Resolver.HasSchema(p) {
 			return quote.Text(p)
 		}
 	}

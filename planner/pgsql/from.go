@@ -91,6 +91,9 @@ func (a *analyzer) rangeVar(n *pg.RangeVar, s *scope) (*source, error) {
 
 // relation finds a table by name, along the search path when it has no schema.
 func (a *analyzer) relation(schema, name string, loc int32) (*Relation, error) {
+	if schema == "pg_temp" && a.env.TempSchema != "" {
+		schema = a.env.TempSchema
+	}
 	if schema != "" {
 		if rel, ok := a.env.Resolver.Relation(schema, name); ok {
 			return rel, nil

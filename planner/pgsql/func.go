@@ -408,6 +408,8 @@ func (a *analyzer) fact(name string) string {
 		return strconv.FormatUint(uint64(a.env.PID), 10)
 	case "search_path":
 		return strings.Join(a.env.SearchPath, ",")
+	case "temp_schema":
+		return a.env.TempSchema
 	}
 	return ""
 }

@@ -283,7 +283,7 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 	case name == "current_schemas" && len(args) == 1:
 		var parts []string
 		for _, p := range a.env.SearchPath {
-			if (p != "pg_catalog" || args[0].sql != "false") && a.env.Resolver.HasSchema(p) {
+			if (p != "pg_catalog" && p != a.env.TempSchema || args[0].sql != "false") && a.env.Resolver.HasSchema(p) {
 				parts = append(parts, quote.Text(p))
 			}
 		}

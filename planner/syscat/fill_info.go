@@ -49,6 +49,9 @@ func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
 		r := infoTable(env.Database, t.Schema, t.Name, "BASE TABLE")
+		if t.Temp != "" {
+			r["table_type"], r["commit_action"] = "LOCAL TEMPORARY", "PRESERVE"
+		}
 		if t.Own {
 			r["is_insertable_into"] = "YES"
 		}

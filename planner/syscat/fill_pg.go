@@ -147,15 +147,23 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		r := classRow(planner.TableOID(t.Face()), t.Name, space, "r", natts)
 		lake := env.Snapshot.LakeState(t.ID)
 		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.Face()), float64(lake.Rows), lake.Bytes/8192
-		r["relhasindex"], r["relchecks"] = t.Current.HasKey(), len(t.Checks)
+		r["relhasindex"], r["relchecks"], r["relpersistence"] = t.Current.HasKey(), len(t.Checks), persistence(t)
 		rows = append(rows, r)
 		if t.Current.HasKey() {
 			i := classRow(planner.IndexOID(t.Face()), t.Name+"_pkey", space, "i", len(t.Current.Key))
-			i["relam"], i["relreplident"], i["reltuples"] = oidBtree, "n", float64(lake.Rows)
+			i["relam"], i["relreplident"], i["reltuples"], i["relpersistence"] = oidBtree, "n", float64(lake.Rows), persistence(t)
 			rows = append(rows, i)
 		}
 	}
 	return c.build("pg_catalog.pg_class", append(rows, viewClasses(env)...))
+}
+
+// persistence is pg_class.relpersistence.
+func persistence(t *catalog.Table) string {
+	if t.Temp != "" {
+		return "t"
+	}
+	return "p"
 }
 
 // announced is planner.AnnouncedType, in parts.

@@ -11,6 +11,9 @@ func viewClasses(env *planner.SystemEnv) []row {
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
 		r := classRow(planner.TableOID(v.ID), v.Name, namespaceOID(env, v.Schema), "v", len(v.Columns))
+		if sc, err := env.Snapshot.Schema(v.Schema); err == nil && sc.Temp {
+			r["relpersistence"] = "t"
+		}
 		r["relam"], r["relfilenode"], r["relhasrules"], r["relreplident"] = 0, 0, true, "n"
 		rows = append(rows, r)
 	}

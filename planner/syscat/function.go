@@ -112,7 +112,7 @@ func server() []planner.SystemFunction {
 	out := []planner.SystemFunction{
 		fn("pg_backend_pid", oidInt4, "CAST({fact:pid} AS INTEGER)"),
 		fn("pg_is_in_recovery", oidBool, "false"),
-		fn("pg_my_temp_schema", oidOID, "CAST(0 AS BIGINT)"),
+		fn("pg_my_temp_schema", oidOID, "coalesce((SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = {fact:temp_schema}), 0)"),
 		fn("pg_is_other_temp_schema", oidBool, "false", oidOID),
 		fn("pg_is_wal_replay_paused", oidBool, "false"),
 		fn("inet_client_addr", oidInet, "(SELECT min(s.client_addr) FROM {rel:pg_catalog.pg_stat_activity} s WHERE s.pid = CAST({fact:pid} AS INTEGER))"),

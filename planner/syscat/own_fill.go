@@ -17,6 +17,12 @@ import (
 // tableRef is a table in the code of this file, shortly.
 type tableRef = catalog.Table
 
+// lakeTables are the tables that have a place in the log and the lake: those of one session have
+// none.
+func lakeTables(env *planner.SystemEnv) []*catalog.Table {
+	return slices.DeleteFunc(env.Snapshot.AllTables(), func(t *catalog.Table) bool { return t.Temp != "" })
+}
+
 // optionText renders options as WITH takes them.
 func optionText(options map[string]string) string {
 	var parts []string
@@ -56,7 +62,7 @@ func pipelineNames(env *planner.SystemEnv) map[change.PipelineID]string {
 func fillOwnTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	names := pipelineNames(env)
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range lakeTables(env) {
 		lake := env.Snapshot.LakeState(t.ID)
 		live, slices, bytes, err := liveOf(env, t)
 		if err != nil {
@@ -75,7 +81,7 @@ func fillOwnTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 
 func fillOwnColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range lakeTables(env) {
 		for i, f := range t.Current.Fields {
 			name := f.TypeName
 			if name == "" {
@@ -140,7 +146,7 @@ func fillSlices(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 
 func fillCompactions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range lakeTables(env) {
 		all, err := env.Snapshot.Compactions(t.ID)
 		if err != nil {
 			return nil, err
@@ -172,7 +178,7 @@ func fillOffsets(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 
 func fillSnapshots(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range lakeTables(env) {
 		s := env.Snapshot.LakeState(t.ID)
 		if s.Snapshot == 0 {
 			continue
@@ -187,7 +193,7 @@ func fillSnapshots(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 
 func fillFiles(ctx context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range lakeTables(env) {
 		s := env.Snapshot.LakeState(t.ID)
 		if s.Snapshot == 0 {
 			continue
@@ -263,7 +269,7 @@ func fillDDL(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, er
 			return nil, err
 		}
 	}
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range lakeTables(env) {
 		if t.Own {
 			rows = append(rows, row{"ordinal": len(rows) + 1, "kind": "table", "name": t.Schema + "." + t.Name, "ddl": ddl.TableDDL(t)})
 		}

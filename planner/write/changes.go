@@ -26,19 +26,30 @@ const BytesMax = 384 << 20
 // Changes are those of one transaction, in order. The zero value is none. Used by one
 // goroutine, but for Each once they are complete.
 type Changes struct {
-	list  []*change.Batch
+	list  []entry
 	bytes int64
+	next  int64                   // the token of the next batch
 	own   map[change.TableID]*own // nil of a table: to be made from list
+	// budget is what the bytes are taken from, of temporary tables; nil for any other.
+	budget *Budget
+}
+
+// entry is a batch, and the schema that its table had.
+type entry struct {
+	*change.Batch
+	of *schema.Table
 }
 
 // own is what a table's changes come to.
 type own struct {
 	table     *Table
 	truncated bool
-	// batches are those since the last truncate.
+	// batches are those since the last truncate, as rows of the table as it is now.
 	batches []arrow.RecordBatch
 	// there says of the keys among them whether the last change left a row.
 	there map[string]bool
+	// read is what queries see, if it is not too large to be kept; nil: to be made.
+	read *duckdb.Own
 }
 
 // Empty says that there are none.
@@ -68,11 +79,21 @@ func (c *Changes) Rollback(mark int) {
 		return
 	}
 	for _, b := range c.list[mark:] {
-		c.bytes -= batchBytes(b)
-		b.Release()
+		c.forget(b.Batch)
 		delete(c.own, b.Table)
 	}
+	clear(c.list[mark:])
 	c.list = c.list[:mark]
+}
+
+// forget frees a batch that is not in the list any more.
+func (c *Changes) forget(b *change.Batch) {
+	n := batchBytes(b)
+	c.bytes -= n
+	if c.budget != nil {
+		c.budget.give(n)
+	}
+	b.Release()
 }
 
 // Release frees all.
@@ -81,7 +102,7 @@ func (c *Changes) Release() { c.Rollback(0) }
 // Each implements own.Changes: it hands over the batches in order.
 func (c *Changes) Each(f func(*change.Batch) error) error {
 	for _, b := range c.list {
-		if err := f(b); err != nil {
+		if err := f(b.Batch); err != nil {
 			return err
 		}
 	}
@@ -117,18 +138,24 @@ func (c *Changes) Put(t *Table, op change.Op, columns []arrow.Array) error {
 }
 
 func (c *Changes) rows(t *Table, op change.Op, columns []arrow.Array) error {
-	n := columns[0].Len()
-	if n == 0 {
+	if columns[0].Len() == 0 {
 		return nil
 	}
+	return c.add(t, c.batch(t, op, columns))
+}
+
+// batch makes a batch of changes.
+func (c *Changes) batch(t *Table, op change.Op, columns []arrow.Array) *change.Batch {
+	n := columns[0].Len()
 	b := array.NewRecordBuilder(memory.DefaultAllocator, systemColumns)
 	defer b.Release()
 	ops, tokens, ordinals := b.Field(0).(*array.Uint8Builder), b.Field(1).(*array.Int64Builder), b.Field(2).(*array.Int32Builder)
 	for range n {
 		ops.Append(uint8(op))
-		tokens.Append(int64(len(c.list))) // grows, as the merge wants it
+		tokens.Append(c.next) // grows, as the merge wants it
 		ordinals.Append(0)
 	}
+	c.next++
 	system := b.NewRecordBatch()
 	defer system.Release()
 	all := append(system.Columns(), columns...)
@@ -137,7 +164,7 @@ func (c *Changes) rows(t *Table, op change.Op, columns []arrow.Array) error {
 		Record: array.NewRecordBatch(t.Current.Arrow(), all, int64(n)),
 	}
 	out.Recount()
-	return c.add(t, out)
+	return out
 }
 
 var systemColumns = arrow.NewSchema([]arrow.Field{
@@ -161,50 +188,70 @@ func tooMuch() *pgerr.Error {
 
 func (c *Changes) add(t *Table, b *change.Batch) error {
 	size := batchBytes(b)
-	if c.bytes+size > BytesMax {
+	if err := c.room(size); err != nil {
 		b.Release()
-		return tooMuch()
+		return err
 	}
+	e := entry{b, t.Current}
+	c.list, c.bytes = append(c.list, e), c.bytes+size
 	o, known := c.own[t.ID]
-	if known {
-		if err := o.add(b); err != nil {
-			b.Release()
-			return err
-		}
+	if known && o.table.Current != t.Current {
+		delete(c.own, t.ID)
+		return nil
 	}
-	c.list, c.bytes = append(c.list, b), c.bytes+size
+	if known {
+		return o.add(e) // an error ends the statement, and so takes it back
+	}
 	return nil
 }
 
-func (o *own) add(b *change.Batch) error {
-	if b.Truncate {
+// room takes bytes from what there is.
+func (c *Changes) room(size int64) error {
+	switch {
+	case c.budget == nil && c.bytes+size > BytesMax:
+		return tooMuch()
+	case c.budget == nil:
+		return nil
+	case c.bytes+size > TempBytesMax:
+		return tooMuchTemp()
+	}
+	return c.budget.take(size)
+}
+
+func (o *own) add(e entry) error {
+	o.read = nil
+	if e.Truncate {
 		o.truncated, o.batches, o.there = true, nil, map[string]bool{}
 	}
-	if b.Record == nil {
+	if e.Record == nil {
 		return nil
 	}
+	b, err := e.as(o.table.Current)
+	if err != nil {
+		return err
+	}
 	if o.table.Keyed() {
-		keys, err := o.table.keysOf(pick(b.Record.Columns()[change.SystemColumns:], o.table.key))
+		keys, err := o.table.keysOf(pick(b.Columns()[change.SystemColumns:], o.table.key))
 		if err != nil {
 			return err
 		}
-		ops := b.Record.Column(0).(*array.Uint8)
+		ops := b.Column(0).(*array.Uint8)
 		var key []byte
 		for i := range ops.Len() {
 			key = keys.Append(key[:0], i)
 			o.there[string(key)] = change.Op(ops.Value(i)) != change.Delete
 		}
 	}
-	o.batches = append(o.batches, b.Record)
+	o.batches = append(o.batches, b)
 	return nil
 }
 
 // of is what the changes of a table come to.
 func (c *Changes) of(t *Table) (*own, error) {
-	if o, ok := c.own[t.ID]; ok {
+	if o, ok := c.own[t.ID]; ok && o.table.Current == t.Current {
 		return o, nil
 	}
-	o := &own{table: t, there: map[string]bool{}}
+	o := &own{table: t, truncated: t.Temp, there: map[string]bool{}} // others have no rows in a temporary table
 	for _, b := range c.list {
 		if b.Table == t.ID {
 			if err := o.add(b); err != nil {
@@ -231,11 +278,14 @@ func (c *Changes) Own(t *Table) (*duckdb.Own, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.read != nil {
+		return o.read, nil
+	}
 	out := &duckdb.Own{Truncated: o.truncated, Fields: t.Fields()}
 	if len(o.batches) == 0 {
 		return out, nil
 	}
-	if c.bytes > readMax {
+	if c.bytes > readMax && c.budget == nil {
 		return nil, pgerr.New(codes.ProgramLimitExceeded, "transaction has changed too much to read table \"%s\"", t.Schema+"."+t.Name).
 			WithDetail("It has changed %d MiB; queries see up to %d MiB of the changes of their own transaction.", c.bytes>>20, readMax>>20).
 			WithHint("COMMIT first.")
@@ -244,9 +294,14 @@ func (c *Changes) Own(t *Table) (*duckdb.Own, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Rows, out.Deletes, err = o.encode(winners)
+	if out.Rows, out.Deletes, err = o.encode(winners); err == nil && len(out.Rows) <= keptMax {
+		o.read = out
+	}
 	return out, err
 }
+
+// keptMax is how much of what a query read is kept for the next one.
+const keptMax = 8 << 20
 
 // winners are the rows that count, in each batch.
 func (o *own) winners() ([]merge.Selection, error) {

@@ -25,6 +25,8 @@ type Table struct {
 	// Schema and Name are the table's.
 	Schema, Name string
 	Current      *schema.Table
+	// Temp says that it is one session's: nobody else has rows in it.
+	Temp bool
 	// key are the places of the key's fields, in key order; all fields of a table whose
 	// rows are told apart by all of them.
 	key []int
@@ -32,7 +34,7 @@ type Table struct {
 
 // Of is a catalog table for writing.
 func Of(t *catalog.Table) *Table {
-	out := &Table{ID: t.ID, Face: t.Face(), Schema: t.Schema, Name: t.Name, Current: t.Current}
+	out := &Table{ID: t.ID, Face: t.Face(), Schema: t.Schema, Name: t.Name, Current: t.Current, Temp: t.Temp != ""}
 	for _, id := range t.Current.Key {
 		out.key = append(out.key, t.Current.Index(id))
 	}
