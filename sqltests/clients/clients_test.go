@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -13,13 +14,32 @@ type client struct {
 	// command is what to run, or ends the test where something is missing.
 	command func(t *testing.T, r *rig) []string
 	stdin   func(t *testing.T) string
+	// mixed clients say on their standard error what belongs among the sections.
+	mixed bool
+	// inside is a client that runs in this process, in place of a command.
+	inside func(ctx context.Context, dsn string) string
+	// gaps are the sections that differ, and why.
+	gaps map[string]string
+	// after removes what it leaves behind, from both servers.
+	after []string
 }
 
-// python runs a script of testdata in the environment that .ci/clients makes.
-func python(script string, more ...string) func(*testing.T, *rig) []string {
+// What .ci/clients makes its sets of.
+var (
+	ofPython = []string{"../../.ci/clients.d/python.txt"}
+	ofNode   = []string{"../../.ci/clients.d/package.json", "../../.ci/clients.d/package-lock.json"}
+	ofJava   = []string{"../../.ci/clients.d/java.txt"}
+	ofLibpq  = []string{"testdata/libpq/go.mod", "testdata/libpq/go.sum", "testdata/libpq/main.go"}
+)
+
+// python runs a script of testdata, which needs a module, in the environment that
+// .ci/clients makes.
+func python(module, script string, more ...string) func(*testing.T, *rig) []string {
 	return func(t *testing.T, _ *rig) []string {
 		t.Helper()
-		return append([]string{installed(t, "python", "bin", "python"), filepath.Join("testdata", "python", script)}, more...)
+		path := installed(t, "python", ofPython, "bin", "python")
+		works(t, path, "-c", "import "+module)
+		return append([]string{path, filepath.Join("testdata", "python", script)}, more...)
 	}
 }
 
@@ -27,7 +47,7 @@ func python(script string, more ...string) func(*testing.T, *rig) []string {
 func node(script string) func(*testing.T, *rig) []string {
 	return func(t *testing.T, _ *rig) []string {
 		t.Helper()
-		modules := installed(t, "node", "node_modules")
+		modules := installed(t, "node", ofNode, "node_modules")
 		top := t.TempDir()
 		for _, name := range []string{"matrix.mjs", script} {
 			link(t, filepath.Join("testdata", "node", name), filepath.Join(top, name))
@@ -43,44 +63,54 @@ func odbc(t *testing.T, r *rig) []string {
 	if len(drivers) == 0 {
 		skip(t, "psqlODBC is not here; .ci/clients installs it")
 	}
-	return python("with_odbc.py", drivers[0])(t, r)
+	return python("pyodbc", "with_odbc.py", drivers[0])(t, r)
 }
 
 func java(t *testing.T, _ *rig) []string {
 	t.Helper()
 	return []string{
-		onPath(t, "java"), "-XX:TieredStopAtLevel=1", "-cp", installed(t, "java", "postgresql.jar"),
+		onPath(t, "java"), "-XX:TieredStopAtLevel=1", "-cp", installed(t, "java", ofJava, "postgresql.jar"),
 		filepath.Join("testdata", "java", "Clients.java"),
 	}
 }
 
-func ruby(t *testing.T, r *rig) []string {
+// ruby is ActiveRecord of the system's, in the version that the gaps were found with.
+func ruby(t *testing.T, _ *rig) []string {
 	t.Helper()
 	path := onPath(t, "ruby")
-	if _, err := r.ours.run(t, "", path, "-e", `require "active_record"; require "pg"`); err != nil {
-		skip(t, "ActiveRecord is not here; .ci/clients installs it")
-	}
+	works(t, path, "-e", `require "active_record"; require "pg"; exit ActiveRecord::VERSION::MAJOR == 6`)
 	return []string{path, "-W0", filepath.Join("testdata", "ruby", "with_activerecord.rb")}
 }
 
 var all = []client{
 	{
 		name:    "psql",
-		command: func(_ *testing.T, r *rig) []string { return []string{r.psql, "-X", "-f", "-"} },
+		command: func(_ *testing.T, r *rig) []string { return []string{r.bin + "/psql", "-X", "-f", "-"} },
 		stdin:   func(t *testing.T) string { return script(t, "testdata/psql.txt") },
+		mixed:   true, gaps: psqlGaps,
 	},
-	{name: "lib-pq", command: func(t *testing.T, _ *rig) []string { return []string{installed(t, "libpq", "libpq")} }},
-	{name: "psycopg2", command: python("with_psycopg2.py")},
-	{name: "psycopg3", command: python("with_psycopg3.py")},
-	{name: "asyncpg", command: python("with_asyncpg.py")},
-	{name: "sqlalchemy", command: python("with_sqlalchemy.py")},
-	{name: "django", command: python("with_django.py")},
-	{name: "dbt", command: python("with_dbt.py")},
+	{name: "pgx", inside: withPgx, gaps: pgxGaps},
+	{name: "lib-pq", command: func(t *testing.T, _ *rig) []string { return []string{installed(t, "libpq", ofLibpq, "libpq")} }, gaps: libpqGaps},
+	{name: "psycopg2", command: python("psycopg2", "with_psycopg2.py"), gaps: psycopg2Gaps},
+	{name: "psycopg3", command: python("psycopg", "with_psycopg3.py")},
+	{name: "asyncpg", command: python("asyncpg", "with_asyncpg.py"), gaps: asyncpgGaps},
+	{name: "sqlalchemy", command: python("sqlalchemy, psycopg2, psycopg", "with_sqlalchemy.py")},
+	{name: "django", command: python("django, psycopg2", "with_django.py")},
+	{
+		name: "dbt", command: python("dbt.cli.main, dbt.adapters.postgres", "with_dbt.py"), gaps: dbtGaps,
+		after: []string{"DROP SCHEMA IF EXISTS dbt CASCADE"},
+	},
 	{name: "odbc", command: odbc},
 	{name: "node-postgres", command: node("with_pg.mjs")},
 	{name: "prisma", command: node("with_prisma.mjs")},
 	{name: "jdbc", command: java},
-	{name: "activerecord", command: ruby},
+	{name: "activerecord", command: ruby, gaps: activeRecordGaps},
+	{
+		name:    "pg_dump",
+		command: func(_ *testing.T, r *rig) []string { return []string{"bash", "testdata/pg_dump.sh", r.bin} },
+		mixed:   true, gaps: pgDumpGaps,
+		after: []string{"DROP VIEW IF EXISTS shop.totals", "DROP TABLE IF EXISTS public.kept"},
+	},
 }
 
 // TestClients runs every client on skipprd and on PostgreSQL, one after another: they
@@ -89,19 +119,16 @@ func TestClients(t *testing.T) {
 	r := newRig(t)
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
-			command := c.command(t, r)
+			var command []string
+			if c.command != nil {
+				command = c.command(t, r)
+			}
+			clean := append([]string{"TRUNCATE loads", "TRUNCATE notes"}, c.after...)
 			for _, s := range []target{r.ours, r.theirs} {
 				harness.Exec(t, s.dsn(), "TRUNCATE loads", "TRUNCATE notes")
+				t.Cleanup(func() { harness.Exec(t, s.dsn(), clean...) })
 			}
-			stdin := ""
-			if c.stdin != nil {
-				stdin = c.stdin(t)
-			}
-			gaps := clientGaps[c.name]
-			if c.name == "psql" {
-				gaps = psqlGaps
-			}
-			r.same(t, gaps, stdin, command...)
+			r.same(t, c, command)
 		})
 	}
 }

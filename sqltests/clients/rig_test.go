@@ -2,17 +2,19 @@
 // against skipprd and against a PostgreSQL 15 with the same tables, and compares what they
 // print. Scripts in testdata print one section after another, "## name" and then lines: a
 // section that differs fails its test, unless it is a known gap. What is not installed is
-// skipped and said; .ci/clients installs it. "make clients" does all of it: without
-// SKIPPRD_CLIENTS=1 these tests are skipped.
+// skipped and said; .ci/clients installs it. "make clients" does all of it, and with
+// SKIPPRD_CLIENTS=1 a client that fails on PostgreSQL, too, fails its test.
 package clients
 
 import (
 	"bytes"
-	"errors"
+	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -63,18 +65,16 @@ func (s target) dsn() string {
 // rig is skipprd and a PostgreSQL with the same tables.
 type rig struct {
 	ours, theirs target
-	psql         string
+	// bin is where PostgreSQL 15's own programs are, whose statements fit us.
+	bin string
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	if os.Getenv("SKIPPRD_CLIENTS") != "1" {
-		skip(t, "make clients runs the matrix of clients: SKIPPRD_CLIENTS=1 is not set")
-	}
-	psql := findPsql(t)
+	bin := findBin(t)
 	pg := pgtest.StartVersion(t, 15, "timezone = 'UTC'", "log_timezone = 'UTC'")
-	pg.Exec(t, pg.DSN, "CREATE DATABASE "+database, "CREATE DATABASE source")
-	r := &rig{theirs: target{"postgresql", pg.Port}, psql: psql}
+	pg.Exec(t, pg.DSN, "CREATE DATABASE "+database+" TEMPLATE template0 LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'", "CREATE DATABASE source")
+	r := &rig{theirs: target{"postgresql", pg.Port}, bin: bin}
 	source := pg.WithDatabase("source")
 	harness.Exec(t, source, schema...)
 	harness.Exec(t, r.theirs.dsn(), schema...)
@@ -96,23 +96,55 @@ func (s target) environment() []string {
 		"PGDATABASE="+database, "PGSSLMODE=disable", "LC_ALL=C.UTF-8", "PAGER=cat", "PYTHONDONTWRITEBYTECODE=1", "TZ=UTC")
 }
 
-// limit is how long a client may take on a machine that does much else.
-const limit = 4 * time.Minute
+// limit is how long a client may take, on a machine that does much else.
+const limit = 15 * time.Minute
 
-// run is what a client prints, and an error if it ends with one.
-func (s target) run(t *testing.T, stdin string, command ...string) (string, error) {
+// output is what a client prints, for people and for the comparison.
+type output struct {
+	text string
+	// aside is what it says beside that, where the two are not mixed.
+	aside string
+}
+
+// run is what a client prints, and an error if it ends with one, or never.
+func (s target) run(t *testing.T, c client, command []string) (output, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
-	cmd.Env = s.environment()
-	cmd.Stdin = strings.NewReader(stdin)
-	cmd.WaitDelay = limit
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
-		t.Fatalf("%s: %v", command[0], err)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if c.inside != nil {
+		return output{text: mask(c.inside(ctx, s.dsn()))}, nil
 	}
-	return strings.ReplaceAll(out.String(), fmt.Sprint(s.port), "PORT"), err
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = s.environment()
+	if c.stdin != nil {
+		cmd.Stdin = strings.NewReader(c.stdin(t))
+	}
+	cmd.WaitDelay = time.Minute
+	var out, aside bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &aside
+	if c.mixed {
+		cmd.Stderr = &out
+	}
+	err := cmd.Run()
+	return output{mask(out.String()), aside.String()}, err
+}
+
+// What two servers, or two runs, cannot but say differently.
+var masks = []struct {
+	text *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`port "\d+"`), `port "PORT"`},
+	{regexp.MustCompile(`with PID \d+`), "with PID PID"},
+	{regexp.MustCompile(`(?m)^LOCATION:.*\n`), ""}, // a place in a server's source code
+	{regexp.MustCompile(`(?m)^(\\(un)?restrict \S+|-- Dumped from database version .*)\n`), ""},
+}
+
+func mask(text string) string {
+	for _, m := range masks {
+		text = m.text.ReplaceAllString(text, m.by)
+	}
+	return text
 }
 
 // section is a named part of what a client prints.
@@ -146,50 +178,58 @@ const failure = "FAILED"
 
 // same runs a client on both servers and compares section by section. Those in gaps
 // differ; one that closes is said, and to leave the list.
-func (r *rig) same(t *testing.T, gaps map[string]string, stdin string, command ...string) {
+func (r *rig) same(t *testing.T, c client, command []string) {
 	t.Helper()
-	want, err := r.theirs.run(t, stdin, command...)
-	if err != nil || strings.Contains(want, failure) {
-		t.Fatalf("on PostgreSQL: %v\n%s", err, want)
+	want, err := r.theirs.run(t, c, command)
+	theirs := sections(want.text)
+	if err != nil || strings.Contains(want.text, failure) || len(theirs) == 0 || theirs[0].name == beforeFirst {
+		unfit(t, fmt.Sprintf("it fails on PostgreSQL: %v\n%s\n%s", err, want.text, want.aside))
 	}
-	got, err := r.ours.run(t, stdin, command...)
-	ours, theirs := sections(got), sections(want)
-	if len(theirs) == 0 || theirs[0].name == beforeFirst {
-		t.Fatalf("the client printed no sections:\n%s", want)
-	}
+	got, err := r.ours.run(t, c, command)
+	ours := sections(got.text)
 	if err != nil {
-		t.Errorf("%s: %v", command[0], err)
+		t.Errorf("%v\n%s", err, got.aside)
 	}
 	for _, w := range theirs {
 		i := slices.IndexFunc(ours, func(s section) bool { return s.name == w.name })
 		equal := i >= 0 && ours[i].text == w.text
-		if _, gap := gaps[w.name]; gap == !equal {
+		if _, gap := c.gaps[w.name]; gap == !equal {
 			continue
 		}
 		switch {
 		case equal:
 			t.Logf("%s is equal by now: take it off the list of gaps", w.name)
 		case i < 0:
-			t.Errorf("%s is missing in\n%s", w.name, got)
+			t.Errorf("%s is missing in\n%s", w.name, got.text)
 		default:
-			t.Errorf("%s: skipprd says\n%s\npostgresql says\n%s", w.name, ours[i].text, w.text)
+			t.Errorf("%s: skipprd says\n%s\npostgresql says\n%s\n%s", w.name, ours[i].text, w.text, got.aside)
 		}
 	}
-	t.Logf("%d sections, %d gaps", len(theirs), len(gaps))
+	t.Logf("%d sections, %d gaps", len(theirs), len(c.gaps))
 }
 
-// findPsql is the path of psql 15, whose statements fit the server that we are.
-func findPsql(t *testing.T) string {
+// unfit ends the test of a client that does not do its work on PostgreSQL either: that
+// says nothing of us. "make clients" takes it for an error, of the client's script.
+func unfit(t *testing.T, reason string) {
 	t.Helper()
-	const path = "/usr/lib/postgresql/15/bin/psql"
-	if _, err := os.Stat(path); err != nil {
+	if os.Getenv("SKIPPRD_CLIENTS") == "1" {
+		t.Fatal(reason)
+	}
+	skip(t, reason)
+}
+
+func findBin(t *testing.T) string {
+	t.Helper()
+	const bin = "/usr/lib/postgresql/15/bin"
+	if _, err := os.Stat(bin + "/psql"); err != nil {
 		skip(t, "PostgreSQL 15's psql is not here")
 	}
-	return path
+	return bin
 }
 
-// installed is a file that .ci/clients has put into the cache, or the test is skipped.
-func installed(t *testing.T, elements ...string) string {
+// installed is a file of a set that .ci/clients has put into the cache, complete and made
+// of these files, or the test is skipped.
+func installed(t *testing.T, set string, made []string, elements ...string) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
 	if cache == "" {
@@ -199,11 +239,30 @@ func installed(t *testing.T, elements ...string) string {
 		}
 		cache = filepath.Join(home, ".cache")
 	}
-	path := filepath.Join(append([]string{cache, "skipprd", "clients"}, elements...)...)
+	sum := sha256.New()
+	for _, name := range made {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum.Write(text)
+	}
+	place := fmt.Sprintf("%s-%x", set, sum.Sum(nil)[:8])
+	path := filepath.Join(append([]string{cache, "skipprd", "clients", place}, elements...)...)
 	if _, err := os.Stat(path); err != nil {
 		skip(t, path+" is not here; .ci/clients installs it")
 	}
 	return path
+}
+
+// works skips the test of a client that does not start here.
+func works(t *testing.T, command ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+		skip(t, fmt.Sprintf("%s: %v: %s", strings.Join(command, " "), err, out))
+	}
 }
 
 // onPath is a program of the system, or the test is skipped.
@@ -236,7 +295,8 @@ func skip(t *testing.T, reason string) {
 		if err != nil {
 			t.Fatalf("report what was skipped: %v", err)
 		}
-		_, err = fmt.Fprintf(f, "clients: SKIPPED %s: %s\n", t.Name(), reason)
+		first, _, _ := strings.Cut(reason, "\n")
+		_, err = fmt.Fprintf(f, "clients: SKIPPED %s: %s\n", t.Name(), first)
 		if closed := f.Close(); err == nil {
 			err = closed
 		}
