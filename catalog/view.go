@@ -29,9 +29,10 @@ type View struct {
 
 // ViewColumn is a column of a view.
 type ViewColumn struct {
-	Name   string
-	OID    uint32
-	TypMod int32
+	Name    string
+	OID     uint32
+	TypMod  int32
+	Comment string `json:",omitempty"`
 }
 
 // Check is a condition that rows of a table of our own meet.

@@ -1,6 +1,7 @@
 package define
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -96,24 +97,40 @@ func (c *Context) comment(n *pg.CommentStmt) (*Change, error) {
 		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
 	case n.Objtype == pg.ObjectType_OBJECT_VIEW && rel.View == "":
 		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name)
-	case rel.View != "" && column != "":
-		return nil, unsupported("comments on columns of views are not supported")
 	case rel.View != "":
-		return out.do(c.isTemp(rel.Schema), commentView(rel, n.Comment)), nil
+		return c.commentView(out, rel, column, n.Comment)
 	}
 	return c.commentTable(out, rel, column, n.Comment)
 }
 
-func commentView(rel *pgsql.Relation, text string) func(*catalog.Txn) error {
-	return func(txn *catalog.Txn) error {
+func (c *Context) commentView(out *Change, rel *pgsql.Relation, column, text string) (*Change, error) {
+	v, err := c.Snapshot.ViewByName(rel.Schema, rel.Name)
+	if err != nil {
+		return nil, err
+	}
+	place := func(v *catalog.View) int {
+		return slices.IndexFunc(v.Columns, func(c catalog.ViewColumn) bool { return c.Name == column })
+	}
+	missing := pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", column, rel.Name)
+	if column != "" && place(v) < 0 {
+		return nil, missing
+	}
+	return out.do(c.isTemp(rel.Schema), func(txn *catalog.Txn) error {
 		v, err := txn.ViewByName(rel.Schema, rel.Name)
 		if err != nil {
 			return gone(err, "view", rel.Name)
 		}
 		next := v.Clone()
-		next.Comment = text
+		switch i := place(next); {
+		case column == "":
+			next.Comment = text
+		case i < 0:
+			return missing
+		default:
+			next.Columns[i].Comment = text
+		}
 		return txn.PutView(next)
-	}
+	}), nil
 }
 
 func (c *Context) commentTable(out *Change, rel *pgsql.Relation, column, text string) (*Change, error) {

@@ -179,6 +179,7 @@ func replaces(old, v *catalog.View, all []*catalog.View) error {
 		return pgerr.New(codes.InvalidTableDefinition, "cannot drop columns from view")
 	}
 	for i, o := range old.Columns {
+		v.Columns[i].Comment = o.Comment
 		n := v.Columns[i]
 		switch {
 		case n.Name != o.Name:

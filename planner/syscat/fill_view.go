@@ -75,6 +75,9 @@ func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 	}
 	for _, v := range env.Snapshot.Views() {
 		say(classRelation, planner.TableOID(v.ID), 0, v.Comment)
+		for i, f := range v.Columns {
+			say(classRelation, planner.TableOID(v.ID), i+1, f.Comment)
+		}
 	}
 	for _, t := range env.Snapshot.AllTables() {
 		say(classRelation, planner.TableOID(t.Face()), 0, t.Comment)

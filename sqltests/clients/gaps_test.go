@@ -9,6 +9,8 @@ const (
 	noDefinition = "system views have no definition"
 	noSystemKeys = "system tables show no indexes"
 	noObjects    = "no such objects are here"
+	noTemporary  = "temporary tables are refused"
+	noRename     = "a table that the transaction has made cannot get another name"
 	asWritten    = "a view's definition is shown as it was written"
 )
 
@@ -23,11 +25,14 @@ var psqlGaps = map[string]string{
 }
 
 var (
-	pgxGaps          = map[string]string{}
-	libpqGaps        = map[string]string{}
-	psycopg2Gaps     = map[string]string{"scrollable cursor": noScroll}
-	asyncpgGaps      = map[string]string{"listen": noListen, "record": "records have no binary form"}
-	dbtGaps          = map[string]string{}
+	pgxGaps      = map[string]string{}
+	libpqGaps    = map[string]string{}
+	psycopg2Gaps = map[string]string{"scrollable cursor": noScroll}
+	asyncpgGaps  = map[string]string{"listen": noListen, "record": "records have no binary form"}
+	dbtGaps      = map[string]string{
+		"run": noRename, "run again": noTemporary, "snapshot": noTemporary, "full refresh": noRename, "tests": noRename, "rows": noRename,
+		"catalog": noRename,
+	}
 	activeRecordGaps = map[string]string{
 		"intervals": "IntervalStyle does not hold for intervals of a pipeline", "extensions": "PL/pgSQL is not here, skippr is",
 	}

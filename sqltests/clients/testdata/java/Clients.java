@@ -53,7 +53,7 @@ public class Clients {
   }
 
   static String url(String more) {
-    return "jdbc:postgresql://127.0.0.1:" + System.getenv("PGPORT") + "/lake?user=postgres&sslmode=disable" + more;
+    return "jdbc:postgresql://127.0.0.1:" + System.getenv("PGPORT") + "/lake?user=postgres&sslmode=disable&connectTimeout=0" + more;
   }
 
   static final String CUSTOMERS = "SELECT id, name, email, tags, paid, doc, u, d, f4, f8, i2, b, ts, tz, t, n, big, i, ints, c FROM shop.customers ORDER BY id";
@@ -165,7 +165,7 @@ public class Clients {
         c.rollback();
         c.setAutoCommit(true);
         c.setReadOnly(false);
-        System.out.println(c.getTransactionIsolation() + " " + c.isValid(30) + " " + c.getSchema() + " " + c.getCatalog());
+        System.out.println(c.getTransactionIsolation() + " " + c.isValid(600) + " " + c.getSchema() + " " + c.getCatalog());
       });
     }
     section("currentSchema and options", () -> {

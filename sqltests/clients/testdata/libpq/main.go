@@ -148,7 +148,11 @@ func run(db *sql.DB, mode string) {
 		if err := refused(db.Exec("INSERT INTO loads VALUES (1)")); err != nil {
 			return err
 		}
-		return show(db.Query("DELETE FROM loads RETURNING id, n"))
+		if err := show(db.Query("DELETE FROM loads WHERE id = 2 RETURNING id, n")); err != nil {
+			return err
+		}
+		_, err = db.Exec("DELETE FROM loads")
+		return err
 	})
 	section("cancel"+mode, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)

@@ -12,7 +12,7 @@ async def refused(run):
 
 
 async def main():
-    c = await asyncpg.connect()
+    c = await asyncpg.connect(timeout=600)
     with section("settings"):
         s = c.get_settings()
         print(s.client_encoding, s.standard_conforming_strings, s.integer_datetimes, c.get_server_version().major)
@@ -79,10 +79,10 @@ async def main():
         got = asyncio.get_running_loop().create_future()
         await c.add_listener("channel", lambda *a: got.done() or got.set_result(a[2:]))
         await c.execute("NOTIFY channel, 'hello'")
-        print(await asyncio.wait_for(got, 60))
+        print(await asyncio.wait_for(got, 600))
     await c.close()
     with section("pool"):
-        async with asyncpg.create_pool(min_size=1, max_size=2) as pool:
+        async with asyncpg.create_pool(min_size=1, max_size=2, timeout=600) as pool:
             print(await asyncio.gather(*[pool.fetchval("SELECT $1::int", i) for i in range(6)]))
 
 

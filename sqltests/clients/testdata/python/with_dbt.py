@@ -3,6 +3,8 @@ import os
 import pathlib
 import tempfile
 
+import psycopg2
+
 os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
 from dbt.cli.main import dbtRunner  # noqa: E402
 from matrix import section  # noqa: E402
@@ -65,12 +67,11 @@ write("models/of_seed.sql", "{{ config(materialized='table') }} select s.code, v
 write("seeds/seeded.csv", "id,code,price,day,ok\n1,a,1.5,2024-01-01,true\n2,\"b, c\",,2024-02-29,false\n3,d,-3,,\n")
 write("snapshots/held.sql", """{% snapshot held %}{{ config(target_schema='dbt', unique_key='id', strategy='check', check_cols=['code']) }}
 select id, code from {{ ref('seeded') }}{% endsnapshot %}""")
-where = ["--project-dir", str(top), "--profiles-dir", str(top), "--quiet"]
-manifest = dbtRunner().invoke(["parse", *where]).result
+where = ["--project-dir", str(top), "--profiles-dir", str(top), "--log-level", "none", "--quiet"]
 
 
 def dbt(*arguments):
-    result = dbtRunner(manifest=manifest).invoke([*arguments, *where])
+    result = dbtRunner().invoke([*arguments, *where])
     if result.exception:
         print("FAILED", result.exception)
     return result
@@ -82,8 +83,9 @@ def results(*arguments):
 
 
 def show(query):
-    for r in dbt("show", "--limit", "20", "--inline", query).result.results:
-        for row in r.agate_table.rows:
+    with psycopg2.connect("") as c, c.cursor() as cur:
+        cur.execute(query)
+        for row in cur:
             print(tuple(map(str, row)))
 
 
@@ -92,7 +94,7 @@ with section("debug"):
 with section("seed"):
     results("seed")
     results("seed")
-    show("select * from {{ ref('seeded') }} order by id")
+    show("select * from dbt.seeded order by id")
 with section("run"):
     results("run")
 with section("run again"):
@@ -100,19 +102,22 @@ with section("run again"):
 with section("snapshot"):
     results("snapshot")
     write("seeds/seeded.csv", (top / "seeds/seeded.csv").read_text().replace("1,a,", "1,changed,"))
-    manifest = dbtRunner().invoke(["parse", *where]).result
     results("seed")
     results("snapshot")
-    show("select id, code, dbt_valid_to is null as current from {{ ref('held') }} order by id, current")
+    show("select id, code, dbt_valid_to is null as current from dbt.held order by id, current")
 with section("full refresh"):
     results("run", "--full-refresh", "--select", "as_incremental", "as_table")
 with section("tests"):
     results("test")
+with section("rows"):
+    show("select * from dbt.as_view order by customer")
+    show("select * from dbt.as_table order by id limit 3")
+    show("select count(*), max(id), min(at) from dbt.as_incremental")
+    show("select * from dbt.of_seed order by code")
+    show("select two from dbt.of_ephemeral")
 with section("show"):
-    show("select * from {{ ref('as_view') }} order by customer")
-    show("select count(*), max(id), min(at) from {{ ref('as_incremental') }}")
-    show("select * from {{ ref('of_seed') }} order by code")
-    show("select two from {{ ref('of_ephemeral') }}")
+    for r in dbt("show", "--limit", "2", "--inline", "select customer, n from {{ ref('as_view') }} order by 1").result.results:
+        print([tuple(map(str, row)) for row in r.agate_table.rows])
 with section("catalog"):
     dbt("docs", "generate")
     catalog = json.loads((top / "target" / "catalog.json").read_text())

@@ -62,7 +62,7 @@ with section("queries"):
     print(sum(1 for _ in orders.order_by("id", "line").iterator(chunk_size=7)))
 with section("search"):
     from django.db.models.functions import Lower
-    show(orders.extra(select={"x": "1"}).values_list("id", "x")[:1])
+    show(orders.extra(select={"x": "1"}).order_by("id", "line").values_list("id", "x")[:1])
     print(Load.objects.filter(v__icontains="A", v__iregex="^a").annotate(l=Lower("v")).count())
 with section("explain"):
     print(len(orders.filter(id=1).explain()) > 0)

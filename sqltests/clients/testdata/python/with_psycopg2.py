@@ -39,6 +39,7 @@ with section("scrollable cursor"):
         named.scroll(0, mode="absolute")
         print(named.fetchmany(2))
     c.commit()
+c.rollback()  # of what was refused
 with section("with hold"):
     named = c.cursor(name="held", withhold=True)
     named.execute("SELECT id FROM shop.customers ORDER BY id")

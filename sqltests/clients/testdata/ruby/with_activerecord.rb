@@ -22,7 +22,7 @@ section('introspection') do
     p t, c.columns(t).map { |x| [x.name, x.sql_type, x.type, x.limit, x.precision, x.scale, x.null, x.array, x.comment] }
     p c.primary_keys(t), c.indexes(t), c.foreign_keys(t), c.table_comment(t), c.table_exists?(t), c.pk_and_sequence_for(t)
   end
-  p c.check_constraints('orders'), c.extensions - ['plpgsql'], c.supports_insert_on_conflict?
+  p c.check_constraints('orders'), c.extensions - %w[plpgsql skippr], c.supports_insert_on_conflict?
 end
 section('extensions') { p c.extensions }
 
@@ -73,5 +73,5 @@ section('schema dump') do
   require 'stringio'
   out = StringIO.new
   ActiveRecord::SchemaDumper.dump(c, out)
-  puts out.string.lines.reject { |l| l.include?('enable_extension') || l.include?('"ar_internal') }.join
+  puts out.string.lines.reject { |l| l.include?('extension') || l.include?('"ar_internal') }.join
 end
