@@ -95,7 +95,7 @@ var lowLeaves = map[string]int{
 	// Real servers for tests of every layer.
 	"sqltests/proc": 0, "sqltests/pgtest": 0, "sqltests/s3test": 0, "sqltests/slt": 7,
 	// Part of the program: "skipprd sim".
-	"sqltests/sim": 7, "sqltests/sim/check": 7, "sqltests/sim/query": 7, "sqltests/sim/source": 7, "sqltests/sim/script": 7,
+	"sqltests/sim": 7, "sqltests/sim/check": 7, "sqltests/sim/query": 7, "sqltests/sim/source": 7, "sqltests/sim/script": 7, "sqltests/sim/own": 7,
 }
 
 func levelOf(dir string) int {

@@ -19,7 +19,9 @@ func (w *World) directed(r script.Record) bool {
 			w.open = append(w.open, r)
 		}
 	case script.Commit:
-		w.commitOpen(r)
+		if w.own == nil {
+			w.commitOpen(r)
+		}
 	case script.Stop:
 		w.stop(r)
 	case script.Go:
@@ -28,6 +30,10 @@ func (w *World) directed(r script.Record) bool {
 		w.wait(time.Duration(r.Rand) * time.Second)
 	case script.Do:
 		w.do(r)
+	case script.Client:
+		if w.own != nil {
+			w.clientStep(r.Client())
+		}
 	default:
 		return false
 	}
@@ -69,6 +75,8 @@ var places = map[string]trap{
 	"slot_created": {point: atSource, name: "slot created"}, "start_stream": {point: atSource, name: "start stream"},
 	"stream": {point: atSource, name: "stream"}, "stream_part": {point: atSource, name: "stream part"},
 	"backfill": {point: atSource, name: "backfill"}, "plan_copy": {point: atSource, name: "plan copy"},
+	"receive": {point: atClient, name: "receive"}, "reply": {point: atClient, name: "reply"},
+	"run": {point: atQuery, name: "run"}, "deliver": {point: atSource, name: "deliver"},
 	"describe": {point: atSource, name: "describe"}, "read_chunk": {point: atSource, name: "read chunk"}, "teardown": {point: atSource, name: "teardown"},
 	"torn_down": {point: atSource, name: "torn down"}, "object": {point: atObject},
 	"marker_put":     {point: atObject, begin: "put ", part: ".seg.commit "},
@@ -247,6 +255,9 @@ func (w *World) doWorld(a script.Action, r script.Record) bool {
 	case script.FreeDisk:
 		h.disk.SetSpace(-1)
 	case script.IdleSource:
+		if w.own != nil {
+			break
+		}
 		w.db.Idle()
 		w.mark("idle position")
 	case script.TakeOver:
@@ -254,6 +265,9 @@ func (w *World) doWorld(a script.Action, r script.Record) bool {
 			w.takeover(uint8(r.Rand))
 		}
 	case script.DropSlot:
+		if w.own != nil {
+			break
+		}
 		w.db.DropSlot()
 		w.mark("slot dropped")
 	default:
@@ -264,7 +278,6 @@ func (w *World) doWorld(a script.Action, r script.Record) bool {
 
 // doProcess starts what a user does.
 func (w *World) doProcess(p *process, a script.Action, r script.Record) {
-	s := p.supervisor
 	table := catalog.SelectedTable{Schema: "s", Name: w.tables[int(r.Rand)%len(w.tables)].Name}
 	switch a {
 	case script.AskQuery, script.AskHeld, script.AskTwice:
@@ -280,6 +293,23 @@ func (w *World) doProcess(p *process, a script.Action, r script.Record) {
 		for _, l := range p.logs { // there is one pipeline
 			w.spawn(p, "statement seal", func() { _ = l.Seal() })
 		}
+	case script.TakeHold:
+		w.takeHold(p)
+	case script.MoveHold:
+		w.moveHold(p, 0)
+	case script.ReleaseHold:
+		w.releaseHold(p, 0)
+	default:
+		if w.own == nil { // nobody may act on the server's own pipeline
+			w.doPipeline(p, a, table)
+		}
+	}
+}
+
+// doPipeline starts a user's statement on the pipeline.
+func (w *World) doPipeline(p *process, a script.Action, table catalog.SelectedTable) {
+	s := p.supervisor
+	switch a {
 	case script.ResetPipeline:
 		w.execute(p, "reset", func(ctx context.Context) error { return s.Reset(ctx, pipelineName) })
 	case script.ResyncTable:
@@ -301,12 +331,6 @@ func (w *World) doProcess(p *process, a script.Action, r script.Record) {
 		w.execute(p, "resume", p.resumePipeline)
 	case script.SyncPipeline:
 		w.execute(p, "sync", p.sync)
-	case script.TakeHold:
-		w.takeHold(p)
-	case script.MoveHold:
-		w.moveHold(p, 0)
-	case script.ReleaseHold:
-		w.releaseHold(p, 0)
 	}
 }
 

@@ -13,11 +13,13 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/kv/memkv"
 	"github.com/skipprd/skipprd/ingest"
+	ownsource "github.com/skipprd/skipprd/ingest/own"
 	"github.com/skipprd/skipprd/lake/compact"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/planner/lookup"
 	"github.com/skipprd/skipprd/sqltests/sim/check"
+	"github.com/skipprd/skipprd/sqltests/sim/own"
 	"github.com/skipprd/skipprd/sqltests/sim/query"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
@@ -90,8 +92,10 @@ type process struct {
 	seize, ending bool
 	// serving: everything of it runs.
 	serving bool
-	wake    chan struct{}
-	backup  catalog.BackupStore
+	// server has the sessions of clients, nil when there are none.
+	server *own.Server
+	wake   chan struct{}
+	backup catalog.BackupStore
 
 	catalog    *catalog.Catalog // nil while it stands by
 	supervisor *ingest.Supervisor
@@ -160,6 +164,7 @@ func (p *process) openCatalog() error {
 	c, err := catalog.Open(p.ctx, p.host.kv, deps)
 	if err == nil {
 		p.catalog = c
+		p.durableOwn()
 	}
 	return err
 }
@@ -181,8 +186,15 @@ func (p *process) serve() error {
 		return err
 	}
 	p.pinner = &planner.Pinner{Catalog: p.catalog, Warehouse: warehouse{p}, Pins: warehouse{p}, LogDir: p.logDir}
+	if err := p.serveOwn(); err != nil {
+		return err
+	}
+	sources := map[string]ingest.SourceFactory{sourceKind: p.connect}
+	if p.server != nil {
+		sources[ownsource.Kind] = p.server.Source
+	}
 	p.supervisor = ingest.NewSupervisor(w.cfg.ingest(), ingest.Deps{
-		Catalog: p.catalog, Sources: map[string]ingest.SourceFactory{sourceKind: p.connect},
+		Catalog: p.catalog, Sources: sources,
 		Lake: p.compactor, Clock: clock{p}, IDs: p.ids, Log: w.logger(), Failpoints: failpoints{p}, Tasks: tasks{p},
 		OpenLog: p.open, RemoveLog: p.remove, Rows: &lookup.Lookup{Pinner: p.pinner, Finder: finder{p}},
 	})
@@ -194,6 +206,11 @@ func (p *process) serve() error {
 	}
 	if p.ending { // it was taken over meanwhile
 		return errNoLeader
+	}
+	if p.server != nil {
+		if err := p.server.Join(p.ctx, p.supervisor); err != nil || p.dead {
+			return err
+		}
 	}
 	p.serving = true
 	w.spawn(p, "supervisor", func() { _ = p.supervisor.Run(p.ctx) })
@@ -332,6 +349,7 @@ func (w *World) crash(h *host, machine, lost bool) {
 		h.disk = h.disk.Kill()
 	}
 	w.dirty = true
+	w.loseClients(p)
 	w.emit(check.Crashed{Host: h.name, Machine: machine, Lost: lost})
 	w.bury(p)
 }

@@ -64,6 +64,7 @@ func (p *process) open(ctx context.Context, pipeline change.PipelineID) (ingest.
 		return nil, err
 	}
 	w.mark("log opened")
+	p.durableOwn()
 	if p.store != nil {
 		p.tookOver()
 	}
@@ -249,6 +250,7 @@ func (b publisher) Publish(ctx context.Context, pipeline change.PipelineID, grou
 		if err := b.p.catalog.Publish(ctx, pipeline, groups); err != nil {
 			return err
 		}
+		b.p.durableOwn()
 		b.p.world.emit(check.Published{Host: b.p.host.name, Pipeline: pipeline, Groups: groups})
 		return nil
 	})

@@ -26,6 +26,13 @@ var marksAlways = []string{
 	"pin of a table that is copied anew", "pin of a copy in its place",
 	"refused row", "refused whole row", "dead letters", "dead letters retried", "dead letters superseded", "death while dead letters are retried",
 	"statement retry", "statement done retry", "dead letters retried meanwhile",
+	"client connected", "client vanished", "client vanished in a copy", "copy begun", "copy frame", "copy frame empty",
+	"copy frame of several rows", "copy row across frames", "copy row refused", "copy failed by its client",
+	"copy in a transaction", "back to a savepoint", "own commit", "own transaction rolled back", "own table made",
+	"own table dropped", "client told COPY", "client told INSERT", "client told UPDATE", "client told DELETE",
+	"client told TRUNCATE", "client told COMMIT", "client told error 23505", "client told error 22P02",
+	"client told error 22P04", "client told error 57014", "client told error 25P02", "client told error 42P01",
+	"client told error 42P07",
 	"value left out", "unchanged values looked up", "unchanged values fetched", "columns computed", "computed value refused",
 }
 

@@ -28,11 +28,23 @@ func (w *World) step(r script.Record) {
 	w.deliver()
 	if !w.directed(r) {
 		w.drawRetry()
-		operation(op)(w, r.Arg)
+		w.operation(op)(w, r.Arg)
 	}
 	w.armed = armed{}
 	w.reap()
 	w.look()
+}
+
+// operation executes a record of one kind. What changes the source of another system has
+// clients do something where there is none.
+func (w *World) operation(op script.Op) func(*World, uint8) {
+	if w.own != nil {
+		switch op {
+		case script.Idle, script.Txn, script.Statement, script.Abort, script.Alter:
+			return (*World).drawClients
+		}
+	}
+	return operation(op)
 }
 
 // operation executes a record of one kind; nil for a code that has none.

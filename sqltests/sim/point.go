@@ -27,13 +27,14 @@ const (
 	atQuery
 	atObject // of the object store
 	atDone   // after an effect, before its reply
+	atClient // of a client's connection
 
 	pointEnd
 )
 
 var pointNames = [pointEnd]string{
 	"read", "write", "sync", "names", "open", "lake read", "lake write", "lake commit", "publish", "failpoint",
-	"source", "query", "object", "done",
+	"source", "query", "object", "done", "client",
 }
 
 // Fault is what the outside does wrong. The values are part of schedules.
@@ -97,15 +98,15 @@ const everywhere = 1<<pointEnd - 1
 
 // faultPlaces are the points at which a fault can happen.
 var faultPlaces = [faultEnd]uint32{
-	FailBefore: kinds(atRead, atWrite, atSync, atNames, atOpen, atLakeRead, atLakeWrite, atLakeCommit, atPublish, atSource, atObject),
-	FailAfter:  kinds(atWrite, atNames, atLakeCommit, atSource, atObject),
+	FailBefore: kinds(atRead, atWrite, atSync, atNames, atOpen, atLakeRead, atLakeWrite, atLakeCommit, atPublish, atSource, atObject, atClient),
+	FailAfter:  kinds(atWrite, atNames, atLakeCommit, atSource, atObject, atClient),
 	Torn:       kinds(atWrite, atObject), FailSync: kinds(atSync), FlipRead: kinds(atRead, atObject),
 	Misdirect: kinds(atRead, atObject),
 	Conflict:  kinds(atObject), LostRequest: kinds(atObject), LateWrite: kinds(atObject), Duplicate: kinds(atObject),
 	Repeat: kinds(atObject), Partly: kinds(atObject), PartlyUnknown: kinds(atObject), ShortPage: kinds(atObject),
 	Damaged: kinds(atObject), StaleVersion: kinds(atObject), KillAt: kinds(atFailpoint), CutAt: kinds(atFailpoint),
 	FullDisk: everywhere, Kill: everywhere, PowerCut: everywhere, Late: everywhere,
-	Disconnect: kinds(atSource), LakeConflict: kinds(atLakeCommit),
+	Disconnect: kinds(atSource, atClient), LakeConflict: kinds(atLakeCommit),
 }
 
 // errInjected is the cause of every error that a fault makes.

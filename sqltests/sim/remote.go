@@ -198,7 +198,7 @@ func (p *process) lead() error {
 	w.say("  %s leads", p.host.name)
 	kv := memkv.New()
 	if _, first := w.objects.Read(backupKey); !first {
-		from, err := template()
+		from, err := w.template()
 		if err != nil {
 			return err
 		}

@@ -76,6 +76,7 @@ func Run(c Config) (Result, error) {
 	if w.violation == nil {
 		w.drain()
 		w.retryLetters()
+		w.readOwn()
 		w.probe(c, -1)
 	}
 	w.end()
@@ -115,6 +116,7 @@ func (w *World) drain() {
 	confirmed, _, _ := w.db.Confirmed()
 	waiting := drainEach * int(w.db.LSN-confirmed)
 	for w.violation == nil {
+		w.endClients()
 		w.goOn(going{points: 50, time: 500 * time.Millisecond})
 		if w.now.Sub(user) > userPatience {
 			user = w.now
@@ -174,7 +176,7 @@ func (w *World) help() {
 		return
 	}
 	snap := p.catalog.Snapshot()
-	pl, err := snap.Pipeline(pipelineName)
+	pl, err := snap.Pipeline(w.pipeline)
 	tables := snap.AllTables()
 	snap.Close()
 	if err != nil {
@@ -189,7 +191,7 @@ func (w *World) help() {
 			return
 		}
 	}
-	if pl.State != catalog.PipelineError {
+	if pl.State != catalog.PipelineError || w.own != nil { // nobody may act on the server's own
 		return
 	}
 	w.say("  user helps: %s", pl.Reason)
@@ -213,13 +215,16 @@ func (p *process) release() {
 
 // drained says what is left to do; nil: nothing.
 func (w *World) drained() error {
+	if err := w.clientsEnded(); err != nil {
+		return err
+	}
 	p := w.leader()
 	if p == nil || !p.serving {
 		return errNoLeader
 	}
 	snap := p.catalog.Snapshot()
 	defer snap.Close()
-	pl, err := snap.Pipeline(pipelineName)
+	pl, err := snap.Pipeline(w.pipeline)
 	if err != nil {
 		return err
 	}
@@ -380,6 +385,11 @@ func (w *World) readHealed() {
 	if w.suite != nil {
 		w.suite.Heal()
 	}
+	w.readAll(p)
+}
+
+// readAll has a client of a process read all tables.
+func (w *World) readAll(p *process) {
 	w.queries++
 	s := &session{p: p, id: w.queries, queries: 1}
 	t := w.spawn(p, fmt.Sprintf("query %d", s.id), s.run)

@@ -90,7 +90,7 @@ func (s settings) ingest() ingest.Config {
 // sourceKind is the kind of the world's connection.
 const sourceKind = "scripted"
 
-// pipelineName is the only pipeline's.
+// pipelineName is the only pipeline's, when the source is another system.
 const pipelineName = "p"
 
 var catalogKey [32]byte

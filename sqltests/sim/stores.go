@@ -73,8 +73,8 @@ func openPebble(fs *vfs.MemFS) (pebbleStore, error) {
 func (s pebbleStore) crash() (store, error) { return openPebble(s.fs.CrashClone(vfs.CrashCloneCfg{})) }
 
 // newStore makes the catalog of a host that has not run.
-func newStore(pebble bool) (store, error) {
-	from, err := template()
+func (w *World) newStore(pebble bool) (store, error) {
+	from, err := w.template()
 	if err != nil || !pebble {
 		return memStore{from.Crash()}, err
 	}

@@ -23,10 +23,13 @@ type World struct {
 	reign   segment.Epoch // of the latest take-over that is complete
 	db      *source.DB
 	tables  []*source.Table
-	tasks   []*task
-	timers  []*timer
-	current *task
-	trap    *trap // of the script
+	// own is nil when the source is another system. pipeline is the only pipeline's name.
+	own      *ownWorld
+	pipeline string
+	tasks    []*task
+	timers   []*timer
+	current  *task
+	trap     *trap // of the script
 	// open are the changes of the script's open transaction.
 	open   []script.Record
 	waited time.Duration // by the script
@@ -240,9 +243,16 @@ func newWorld(c Config) (*World, error) {
 	if w.cfg.busy() {
 		w.loadAt = w.now.Add(loadInterval)
 	}
-	w.createTables()
+	w.pipeline = pipelineName
+	if s.Own {
+		if err := w.beginOwn(); err != nil {
+			return nil, err
+		}
+	} else {
+		w.createTables()
+	}
 	w.view.Source = &check.Source{History: &w.db.History}
-	kv, err := newStore(c.Pebble)
+	kv, err := w.newStore(c.Pebble)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ const magic = "SIM\x01"
 const (
 	headBytes   = len(magic) + 1 + 8 + ConfigBytes
 	storeFlag   = 1
+	ownFlag     = 2
 	recordBytes = 5
 )
 
@@ -23,6 +24,9 @@ func Encode(s Schedule) []byte {
 	flags := byte(0)
 	if s.Store {
 		flags = storeFlag
+	}
+	if s.Own {
+		flags |= ownFlag
 	}
 	b = append(b, flags)
 	b = binary.LittleEndian.AppendUint64(b, s.Seed)
@@ -42,10 +46,10 @@ func Decode(b []byte) (Schedule, error) {
 		return s, errors.New("not a compact schedule of version 1")
 	}
 	head := b[len(magic):]
-	if head[0]&^storeFlag != 0 {
+	if head[0]&^(storeFlag|ownFlag) != 0 {
 		return s, fmt.Errorf("unknown flags %#x", head[0])
 	}
-	s.Store = head[0] == storeFlag
+	s.Store, s.Own = head[0]&storeFlag != 0, head[0]&ownFlag != 0
 	s.Seed = binary.LittleEndian.Uint64(head[1:])
 	copy(s.Config[:], head[9:])
 	b = b[headBytes:]

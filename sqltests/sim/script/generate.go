@@ -9,6 +9,9 @@ const (
 	swarmShare = 80
 )
 
+// ownEvery is how many schedules there are for one with tables of our own; no draw of its own.
+const ownEvery = 4
+
 // weights of the operations, tuned by hand.
 var weights = [opEnd]int{
 	Tick: 8, Run: 40, Part: 12, Txn: 22, Crash: 3, Query: 8, Statement: 2, Hold: 2, Compact: 4, Seal: 4, Pause: 1,
@@ -46,7 +49,7 @@ func GenerateStore(seed uint64, records int) Schedule { return generate(seed, re
 
 func generate(seed uint64, records int, store bool) Schedule {
 	r := rand.New(rand.NewPCG(seed, 0x5c4edb1e))
-	s := Schedule{Seed: seed}
+	s := Schedule{Seed: seed, Own: seed*0x9E3779B97F4A7C15>>32%ownEvery == 0}
 	for i := range s.Config {
 		if r.IntN(3) > 0 {
 			s.Config[i] = byte(r.IntN(256))

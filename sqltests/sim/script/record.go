@@ -35,8 +35,9 @@ const (
 	Go     Op = 21 // what was stopped may go on, or has a fault there
 	Wait   Op = 22 // seconds pass, and everything goes on
 	Do     Op = 23 // one action, and nothing else moves
+	Client Op = 24 // a client of tables of our own sends something
 
-	opEnd = Do + 1
+	opEnd = Client + 1
 )
 
 // OpsMax bounds the codes: an op is decoded by its low bits.
@@ -44,7 +45,7 @@ const OpsMax = 32
 
 var opNames = [opEnd]string{
 	"tick", "run", "part", "txn", "crash", "query", "statement", "hold", "compact", "seal", "pause", "skew", "idle",
-	"alter", "space", "takeover", "abort", "settle", "change", "commit", "stop", "go", "wait", "do",
+	"alter", "space", "takeover", "abort", "settle", "change", "commit", "stop", "go", "wait", "do", "client",
 }
 
 // String names the operation, as scripts do.
@@ -83,6 +84,9 @@ type Schedule struct {
 	// Store has hosts whose logs are on one object store, instead of a host with its log on
 	// its disk.
 	Store bool
+	// Own has clients of this server change tables of its own, instead of a source that is
+	// another system.
+	Own bool
 	// Seed decides identities and what crashes keep.
 	Seed    uint64
 	Config  [ConfigBytes]byte

@@ -12,8 +12,11 @@ import (
 // header begins the text of a schedule; the number is its version.
 const header = "sim 1"
 
-// storeLine has the hosts' logs on an object store.
-const storeLine = "store"
+// storeLine has the hosts' logs on an object store, ownLine clients in place of a source.
+const (
+	storeLine = "store"
+	ownLine   = "own"
+)
 
 // configWords name the configuration bytes.
 var configWords = [ConfigBytes]string{
@@ -29,6 +32,9 @@ func Format(s Schedule, faultName func(uint8) string) string {
 	}
 	if s.Store {
 		fmt.Fprintln(&b, storeLine)
+	}
+	if s.Own {
+		fmt.Fprintln(&b, ownLine)
 	}
 	if s.Seed != 0 {
 		fmt.Fprintln(&b, "seed", s.Seed)
@@ -111,6 +117,8 @@ func (s *Schedule) parseLine(words []string, faultByName func(string) (uint8, bo
 	switch {
 	case words[0] == storeLine && len(words) == 1:
 		s.Store = true
+	case words[0] == ownLine && len(words) == 1:
+		s.Own = true
 	case words[0] == "seed" && len(words) == 2:
 		s.Seed, err = strconv.ParseUint(words[1], 10, 64)
 	case words[0] == "config" && len(words) == 2:

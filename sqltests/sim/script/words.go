@@ -12,7 +12,7 @@ import (
 var (
 	activityWords = []string{
 		"any", "owner", "commits", "background", "compactor", "reclaimer", "session", "query", "statement", "supervisor",
-		"bodies", "lease", "takeover",
+		"bodies", "lease", "takeover", "client",
 	}
 	// placeWords name what an activity is about to do, or has just done: those that end in
 	// -ed are after an effect, before its reply.
@@ -24,7 +24,7 @@ var (
 		"write_deletes", "lake_commit", "lake_committed", "maintain", "drop_lake", "publish", "rest", "executed", "append",
 		"connect", "discover", "setup", "slot_created", "start_stream", "stream", "stream_part", "backfill", "plan_copy",
 		"read_chunk", "teardown", "torn_down", "object", "marker_put", "body_put", "fence", "checkpoint",
-		"marker_was_put", "body_was_put", "fence_was_put", "checkpoint_was_put", "get", "list", "delete", "describe",
+		"marker_was_put", "body_was_put", "fence_was_put", "checkpoint_was_put", "get", "list", "delete", "describe", "receive", "reply", "run", "deliver",
 	}
 	changeWords = []string{
 		"insert", "update", "delete", "move", "truncate", "add_column", "drop_column", "rename_column", "widen_column",
@@ -161,6 +161,8 @@ func (r Record) directed() (string, bool) {
 		return strconv.Itoa(int(r.Rand)), r.Arg == 0
 	case Do:
 		return r.doText()
+	case Client:
+		return r.clientText()
 	}
 	return "", false
 }
@@ -210,6 +212,8 @@ func parseDirected(op Op, words []string) (Record, error) {
 		r.Rand = uint16(n)
 	case Do:
 		return parseDo(words)
+	case Client:
+		return parseClient(words)
 	}
 	return r, err
 }

@@ -216,6 +216,26 @@ func (d *DB) Commit(changes []Change, huge bool) *Txn {
 	return t
 }
 
+// Own makes the system one that has what clients commit here: CommitAt adds to it, Confirm is
+// told what was acknowledged, and nothing is sent from it.
+func (d *DB) Own() { d.LSN, d.slot = 0, slot{number: 1, taken: 1} }
+
+// CommitAt applies changes as one transaction, which has committed at an LSN greater than any
+// before.
+func (d *DB) CommitAt(lsn int64, changes []Change) {
+	d.LSN = lsn - 1
+	d.Commit(changes, false)
+}
+
+// Confirm is told an LSN that was acknowledged.
+func (d *DB) Confirm(lsn int64) { d.slot.confirmed = max(d.slot.confirmed, lsn) }
+
+// AddTable adds a table that has a number already.
+func (d *DB) AddTable(t *Table) {
+	d.Tables = append(d.Tables, t)
+	d.state[t.OID] = &contents{index: map[string]int{}}
+}
+
 // Abort sends changes that never become visible. They must fit to the present rows.
 func (d *DB) Abort(changes []Change) {
 	d.LSN++

@@ -1,0 +1,259 @@
+package own
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+)
+
+// runner is the engine of a client's session: it knows what the statement is, and runs it over
+// the rows that the plan reads.
+type runner struct {
+	s *Server
+	c *Client
+}
+
+var _ planner.Runner = (*runner)(nil)
+
+// Query implements planner.Runner.
+func (r *runner) Query(ctx context.Context, p *duckdb.Plan) (planner.Rows, error) {
+	if err := r.s.hooks.Point("run"); err != nil {
+		return nil, err
+	}
+	st := r.c.sent
+	if st == nil || r.c.server != r.s {
+		return nil, errBroken
+	}
+	if strings.Contains(p.SQL, " SEMI JOIN ") {
+		return r.find(ctx, p)
+	}
+	t := r.s.table(st.table)
+	if t == nil {
+		return nil, fmt.Errorf("table %s is gone while a statement is planned over it", st.table)
+	}
+	v := t.Current()
+	switch st.kind {
+	case insert:
+		return answer(v, nil, values(st.rows))
+	case copyText, copyCSV:
+		rows, err := copied(v, p)
+		if err != nil {
+			return nil, err
+		}
+		return answer(v, nil, rows)
+	case update, remove:
+		return r.change(ctx, st, v, p)
+	}
+	return nil, fmt.Errorf("statement %s has no plan", st.short())
+}
+
+func values(rows []source.Row) [][]any {
+	out := make([][]any, len(rows))
+	for i, r := range rows {
+		out[i] = r
+	}
+	return out
+}
+
+// find answers the look for rows by key.
+func (r *runner) find(ctx context.Context, p *duckdb.Plan) (planner.Rows, error) {
+	keys, err := ipc.NewReader(bytes.NewReader(p.Relations[1].Inline))
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	defer keys.Release()
+	var out bytes.Buffer
+	var w *ipc.Writer
+	for keys.Next() {
+		err := r.s.deps.Executor().Find(ctx, &p.Relations[0], keys.RecordBatch(), func(rec arrow.RecordBatch) error {
+			if w == nil {
+				w = ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
+			}
+			return w.Write(rec)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if w != nil {
+		err = w.Close()
+	}
+	return &rows{data: out.Bytes()}, errors.Join(err, keys.Err())
+}
+
+// copied are the rows of a piece of a COPY: the text of each column.
+func copied(v *source.Version, p *duckdb.Plan) ([][]any, error) {
+	if len(p.Relations) == 0 || p.Relations[0].Inline == nil {
+		return nil, fmt.Errorf("copy without rows: %w", duckdb.ErrPlan)
+	}
+	in, err := ipc.NewReader(bytes.NewReader(p.Relations[0].Inline))
+	if err != nil {
+		return nil, fmt.Errorf("copied rows: %w", err)
+	}
+	defer in.Release()
+	var out [][]any
+	for in.Next() {
+		b := in.RecordBatch()
+		var texts []*array.String
+		for i := range int(b.NumCols()) {
+			if a, ok := b.Column(i).(*array.String); ok {
+				texts = append(texts, a)
+			}
+		}
+		if len(texts) != len(v.Columns) {
+			return nil, fmt.Errorf("copy of %d columns: %w", len(texts), duckdb.ErrPlan)
+		}
+		for row := range int(b.NumRows()) {
+			one := make([]any, len(texts))
+			for i, a := range texts {
+				if a.IsNull(row) {
+					continue
+				}
+				if one[i], err = parse(v.Columns[i].Type.Kind, strings.Clone(a.Value(row))); err != nil {
+					return nil, err
+				}
+			}
+			out = append(out, one)
+		}
+	}
+	return out, in.Err()
+}
+
+func parse(k schema.Kind, text string) (any, error) {
+	switch k {
+	case schema.Int32, schema.Int64:
+		return strconv.ParseInt(text, 10, 64)
+	case schema.Float64:
+		return strconv.ParseFloat(text, 64)
+	}
+	return text, nil
+}
+
+// change answers an UPDATE or a DELETE: of each row that it finds the columns by which that is
+// found, and for an UPDATE what the row becomes.
+func (r *runner) change(ctx context.Context, st *statement, v *source.Version, p *duckdb.Plan) (planner.Rows, error) {
+	if len(p.Relations) != 1 {
+		return nil, fmt.Errorf("change of %d relations: %w", len(p.Relations), duckdb.ErrPlan)
+	}
+	rel := &p.Relations[0]
+	read, err := r.s.deps.Executor().Scan(ctx, rel)
+	if err != nil {
+		return nil, err
+	}
+	place := make([]int, len(v.Columns))
+	for i, c := range v.Columns {
+		place[i] = slices.IndexFunc(rel.Columns, func(rc duckdb.Column) bool { return rc.Name == c.Name })
+	}
+	old := v.KeyIndexes()
+	if len(old) == 0 {
+		for i := range v.Columns {
+			old = append(old, i)
+		}
+	}
+	var out [][]any
+	for _, row := range read {
+		if at := row[place[found(v)]]; at == nil || !slices.Contains(st.keys, at) {
+			continue
+		}
+		var one []any
+		for _, i := range old {
+			one = append(one, row[place[i]])
+		}
+		for i := range v.Columns {
+			switch {
+			case st.kind == remove:
+			case i == changed(v):
+				one = append(one, st.set)
+			default:
+				one = append(one, row[place[i]])
+			}
+		}
+		out = append(out, one)
+	}
+	if st.kind == remove {
+		return answer(&source.Version{}, columnsAt(v, old), out)
+	}
+	return answer(v, columnsAt(v, old), out)
+}
+
+func columnsAt(v *source.Version, places []int) []source.Column {
+	out := make([]source.Column, len(places))
+	for i, p := range places {
+		out[i] = v.Columns[p]
+	}
+	return out
+}
+
+// answer makes an answer of rows, whose columns are those before and then the version's.
+func answer(v *source.Version, before []source.Column, out [][]any) (planner.Rows, error) {
+	if len(out) == 0 {
+		return &rows{}, nil
+	}
+	columns := slices.Concat(before, v.Columns)
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		fields[i] = arrow.Field{Name: fmt.Sprintf("c%d", i), Type: schema.ArrowType(c.Type), Nullable: true}
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+	defer b.Release()
+	for _, row := range out {
+		for i, v := range row {
+			appendValue(b.Field(i), v)
+		}
+	}
+	rec := b.NewRecordBatch()
+	defer rec.Release()
+	data, err := duckdb.InlineRows(rec)
+	return &rows{data: data, count: len(out)}, err
+}
+
+func appendValue(b array.Builder, v any) {
+	if v == nil {
+		b.AppendNull()
+		return
+	}
+	switch b := b.(type) {
+	case *array.Int64Builder:
+		b.Append(v.(int64))
+	case *array.Int32Builder:
+		b.Append(int32(v.(int64)))
+	case *array.Float64Builder:
+		b.Append(v.(float64))
+	case *array.StringBuilder:
+		b.Append(v.(string))
+	}
+}
+
+// rows is an answer of one frame.
+type rows struct {
+	data  []byte
+	count int
+	told  bool
+}
+
+// Next implements planner.Rows.
+func (r *rows) Next(context.Context) (duckdb.Frame, error) {
+	if r.told || len(r.data) == 0 {
+		return duckdb.Frame{}, io.EOF
+	}
+	r.told = true
+	return duckdb.Frame{Rows: r.count, Data: r.data}, nil
+}
+
+// Close implements planner.Rows.
+func (*rows) Close() {}

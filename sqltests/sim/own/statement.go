@@ -1,0 +1,301 @@
+package own
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// kind is what a statement does.
+type kind uint8
+
+const (
+	insert kind = iota
+	copyText
+	copyCSV
+	update
+	remove
+	truncate
+	begin
+	commit
+	rollback
+	savepoint
+	rollbackTo
+	create
+	drop
+)
+
+// spare is the table that clients make and drop.
+const spare = "extra"
+
+// statement is a client's statement, with what a naive execution makes of it.
+type statement struct {
+	kind  kind
+	table string
+	// rows are those to add; keys the values of the table's first key column, or of its first
+	// column, by which rows are found, and set what its changed column gets.
+	rows []source.Row
+	keys []any
+	set  any
+	// bad: the data of a COPY have a row that cannot be read; ended: they were sent to their
+	// end; failed: the client gave up.
+	bad, ended, failed bool
+	// answered: its client was told how it ended.
+	answered bool
+
+	verdict
+	// committed: it was evaluated when its transaction, of itself alone, came to be committed.
+	committed *Txn
+}
+
+// verdict is what a naive execution makes of a statement.
+type verdict struct {
+	changes []source.Change
+	count   int
+	// taken: a new row has the key of another.
+	taken bool
+	// unknown: the server sees less than there is, so that nothing can be said.
+	unknown bool
+}
+
+func (s *statement) copies() bool { return s.kind == copyText || s.kind == copyCSV }
+
+// defines says whether it makes or drops a table.
+func (s *statement) defines() bool { return s.kind == create || s.kind == drop }
+
+// writes says whether it changes rows.
+func (s *statement) writes() bool { return s.kind <= truncate }
+
+// sql is its text.
+func (s *statement) sql(t *source.Table) string {
+	switch s.kind {
+	case insert:
+		return "INSERT INTO " + s.table + " VALUES " + tuples(s.rows)
+	case copyText:
+		return "COPY " + s.table + " FROM STDIN"
+	case copyCSV:
+		return "COPY " + s.table + " FROM STDIN WITH (FORMAT csv)"
+	case update:
+		v := t.Current()
+		return fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s", s.table, v.Columns[changed(v)].Name, literal(s.set), s.where(v))
+	case remove:
+		return "DELETE FROM " + s.table + " WHERE " + s.where(t.Current())
+	case truncate:
+		return "TRUNCATE " + s.table
+	case begin:
+		return "BEGIN"
+	case commit:
+		return "COMMIT"
+	case rollback:
+		return "ROLLBACK"
+	case savepoint:
+		return "SAVEPOINT s"
+	case rollbackTo:
+		return "ROLLBACK TO SAVEPOINT s"
+	case create:
+		return "CREATE TABLE " + spare + " (id bigint PRIMARY KEY, v text, n integer)"
+	}
+	return "DROP TABLE " + spare
+}
+
+func (s *statement) where(v *source.Version) string {
+	if len(s.keys) == 0 {
+		return "false"
+	}
+	list := make([]string, len(s.keys))
+	for i, k := range s.keys {
+		list[i] = literal(k)
+	}
+	return v.Columns[found(v)].Name + " IN (" + strings.Join(list, ", ") + ")"
+}
+
+// found is the column by which statements find rows: the first of the key, or of all.
+func found(v *source.Version) int {
+	if len(v.Key) == 0 {
+		return 0
+	}
+	return v.KeyIndexes()[0]
+}
+
+// changed is the column that an UPDATE changes: the first that is not of the key, and not the
+// one by which rows are found.
+func changed(v *source.Version) int {
+	keys := v.KeyIndexes()
+	for i := range v.Columns {
+		if i != found(v) && !slices.Contains(keys, i) {
+			return i
+		}
+	}
+	return 0
+}
+
+func tuples(rows []source.Row) string {
+	out := make([]string, len(rows))
+	for i, r := range rows {
+		values := make([]string, len(r))
+		for c, v := range r {
+			values[c] = literal(v)
+		}
+		out[i] = "(" + strings.Join(values, ", ") + ")"
+	}
+	return strings.Join(out, ", ")
+}
+
+// literal is a value as SQL has it.
+func literal(v any) string {
+	text, ok := textOf(v)
+	if !ok {
+		return "NULL"
+	}
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+}
+
+// textOf is PostgreSQL's text of a value; false for null.
+func textOf(v any) (string, bool) {
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		switch {
+		case math.IsInf(v, 1):
+			return "Infinity", true
+		case math.IsInf(v, -1):
+			return "-Infinity", true
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64), true
+	case string:
+		return v, true
+	}
+	return "", false
+}
+
+var textEscapes = strings.NewReplacer("\\", "\\\\", "\n", "\\n", "\r", "\\r", "\t", "\\t")
+
+// line is a row as the data of a COPY have it.
+func (s *statement) line(r source.Row) []byte {
+	var b []byte
+	delimiter := byte('\t')
+	if s.kind == copyCSV {
+		delimiter = ','
+	}
+	for i, v := range r {
+		if i > 0 {
+			b = append(b, delimiter)
+		}
+		text, ok := textOf(v)
+		switch {
+		case s.kind == copyCSV && ok:
+			b = append(b, '"')
+			b = append(b, strings.ReplaceAll(text, `"`, `""`)...)
+			b = append(b, '"')
+		case s.kind == copyCSV:
+		case ok:
+			b = append(b, textEscapes.Replace(text)...)
+		default:
+			b = append(b, `\N`...)
+		}
+	}
+	return append(b, '\n')
+}
+
+// badLine has a column too few.
+const badLine = "x\n"
+
+// run is what a naive execution over rows makes of the statement.
+func (s *statement) run(t *source.Table, rows []source.Row) verdict {
+	v := t.Current()
+	var out verdict
+	base := source.Change{Table: t, Version: v}
+	switch s.kind {
+	case truncate:
+		base.Truncate = true
+		out.changes = []source.Change{base}
+	case insert, copyText, copyCSV:
+		taken := map[string]bool{}
+		if len(v.Key) > 0 {
+			for _, r := range rows {
+				taken[keyOf(v, r)] = true
+			}
+		}
+		for _, r := range s.rows {
+			if len(v.Key) > 0 {
+				out.taken = out.taken || taken[keyOf(v, r)]
+				taken[keyOf(v, r)] = true
+			}
+			c := base
+			c.Op, c.New = change.Insert, r
+			out.changes = append(out.changes, c)
+			out.count++
+		}
+	case update, remove:
+		for _, r := range rows {
+			if r[found(v)] == nil || !slices.Contains(s.keys, r[found(v)]) {
+				continue
+			}
+			c := base
+			c.Op, c.Old = change.Delete, r
+			if s.kind == update {
+				c.Op, c.New = change.Update, slices.Clone(r)
+				c.New[changed(v)] = s.set
+			}
+			out.changes = append(out.changes, c)
+			out.count++
+		}
+	}
+	return out
+}
+
+func keyOf(v *source.Version, r source.Row) string {
+	var b []byte
+	for _, i := range v.KeyIndexes() {
+		b = append(source.AppendValue(b, r[i]), 0)
+	}
+	return string(b)
+}
+
+// apply is rows after changes of their table.
+func apply(t *source.Table, rows []source.Row, changes []source.Change) []source.Row {
+	rows = slices.Clone(rows)
+	for i := range changes {
+		c := &changes[i]
+		if c.Table != t {
+			continue
+		}
+		if c.Truncate {
+			rows = nil
+			continue
+		}
+		if c.Old != nil {
+			if at := slices.IndexFunc(rows, func(r source.Row) bool { return source.SameRow(r, c.Old) }); at >= 0 {
+				rows = slices.Delete(rows, at, at+1)
+			}
+		}
+		if c.New != nil {
+			rows = append(rows, c.New)
+		}
+	}
+	return rows
+}
+
+// tag is the command tag of its success.
+func (s *statement) tag() string {
+	switch s.kind {
+	case insert:
+		return fmt.Sprintf("INSERT 0 %d", s.count)
+	case copyText, copyCSV:
+		return fmt.Sprintf("COPY %d", s.count)
+	case update:
+		return fmt.Sprintf("UPDATE %d", s.count)
+	case remove:
+		return fmt.Sprintf("DELETE %d", s.count)
+	}
+	return [...]string{
+		truncate: "TRUNCATE TABLE", begin: "BEGIN", commit: "COMMIT", rollback: "ROLLBACK", savepoint: "SAVEPOINT",
+		rollbackTo: "ROLLBACK", create: "CREATE TABLE", drop: "DROP TABLE",
+	}[s.kind]
+}
