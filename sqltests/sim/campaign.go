@@ -186,7 +186,7 @@ const huntLeast = 50
 // hunts are those that are not an ordinary search on a disk within huntLeast schedules.
 var hunts = map[mutant.Mutant]hunt{
 	mutant.AckMaximum:              {script: "offsets/stopped_table.sim"},
-	mutant.AckIdle:                 {most: 1500},
+	mutant.AckIdle:                 {most: 6000},
 	mutant.OmitE:                   {most: 150},
 	mutant.RepinOldSnapshot:        {most: 1000},
 	mutant.RepinForever:            {script: "pins/lost_again_and_again.sim"},
