@@ -125,7 +125,7 @@ func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options
 	}
 	load := &copyLoad{
 		job:     &writeJob{session: s, table: t, analysis: analysis},
-		decoder: decoder, columns: columns, format: format, ignore: o.OnErrorIgnore,
+		decoder: decoder, columns: columns, format: format, input: s.input(), ignore: o.OnErrorIgnore,
 	}
 	load.open()
 	defer load.builder.Release()
@@ -148,6 +148,7 @@ type copyLoad struct {
 	decoder *copyin.Decoder
 	columns []int
 	format  int16
+	input   encode.Input
 	ignore  bool
 	// builder gathers the piece: for each column its value as text, and whether its default
 	// is meant.
@@ -204,7 +205,7 @@ func (l *copyLoad) row(fields []copyin.Field, whole bool) (taken bool, err error
 		if f.Value == nil {
 			continue
 		}
-		text, err := encode.DecodeParam(rel.Columns[l.columns[i]].Type.OID, l.format, f.Value)
+		text, err := l.input.Decode(rel.Columns[l.columns[i]].Type.OID, l.format, f.Value)
 		if err != nil && l.ignore && whole {
 			l.ignored++
 			return false, nil

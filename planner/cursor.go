@@ -120,7 +120,7 @@ func (*declareStatement) AllowedInAborted() bool { return false }
 
 // Bind implements pgwire.Statement.
 func (d *declareStatement) Bind(_ context.Context, values [][]byte, formats, _ []int16) (pgwire.Portal, error) {
-	params, err := decodeParams(d.query.Params(), values, formats)
+	params, err := decodeParams(d.session.input(), d.query.Params(), values, formats)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (w *writeStatement) Bind(_ context.Context, values [][]byte, paramFormats, 
 	if err := w.refresh(); err != nil {
 		return nil, err
 	}
-	params, err := decodeParams(w.analysis.Params, values, paramFormats)
+	params, err := decodeParams(w.session.input(), w.analysis.Params, values, paramFormats)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func (*explainStatement) AllowedInAborted() bool { return false }
 func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, resultFormats []int16) (pgwire.Portal,
 	error,
 ) {
-	params, err := decodeParams(e.query.Params(), values, formats)
+	params, err := decodeParams(e.query.session.input(), e.query.Params(), values, formats)
 	if err != nil {
 		return nil, err
 	}

@@ -322,7 +322,7 @@ func (s *session) prepareExecute(_ context.Context, sql string, n *pg.ExecuteStm
 	}
 	e := &executeStatement{Statement: p.Statement}
 	for i, node := range n.Params {
-		v, err := pgsql.ConstantText(sql, node, p.Params()[i])
+		v, err := pgsql.ConstantText(s.input(), sql, node, p.Params()[i])
 		if err != nil {
 			return nil, err
 		}

@@ -97,7 +97,7 @@ func (q *queryStatement) Bind(_ context.Context, values [][]byte, paramFormats, 
 	if err := q.refresh(); err != nil {
 		return nil, err
 	}
-	params, err := decodeParams(q.analysis.Params, values, paramFormats)
+	params, err := decodeParams(q.session.input(), q.analysis.Params, values, paramFormats)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (q *queryStatement) pinned(f func(*pgsql.Analysis) error) error {
 }
 
 // decodeParams turns wire values into the engine's texts.
-func decodeParams(types []uint32, values [][]byte, formats []int16) ([]*string, error) {
+func decodeParams(in encode.Input, types []uint32, values [][]byte, formats []int16) ([]*string, error) {
 	if len(values) != len(types) {
 		return nil, pgerr.New(codes.ProtocolViolation,
 			"bind message supplies %d parameters, but prepared statement requires %d",
@@ -177,7 +177,7 @@ func decodeParams(types []uint32, values [][]byte, formats []int16) ([]*string, 
 		if i < len(formats) {
 			format = formats[i]
 		}
-		text, err := encode.DecodeParam(types[i], format, v)
+		text, err := in.Decode(types[i], format, v)
 		if err != nil {
 			return nil, ofParameter(err, i+1, format, v)
 		}

@@ -174,6 +174,11 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 	return env
 }
 
+// input is how the session reads values.
+func (s *session) input() encode.Input {
+	return encode.InputOf(s.values.Value("DateStyle"), s.values.Value("IntervalStyle"))
+}
+
 // format is how the session renders values.
 func (s *session) format() duckdb.Format {
 	digits, err := strconv.Atoi(s.values.Value("extra_float_digits"))

@@ -12,6 +12,19 @@ func stringText(_ *state, dst []byte, v *vector.Vector, i int) []byte {
 	return append(dst, v.Bytes(i)...)
 }
 
+// intervalOfText is an interval that is kept as PostgreSQL's text, in the session's style.
+func intervalOfText(s *state, dst []byte, v *vector.Vector, i int) []byte {
+	if s.intervals == intervalPostgres {
+		return append(dst, v.Bytes(i)...)
+	}
+	iv, err := parseInterval(string(v.Bytes(i)))
+	if err != nil {
+		s.fail(err)
+		return dst
+	}
+	return s.appendInterval(dst, iv)
+}
+
 func jsonbBinary(_ *state, dst []byte, v *vector.Vector, i int) []byte {
 	return append(append(dst, 1), v.Bytes(i)...)
 }

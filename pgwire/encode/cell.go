@@ -92,6 +92,9 @@ func chooseText(t vector.Type, oid uint32) (appendFunc, error) {
 	case vector.Interval:
 		return intervalText, nil
 	case vector.String:
+		if oid == oidInterval {
+			return intervalOfText, nil
+		}
 		return stringText, nil
 	case vector.Blob:
 		return blobText(oid), nil

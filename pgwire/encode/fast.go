@@ -90,7 +90,7 @@ func binaryOperation(t vector.Type, oid uint32) operation {
 func (s *state) textOperation(t vector.Type, oid uint32) operation {
 	iso := s.dates == dateISO
 	switch {
-	case t.Kind == vector.String:
+	case t.Kind == vector.String && (oid != oidInterval || s.intervals == intervalPostgres):
 		return opString
 	case t.Kind == vector.Bool && oid == oidBool:
 		return opBoolText

@@ -30,7 +30,38 @@ type Input struct {
 	// Now is the transaction's time, Zone the session's zone (nil: UTC).
 	Now  time.Time
 	Zone *time.Location
+	// SignsAll says that a leading minus is that of all fields of an interval, when none of
+	// the others has a sign: IntervalStyle sql_standard.
+	SignsAll bool
 }
+
+// InputOf is how a session with these settings reads values.
+func InputOf(dateStyle, intervalStyle string) Input {
+	in := Input{SignsAll: strings.EqualFold(intervalStyle, "sql_standard")}
+	for part := range strings.SplitSeq(strings.ToLower(dateStyle), ",") {
+		switch strings.TrimSpace(part) {
+		case "dmy", "euro", "european", "german":
+			in.Order = DMY
+		case "ymd":
+			in.Order = YMD
+		case "mdy", "us", "noneuro", "noneuropean":
+			in.Order = MDY
+		}
+	}
+	return in
+}
+
+// Number is what the settings of an Input are as a number; NumberedInput is its inverse.
+func (in Input) Number() int64 {
+	n := int64(in.Order)
+	if in.SignsAll {
+		n |= 4
+	}
+	return n
+}
+
+// NumberedInput is the Input of a number.
+func NumberedInput(n int64) Input { return Input{Order: DateOrder(n & 3), SignsAll: n&4 != 0} }
 
 // DecodeParam is Input.Decode of the zero Input.
 func DecodeParam(oid uint32, format int16, b []byte) (text string, err *pgerr.Error) {
@@ -105,7 +136,7 @@ func (in Input) decodeText(oid uint32, text string) (string, *pgerr.Error) {
 	case oidDate, oidTime, oidTimeTZ, oidTimestamp, oidTimestampTZ:
 		return in.decodeDateTime(oid, text)
 	case oidInterval:
-		iv, err := parseInterval(text)
+		iv, err := in.interval(text)
 		return iv.engineText(), err
 	case oidUUID:
 		b, err := parseUUID(text)

@@ -77,6 +77,25 @@ func parseInterval(text string) (engineInterval, *pgerr.Error) {
 	return engineInterval{months: int32(sum.months), days: int32(sum.days), micros: int64(sum.micros)}, nil
 }
 
+// interval reads an interval.
+func (in Input) interval(text string) (engineInterval, *pgerr.Error) {
+	iv, err := parseInterval(text)
+	if err != nil || !in.SignsAll {
+		return iv, err
+	}
+	s := trimSpace(text)
+	if !strings.HasPrefix(s, "-") {
+		return iv, nil
+	}
+	for i := 1; i < len(s); i++ {
+		if (s[i] == '-' || s[i] == '+') && strings.IndexByte(" \t\n\r\f\v", s[i-1]) >= 0 {
+			return iv, nil
+		}
+	}
+	iv.months, iv.days, iv.micros = min(iv.months, -iv.months), min(iv.days, -iv.days), min(iv.micros, -iv.micros)
+	return iv, nil
+}
+
 // parseISO reads P1Y2M3DT4H5M6.5S and P1W.
 func (s *intervalSum) parseISO(text string) bool {
 	text = text[1:]

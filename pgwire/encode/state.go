@@ -2,6 +2,7 @@ package encode
 
 import (
 	"strings"
+	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
@@ -100,6 +101,67 @@ func parseDateStyle(v string) (style dateStyle, dayFirst bool, err error) {
 		}
 	}
 	return style, dayFirst, nil
+}
+
+// Styled gives a text that is in the style of DefaultFormat the style of f; where none of its
+// settings matters, it stays.
+func Styled(oid uint32, text string, f Format) (string, error) {
+	var s state
+	if err := s.init(f); err != nil {
+		return "", err
+	}
+	out, err := Input{}.restyled(&s, oid, text, nil)
+	if err != nil {
+		return "", err
+	}
+	return out, nil
+}
+
+// Settled gives the text of a value a form that every session reads alike. local is the
+// offset of the session's zone, in seconds, at a local time in microseconds since 1970.
+func (in Input) Settled(oid uint32, text string, local func(int64) int64) (string, *pgerr.Error) {
+	s := state{floatDigits: 1}
+	s.zone.loc = time.UTC
+	return in.restyled(&s, oid, text, local)
+}
+
+func (in Input) restyled(s *state, oid uint32, text string, local func(int64) int64) (string, *pgerr.Error) {
+	switch oid {
+	case oidInterval:
+		iv, err := in.interval(text)
+		return string(s.appendInterval(nil, iv)), err
+	case oidFloat4, oidFloat8:
+		bits := map[uint32]int{oidFloat4: 32, oidFloat8: 64}[oid]
+		f, err := parseFloat(text, bits)
+		return string(s.appendFloat(nil, f, bits)), err
+	case oidBytea:
+		b, err := parseBytea(text)
+		return string(s.appendBytea(nil, b)), err
+	case oidDate, oidTimestamp, oidTimestampTZ:
+	default:
+		return text, nil
+	}
+	d, err := in.parseDateTime(text, inputName(oid))
+	switch {
+	case err != nil:
+		return "", err
+	case !d.hasDate:
+		return "", errDateSyntax(inputName(oid), text)
+	case d.infinity != 0:
+		return []string{"-infinity", "", "infinity"}[d.infinity+1], nil
+	}
+	us := d.days*dayMicros + d.micros
+	switch {
+	case oid == oidDate:
+		return string(s.appendDate(nil, int32(floorDiv(us, dayMicros)))), nil
+	case oid == oidTimestamp:
+		return string(s.appendTimestamp(nil, us)), nil
+	case d.hasZone:
+		us -= int64(d.offset) * 1e6
+	case local != nil:
+		us -= local(us) * 1e6
+	}
+	return string(s.appendTimestampTZ(nil, us)), nil
 }
 
 // fail latches the first error.

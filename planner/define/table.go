@@ -312,7 +312,7 @@ func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
 
 // defaultText is the default of a column, checked.
 func defaultText(n *pg.Node, f *schema.NewField, env *pgsql.Env) (string, error) {
-	text, err := pgsql.ExpressionText(n)
+	text, err := pgsql.SettleDefault(n, columnOf(f), env)
 	if err != nil {
 		return "", err
 	}
@@ -450,7 +450,7 @@ func setText(m *map[int32]string, id int32, text string) {
 // addCheck adds a CHECK, of a column or of the table, to a table. A name that is not given
 // is PostgreSQL's.
 func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env) error {
-	text, err := pgsql.ExpressionText(n.RawExpr)
+	text, err := pgsql.SettleCondition(n.RawExpr, RelationOf(t), env)
 	if err != nil {
 		return err
 	}

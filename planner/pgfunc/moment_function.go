@@ -1,6 +1,7 @@
 package pgfunc
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/skipprd/skipprd/lake/scalar"
@@ -116,10 +117,45 @@ func momentFunctions() []scalar.Function {
 			return scalar.OfInt(roundMoment(a[0].Int, int(a[1].Int))), nil
 		}},
 		{Name: "skippr_t_round", Params: kinds(scalar.Time, i32), Result: scalar.Time, Call: func(a []value) (value, error) {
-			return scalar.OfInt(roundMoment(a[0].Int, int(a[1].Int))), nil
+			unit := int64(1)
+			for range max(0, 6-a[1].Int) {
+				unit *= 10
+			}
+			return scalar.OfInt((a[0].Int + unit/2) / unit * unit), nil
 		}},
 		{Name: "skippr_ts_overlaps", Params: kinds(ts, ts, ts, ts), Result: scalar.Bool, Nulls: true, Call: overlaps},
 	}
+}
+
+// styled gives a value's text the style of a session: DateStyle, IntervalStyle, bytea_output
+// and extra_float_digits, joined by bars.
+func styled(text string, oid uint32, style, zone string) (value, error) {
+	part := strings.SplitN(style, "|", 4)
+	if len(part) < 4 {
+		return value{}, invalid("invalid style \"%s\"", strings.Clone(style))
+	}
+	digits, err := strconv.Atoi(part[3])
+	if err != nil {
+		return value{}, invalid("invalid style \"%s\"", strings.Clone(style))
+	}
+	out, err := encode.Styled(oid, text, encode.Format{
+		DateStyle: part[0], IntervalStyle: part[1], ByteaOutput: part[2], ExtraFloatDigits: digits, TimeZone: strings.Clone(zone),
+	})
+	return scalar.OfText(out), err
+}
+
+// Settled gives the text of a literal a form that every session reads alike: what a session
+// with the settings of in, in a time zone, means by it.
+func Settled(in encode.Input, oid uint32, text, zone string) (string, error) {
+	loc, err := encode.LoadZone(zone)
+	if err != nil {
+		return "", err
+	}
+	out, failed := in.Settled(oid, text, func(t int64) int64 { return localOffset(t, loc) })
+	if failed != nil {
+		return "", failed
+	}
+	return out, nil
 }
 
 // zoneFunctions take moments apart, and bring them into other zones.
@@ -152,8 +188,12 @@ func zoneFunctions() []scalar.Function {
 		{Name: "skippr_ts_shift", Params: kinds(ts, iv), Result: scalar.TimestampTZ, Call: func(a []value) (value, error) {
 			return shiftMoment(a[0].Int, a[1], -1)
 		}},
+		{Name: "skippr_styled", Params: kinds(text, i64, text, text), Result: text, Call: func(a []value) (value, error) {
+			return styled(a[0].Text, uint32(a[1].Int), a[2].Text, a[3].Text)
+		}},
 		{Name: "skippr_text_in", Params: kinds(text, i64), Result: text, Call: func(a []value) (value, error) {
-			out, err := encode.DecodeParam(uint32(a[1].Int), 0, []byte(a[0].Text))
+			in := encode.NumberedInput(a[1].Int >> 32)
+			out, err := in.Decode(uint32(a[1].Int), 0, []byte(a[0].Text))
 			if err != nil {
 				return value{}, err
 			}

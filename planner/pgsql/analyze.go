@@ -232,6 +232,12 @@ type analyzer struct {
 	depth     int
 	// record is set while a view is defined.
 	record *recorded
+	// fold says that literals are to be settled: their texts become ones that mean the same
+	// in every session.
+	fold bool
+	// styled is what style returns, once it has; canonical says that values are stored.
+	styled    *string
+	canonical bool
 }
 
 // maxDepth bounds the nesting of a statement.
@@ -312,13 +318,13 @@ func (a *analyzer) output(e expr) (string, error) {
 	if elem := ElemOf(e.typ.OID); elem != OIDOid && regCatalog[elem].relation != "" {
 		return "", unsupported("values of type %s are not supported in a result", e.typ.Name()).WithHint("Cast it to oid[].")
 	}
-	return outputSQL(e)
+	return a.outputSQL(e)
 }
 
 // outputSQL makes sure that what the engine returns is what is announced.
-func outputSQL(e expr) (string, error) {
+func (a *analyzer) outputSQL(e expr) (string, error) {
 	if e.typ.OID == OIDRecord {
-		return recordText(e)
+		return a.recordText(e)
 	}
 	if e.text || e.col != nil && e.col.stored {
 		return e.sql, nil

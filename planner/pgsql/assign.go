@@ -59,7 +59,7 @@ func (w *writer) stored(e expr, c RelationColumn) (string, error) {
 	case text && isString(e.typ.OID):
 		sql = e.sql
 	case text:
-		if sql, err = textOf(e); err != nil {
+		if sql, err = w.canonicalText(e); err != nil {
 			return "", w.errAt(e.loc, err)
 		}
 	}

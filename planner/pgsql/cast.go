@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -16,6 +17,7 @@ type expr struct {
 	// lit is the text of a literal whose type is not decided yet (typ unknown);
 	// null is an undecided NULL; param is the number of an undecided parameter.
 	lit   *string
+	node  *pg.String // the literal in the statement
 	null  bool
 	param int
 	// text says that sql yields the exact text of a type whose engine type is another
@@ -171,7 +173,7 @@ func (a *analyzer) coerce(e expr, to Type, c coercion) (expr, error) {
 		return a.decide(e, to)
 	}
 	if e.row != nil && isString(to.OID) && c == explicit {
-		sql, err := recordText(e)
+		sql, err := a.recordText(e)
 		return expr{sql: sql, typ: plain(to.OID), scale: -1, loc: e.loc, name: e.name}, err
 	}
 	if e.row != nil {
@@ -214,6 +216,11 @@ func (a *analyzer) decide(e expr, to Type) (expr, error) {
 		return out, nil
 	case e.param > 0:
 		return a.decideParam(e, to, out)
+	}
+	if a.fold {
+		if err := a.settleLiteral(e, to); err != nil {
+			return out, a.errAt(e.loc, err)
+		}
 	}
 	return a.literal(*e.lit, to, out)
 }
@@ -267,7 +274,11 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 	if elem := ElemOf(to.OID); elem != 0 && elem != OIDOid && isOID(elem) {
 		return a.regArray(text, elem, out)
 	}
-	conv, err := EngineText(to, text)
+	if moment, ok := a.relativeMoment(text, to); ok {
+		out.sql, out.con = moment, false
+		return a.applyMod(out, to), nil
+	}
+	conv, err := engineText(a.reading(), to, text)
 	if err != nil {
 		return out, a.errAt(out.loc, err)
 	}
@@ -416,7 +427,7 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	case to.OID == OIDNumeric:
 		return a.toNumeric(e, to), nil
 	case isString(to.OID) || to.OID == OIDChar:
-		s, err := textOf(e)
+		s, err := a.textOf(e)
 		if err != nil {
 			return e, err
 		}
@@ -501,7 +512,7 @@ func (a *analyzer) fromText(e expr, to Type) (expr, error) {
 		if lookupType(to.OID).engine == "VARCHAR" && !checkedText(to.OID) {
 			return out, nil
 		}
-		out.sql = fmt.Sprintf("CAST(skippr_text_in(%s, %d) AS %s)", src, to.OID, to.engineType())
+		out.sql = fmt.Sprintf("CAST(skippr_text_in(%s, %d) AS %s)", src, int64(to.OID)|a.reading().Number()<<32, to.engineType())
 		if to.Mod >= 0 {
 			out.typ = plain(to.OID)
 			return a.applyMod(out, to), nil

@@ -33,6 +33,8 @@ func syntaxError(sql string, err error) error {
 		e.Code = codes.FeatureNotSupported
 	case strings.HasPrefix(p.Message, "invalid Unicode escape"):
 		e.Code = codes.Syntax
+	case strings.HasPrefix(p.Message, "frame start"), strings.HasPrefix(p.Message, "frame end"), strings.HasPrefix(p.Message, "frame starting"):
+		e.Code = codes.Windowing
 	case strings.HasPrefix(p.Message, "invalid byte sequence"):
 		e.Code = codes.CharacterNotInRepertoire
 	}

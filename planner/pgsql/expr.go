@@ -113,7 +113,7 @@ func (a *analyzer) constant(c *pg.A_Const) (expr, error) {
 		return e, nil
 	case *pg.A_Const_Sval:
 		s := v.Sval.Sval
-		e.lit = &s
+		e.lit, e.node = &s, v.Sval
 		return e, nil
 	}
 	return e, a.errAt(c.Location, unsupported("bit string constants are not supported"))
@@ -458,6 +458,14 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:
 		return a.applyMod(expr{sql: now, typ: plain(OIDTimestamptz), loc: n.Location, name: e.name, scale: -1},
 			Type{OIDTimestamptz, n.Typmod}), nil
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME_N, pg.SQLValueFunctionOp_SVFOP_LOCALTIME_N, pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N:
+		whole := map[pg.SQLValueFunctionOp]pg.SQLValueFunctionOp{
+			pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME_N:   pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME,
+			pg.SQLValueFunctionOp_SVFOP_LOCALTIME_N:      pg.SQLValueFunctionOp_SVFOP_LOCALTIME,
+			pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N: pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP,
+		}[n.Op]
+		v, err := a.valueFunction(&pg.SQLValueFunction{Op: whole, Location: n.Location})
+		return a.applyMod(v, Type{v.typ.OID, n.Typmod}), err
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
 		e.sql, e.typ = "CAST("+now+" AS TIMESTAMP)", plain(OIDTimestamp)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME:

@@ -230,6 +230,10 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 	if len(n.Coldeflist) > 0 {
 		return a.definedRecord(n, call.GetFuncCall(), s)
 	}
+	if recordFunction(call.GetFuncCall()) {
+		return nil, a.errAt(call.GetFuncCall().Location, pgerr.New(codes.Syntax,
+			"a column definition list is required for functions returning \"record\""))
+	}
 	if src, ok, err := a.relationFunction(n, call.GetFuncCall()); ok || err != nil {
 		return src, err
 	}

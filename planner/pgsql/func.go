@@ -197,8 +197,10 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 			parts = append(parts, numericPart(c, i, e, decor))
 		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar, c.args[i] == OIDAnyElement && e.typ.OID == OIDBpchar:
 			parts = append(parts, e.sql)
+		case c.name == "string_agg" && i == 1 && e.con:
+			parts = append(parts, "coalesce("+e.sql+", '')")
 		case c.name == "array_to_string" && i == 0:
-			list, err := textList(e)
+			list, err := a.textList(e)
 			if err != nil {
 				return out, err
 			}
@@ -287,8 +289,13 @@ func (a *analyzer) decorate(n *pg.FuncCall, s *scope, c *signature) (decoration,
 			if err != nil {
 				return d, err
 			}
-			if !e.con {
-				d.after = " ORDER BY " + sortKey(e) + " ASC NULLS LAST"
+			switch {
+			case e.con:
+			case sortKey(e) != e.sql || c.name == "array_agg" && e.typ.OID == OIDNumeric:
+				return d, unsupported("%s(DISTINCT …) of %s values is not supported", c.name, e.typ.Name()).
+					WithHint("Aggregate distinct values of a sub-query: FROM (SELECT DISTINCT … ORDER BY 1) q.")
+			default:
+				d.after = " ORDER BY " + e.sql + " ASC NULLS LAST"
 			}
 		}
 	}
@@ -412,140 +419,4 @@ func (a *analyzer) fact(name string) string {
 		return a.env.TempSchema
 	}
 	return ""
-}
-
-// Frame options of a window, as PostgreSQL's parser numbers them.
-const (
-	frameNonDefault     = 0x00001
-	frameRows           = 0x00004
-	frameGroups         = 0x00008
-	frameStartUnbounded = 0x00020
-	frameEndUnbounded   = 0x00100
-	frameStartCurrent   = 0x00200
-	frameEndCurrent     = 0x00400
-	frameStartPreceding = 0x00800
-	frameEndPreceding   = 0x01000
-	frameStartFollowing = 0x02000
-	frameEndFollowing   = 0x04000
-	frameExcludeCurrent = 0x08000
-	frameExcludeGroup   = 0x10000
-	frameExcludeTies    = 0x20000
-)
-
-// window prints the inside of OVER (…).
-func (a *analyzer) window(w *pg.WindowDef, s *scope) (string, error) {
-	ref := w.Refname
-	if ref == "" && w.Name != "" {
-		ref = w.Name // OVER w
-	}
-	partition, order := w.PartitionClause, w.OrderClause
-	frame := w
-	if ref != "" {
-		base, ok := s.windows[ref]
-		if !ok {
-			return "", a.errAt(w.Location, pgerr.New(codes.UndefinedObject, "window \"%s\" does not exist", ref))
-		}
-		if base.Refname != "" {
-			return "", unsupported("a window that copies a window that copies another is not supported")
-		}
-		partition = append(base.PartitionClause[:len(base.PartitionClause):len(base.PartitionClause)], partition...)
-		if len(order) == 0 {
-			order = base.OrderClause
-		}
-		if w.FrameOptions&frameNonDefault == 0 {
-			frame = base
-		}
-	}
-	var parts, list []string
-	for _, p := range partition {
-		e, err := a.expr(p, s)
-		if err != nil {
-			return "", err
-		}
-		if e, err = a.settled(e); err != nil {
-			return "", err
-		}
-		list = append(list, sortKey(e))
-	}
-	if len(list) > 0 {
-		parts = append(parts, "PARTITION BY "+strings.Join(list, ", "))
-	}
-	list = nil
-	for _, o := range order {
-		e, err := a.expr(o.GetSortBy().Node, s)
-		if err != nil {
-			return "", err
-		}
-		if e, err = a.settled(e); err != nil {
-			return "", err
-		}
-		if err := a.sortable(e); err != nil {
-			return "", err
-		}
-		list = append(list, sortKey(e)+sortDirection(o.GetSortBy()))
-	}
-	if len(list) > 0 {
-		parts = append(parts, "ORDER BY "+strings.Join(list, ", "))
-	}
-	f, err := a.frame(frame, s)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(strings.Join(parts, " ") + f), nil
-}
-
-func (a *analyzer) frame(w *pg.WindowDef, s *scope) (string, error) {
-	o := w.FrameOptions
-	if o&frameNonDefault == 0 {
-		return "", nil
-	}
-	mode := "RANGE"
-	switch {
-	case o&frameRows != 0:
-		mode = "ROWS"
-	case o&frameGroups != 0:
-		mode = "GROUPS"
-	}
-	bound := func(n *pg.Node, unboundedWord string, unbounded, current, preceding, following int32) (string, error) {
-		switch {
-		case o&unbounded != 0:
-			return unboundedWord, nil
-		case o&current != 0:
-			return "CURRENT ROW", nil
-		}
-		e, err := a.expr(n, s)
-		if err != nil {
-			return "", err
-		}
-		if e.undecided() && mode == "RANGE" {
-			e, err = a.coerce(e, plain(OIDInterval), implicit)
-		} else if mode != "RANGE" {
-			e, err = a.coerce(e, plain(OIDInt8), implicit)
-		}
-		word := " FOLLOWING"
-		if o&preceding != 0 {
-			word = " PRECEDING"
-		}
-		return native(e) + word, err
-	}
-	start, err := bound(w.StartOffset, "UNBOUNDED PRECEDING", frameStartUnbounded, frameStartCurrent,
-		frameStartPreceding, frameStartFollowing)
-	if err != nil {
-		return "", err
-	}
-	end, err := bound(w.EndOffset, "UNBOUNDED FOLLOWING", frameEndUnbounded, frameEndCurrent, frameEndPreceding,
-		frameEndFollowing)
-	if err != nil {
-		return "", err
-	}
-	out := " " + mode + " BETWEEN " + start + " AND " + end
-	switch {
-	case o&frameExcludeCurrent != 0:
-		out += " EXCLUDE CURRENT ROW"
-	case o&frameExcludeGroup != 0:
-		out += " EXCLUDE GROUP"
-	case o&frameExcludeTies != 0:
-		out += " EXCLUDE TIES"
-	}
-	return out, nil
 }

@@ -128,6 +128,11 @@ func joinPairs(pairs []jsonPair, colon, comma string) string {
 
 // jsonValue renders a value as JSON text; NULL is null.
 func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
+	if e.row == nil {
+		for i := range e.fields {
+			e.row = append(e.row, fieldAt(e, i))
+		}
+	}
 	if e.row != nil {
 		var pairs []jsonPair
 		for _, f := range e.row {
@@ -145,6 +150,11 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 	text, err := a.coerce(e, plain(OIDText), explicit)
 	if err != nil {
 		return "", err
+	}
+	if isDateLike(e.typ.OID) { // of no style
+		if text.sql, err = a.canonicalText(e); err != nil {
+			return "", err
+		}
 	}
 	if e.typ.OID == OIDBpchar {
 		text.sql = e.sql // with its blanks

@@ -15,7 +15,10 @@ import (
 
 // EngineText turns the PostgreSQL text form of a value of t into the text that the
 // engine's cast to the type accepts, or a *pgerr.Error 22P02, 22003 or 22007.
-func EngineText(t Type, s string) (string, error) {
+func EngineText(t Type, s string) (string, error) { return engineText(encode.Input{}, t, s) }
+
+// engineText is EngineText of a session's settings.
+func engineText(in encode.Input, t Type, s string) (string, error) {
 	switch t.OID {
 	case OIDVarchar, OIDBpchar:
 		return charText(t, s), nil
@@ -34,7 +37,7 @@ func EngineText(t Type, s string) (string, error) {
 	if t.OID == OIDJSONB {
 		return pgfunc.JSONB(s)
 	}
-	out, err := encode.DecodeParam(t.OID, 0, []byte(s))
+	out, err := in.Decode(t.OID, 0, []byte(s))
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +152,7 @@ func arrayItem(v string, i int) (item *string, next int, problem string) {
 // ident renders a quoted identifier of the engine.
 // ConstantText renders an argument of EXECUTE, which must be a constant, as the text
 // form of a value of type oid; nil is NULL.
-func ConstantText(sql string, n *pg.Node, oid uint32) ([]byte, error) {
+func ConstantText(in encode.Input, sql string, n *pg.Node, oid uint32) ([]byte, error) {
 	neg := ""
 	for {
 		if tc := n.GetTypeCast(); tc != nil {
@@ -183,7 +186,7 @@ func ConstantText(sql string, n *pg.Node, oid uint32) ([]byte, error) {
 	default:
 		return nil, unsupported("bit string constants are not supported")
 	}
-	if _, err := EngineText(plain(oid), text); err != nil {
+	if _, err := engineText(in, plain(oid), text); err != nil {
 		a := &analyzer{sql: sql}
 		return nil, a.errAt(c.Location, err)
 	}

@@ -64,17 +64,24 @@ func (a *analyzer) rowsFrom(n *pg.RangeFunction, s *scope) (*source, error) {
 	return &source{sql: "LATERAL (SELECT " + sql + ") AS " + alias, items: []*item{it}, columns: it.columns}, nil
 }
 
+// recordFunction reports whether a call is of a function whose columns a statement defines.
+func recordFunction(call *pg.FuncCall) bool {
+	if call == nil {
+		return false
+	}
+	switch call.Funcname[len(call.Funcname)-1].GetString_().GetSval() {
+	case "json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset":
+		return true
+	}
+	return false
+}
+
 // definedRecord is json_to_record or one of its kin with the columns that a statement defines.
 func (a *analyzer) definedRecord(n *pg.RangeFunction, call *pg.FuncCall, s *scope) (*source, error) {
-	name := ""
-	if call != nil {
-		name = call.Funcname[len(call.Funcname)-1].GetString_().GetSval()
+	if !recordFunction(call) {
+		return nil, unsupported("column definitions of this function are not supported")
 	}
-	switch name {
-	case "json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset":
-	default:
-		return nil, unsupported("column definitions of %s are not supported", name)
-	}
+	name := call.Funcname[len(call.Funcname)-1].GetString_().GetSval()
 	if n.Ordinality || len(call.Args) != 1 {
 		return nil, unsupported("this form of %s is not supported", name)
 	}

@@ -178,9 +178,6 @@ func (a *analyzer) quoteCall(name string, args []expr) (expr, error) {
 	if err != nil {
 		return out, err
 	}
-	if args[0].typ.OID == OIDBpchar {
-		e.sql = args[0].sql // with its blanks
-	}
 	out.sql = "skippr_quote_literal(" + e.sql + ")"
 	if name == "quote_nullable" {
 		out.sql = "coalesce(" + out.sql + ", 'NULL')"

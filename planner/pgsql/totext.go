@@ -1,13 +1,75 @@
 package pgsql
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
-// textOf renders a value as PostgreSQL's cast to text does.
-func textOf(e expr) (string, error) {
+// textOf renders a value as PostgreSQL's cast to text does, in the session's style.
+func (a *analyzer) textOf(e expr) (string, error) {
+	sql, err := a.defaultText(e)
+	style := a.style()
+	if style == "" || err != nil {
+		return sql, err
+	}
+	switch e.typ.OID {
+	case OIDDate, OIDTimestamp, OIDTimestamptz, OIDInterval, OIDFloat4, OIDFloat8, OIDBytea:
+		sql = fmt.Sprintf("skippr_styled(%s, %d, %s, %s)", sql, e.typ.OID, quote.Text(style), sessionZone)
+	}
+	return sql, nil
+}
+
+// canonicalText is textOf in the style in which values are stored.
+func (a *analyzer) canonicalText(e expr) (string, error) {
+	a.canonical = true
+	defer func() { a.canonical = false }()
+	return a.textOf(e)
+}
+
+// style is how the session writes values, "" for the style of the engine's functions.
+func (a *analyzer) style() string {
+	if a.canonical {
+		return ""
+	}
+	if a.styled == nil {
+		style := ""
+		plain := true
+		for i, name := range []string{"DateStyle", "IntervalStyle", "bytea_output", "extra_float_digits"} {
+			v, ok := a.env.Setting(name)
+			usual := [...]string{"ISO", "postgres", "hex", ""}[i]
+			switch {
+			case !ok:
+				v = [...]string{"ISO", "postgres", "hex", "1"}[i]
+			case name == "DateStyle":
+				plain = plain && strings.HasPrefix(v, usual)
+			case name == "extra_float_digits":
+				plain = plain && !strings.HasPrefix(v, "-") && v != "0"
+			default:
+				plain = plain && v == usual
+			}
+			style += "|" + v
+		}
+		style = style[1:]
+		if plain {
+			style = ""
+		}
+		a.styled = &style
+	}
+	return *a.styled
+}
+
+// reading is how the session reads values.
+func (a *analyzer) reading() encode.Input {
+	dates, _ := a.env.Setting("DateStyle")
+	intervals, _ := a.env.Setting("IntervalStyle")
+	return encode.InputOf(dates, intervals)
+}
+
+// defaultText is textOf in the style of the engine's functions.
+func (a *analyzer) defaultText(e expr) (string, error) {
 	if e.text {
 		return e.sql, nil
 	}
@@ -29,7 +91,7 @@ func textOf(e expr) (string, error) {
 	case OIDNumeric:
 		return numericText(e), nil
 	case OIDRecord:
-		return recordText(e)
+		return a.recordText(e)
 	}
 	t := lookupType(e.typ.OID)
 	switch {
@@ -38,7 +100,7 @@ func textOf(e expr) (string, error) {
 	case e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector:
 		return "array_to_string(" + e.sql + ", ' ')", nil
 	case t.elem != 0:
-		item, err := arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
+		item, err := a.arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
 		if item == "w" || err != nil {
 			return "skippr_text_array(" + e.sql + ")", err
 		}
@@ -54,7 +116,7 @@ func textOf(e expr) (string, error) {
 const sessionZone = "current_setting('TimeZone')"
 
 // recordText renders the text of a row: its fields in parentheses.
-func recordText(e expr) (string, error) {
+func (a *analyzer) recordText(e expr) (string, error) {
 	if e.row == nil {
 		if e.fields == nil {
 			return "", unsupported("text form of these row values is not supported")
@@ -79,7 +141,7 @@ func recordText(e expr) (string, error) {
 			return "", unsupported("parameters without a type in rows are not supported")
 		default:
 			var err error
-			if text, err = textOf(f); err != nil {
+			if text, err = a.textOf(f); err != nil {
 				return "", err
 			}
 		}
@@ -89,11 +151,11 @@ func recordText(e expr) (string, error) {
 }
 
 // textList renders an array as the list of the texts of its elements.
-func textList(e expr) (string, error) {
+func (a *analyzer) textList(e expr) (string, error) {
 	if e.text {
 		return "", unsupported("arrays that are kept as exact text are not supported here")
 	}
-	item, err := arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
+	item, err := a.arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
 	if item == "w" || err != nil {
 		return "CAST(" + e.sql + " AS VARCHAR[])", err
 	}
@@ -101,12 +163,12 @@ func textList(e expr) (string, error) {
 }
 
 // arrayItemText renders an element as the text of its array shows it.
-func arrayItemText(e expr) (string, error) {
+func (a *analyzer) arrayItemText(e expr) (string, error) {
 	if e.typ.OID == OIDBpchar {
 		return e.sql, nil // with its blanks
 	}
 	if e.typ.OID == OIDBool {
 		return "CASE w WHEN true THEN 't' WHEN false THEN 'f' END", nil
 	}
-	return textOf(e)
+	return a.textOf(e)
 }

@@ -33,7 +33,7 @@ type recorded struct {
 // as far as there are some.
 func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*View, error) {
 	rec := &recorded{relations: map[*pg.RangeVar]*Relation{}, stars: map[*pg.ResTarget][]*pg.Node{}}
-	a := &analyzer{env: env, sql: sql, record: rec}
+	a := &analyzer{env: env, sql: sql, record: rec, fold: true}
 	q, err := a.query(sel, nil)
 	if err != nil {
 		return nil, err
@@ -198,9 +198,9 @@ func (a *analyzer) viewQuery(rel *Relation) (*query, error) {
 		return nil, err
 	}
 	a.views = append(a.views, ViewUse{Relation: rel, Via: a.via})
-	sql, record, via := a.sql, a.record, a.via
-	a.sql, a.record, a.via = rel.View, nil, rel.OID
-	defer func() { a.sql, a.record, a.via = sql, record, via }()
+	sql, record, via, fold := a.sql, a.record, a.via, a.fold
+	a.sql, a.record, a.via, a.fold = rel.View, nil, rel.OID, false
+	defer func() { a.sql, a.record, a.via, a.fold = sql, record, via, fold }()
 	q, err := a.query(p.Node.GetSelectStmt(), nil)
 	if err == nil {
 		err = a.settle(q)

@@ -434,3 +434,193 @@ SELECT row(t.*) FROM (SELECT 1 a, 2 b) t
 SELECT t = t FROM (SELECT 1 a, 2 b) t
 SELECT t IS NULL, t IS NOT NULL FROM (SELECT 1 a, NULL b) t
 SELECT (ROW(1,'a')).f1
+SELECT 'now'::timestamptz = now(), 'today'::date = current_date, 'tomorrow'::timestamp = current_date + 1, timestamp 'yesterday' = current_date - 1
+SELECT id FROM t WHERE d < 'today' ORDER BY id
+SELECT row_to_json(e) FROM jsonb_each('{"a":1}') e
+SELECT id, v FROM t WHERE (id, v) IN (SELECT id, v FROM t) ORDER BY id
+SELECT (id, v) = (1, 'red') FROM t ORDER BY id
+SELECT * FROM t WHERE id = ALL (ARRAY[1])
+SELECT count(*) FROM t WHERE v NOT IN (SELECT v FROM t)
+SELECT count(*) FROM t WHERE id NOT IN (SELECT i2 FROM t WHERE i2 IS NOT NULL)
+SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM t x WHERE x.id = t.i2)
+SELECT id, (SELECT max(x.id) FROM t x WHERE x.v = t.v) FROM t ORDER BY id
+SELECT (SELECT id FROM t)
+SELECT id, (SELECT x.id FROM t x WHERE x.id = t.id + 10) FROM t ORDER BY id
+SELECT v, array_agg(id ORDER BY id) FROM t GROUP BY v HAVING count(*) > 1
+SELECT v || 'x' AS vx, count(*) FROM t GROUP BY vx ORDER BY 1
+SELECT v, count(*) FROM t GROUP BY ROLLUP(v) ORDER BY v NULLS FIRST, 2
+SELECT count(DISTINCT v), count(DISTINCT (v)), count(v) FROM t
+SELECT sum(id) FILTER (WHERE v = 'red'), sum(id) FILTER (WHERE false) FROM t
+SELECT v, sum(sum(id)) OVER (ORDER BY v) FROM t GROUP BY v ORDER BY v
+SELECT id, rank() OVER (PARTITION BY v ORDER BY id DESC), sum(id) OVER (PARTITION BY v) FROM t ORDER BY id
+SELECT id, lag(v, 1, 'none') OVER (ORDER BY id) FROM t
+SELECT id, last_value(id) OVER (ORDER BY v) FROM t ORDER BY id
+SELECT id, first_value(id) OVER (ORDER BY v NULLS FIRST, id) FROM t ORDER BY id
+SELECT id, count(*) OVER (ORDER BY id RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM t
+SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM t
+SELECT id, avg(n) OVER (ORDER BY id ROWS 1 PRECEDING), sum(nn) OVER (ORDER BY id) FROM t
+SELECT id, max(v) OVER (ORDER BY id DESC) FROM t ORDER BY id
+SELECT id, row_number() OVER () FROM t ORDER BY id LIMIT 1
+SELECT id, ntile(3) OVER (ORDER BY id) FROM t
+SELECT id, cume_dist() OVER (ORDER BY v), percent_rank() OVER (ORDER BY v) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED FOLLOWING AND CURRENT ROW) FROM t
+SELECT id, count(*) OVER (ORDER BY v GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM t ORDER BY id
+SELECT id, count(*) OVER (ORDER BY v GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id RANGE BETWEEN '1' PRECEDING AND CURRENT ROW) FROM t
+SELECT id, sum(id) OVER (ORDER BY n RANGE BETWEEN 1.5 PRECEDING AND CURRENT ROW) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY f8 RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY d RANGE BETWEEN 10 PRECEDING AND CURRENT ROW) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id, v RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id RANGE BETWEEN -1 PRECEDING AND CURRENT ROW) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN -1 PRECEDING AND CURRENT ROW) FROM t ORDER BY id
+SELECT id, sum(id) OVER (ORDER BY id DESC RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t ORDER BY id
+SELECT sum(id) OVER w, count(*) OVER w FROM t WINDOW w AS (PARTITION BY b ORDER BY id) ORDER BY id
+SELECT id FROM t ORDER BY row_number() OVER (ORDER BY id DESC)
+SELECT v, rank() OVER (ORDER BY count(*) DESC, v) FROM t GROUP BY v ORDER BY 2
+SELECT DISTINCT rank() OVER (ORDER BY b) FROM t ORDER BY 1
+SELECT mode() WITHIN GROUP (ORDER BY v), percentile_disc(0.5) WITHIN GROUP (ORDER BY v), percentile_cont(0.5) WITHIN GROUP (ORDER BY n), percentile_disc(0.5) WITHIN GROUP (ORDER BY n) FROM t
+SELECT v, percentile_cont(0.5) WITHIN GROUP (ORDER BY id DESC) FROM t GROUP BY v ORDER BY v
+SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY id) FROM t
+SELECT string_agg(v, ', ' ORDER BY v DESC) FILTER (WHERE id < 4), string_agg(v, NULL ORDER BY id), string_agg(id::text, '') FROM t
+SELECT array_agg(v ORDER BY v NULLS FIRST), array_agg(DISTINCT v ORDER BY v DESC) FROM t
+SELECT jsonb_agg(t ORDER BY id) FROM (SELECT id, n, d, ts, tz, iv, a, j FROM t) t
+SELECT json_agg(x) FROM (SELECT 1 a UNION ALL SELECT 2) x
+SELECT bit_and(i2), bit_or(i2), bool_and(id > 0), every(b) FROM t
+SELECT count(*) FROM t, t t2, t t3
+SELECT x.id, y.id FROM t x LEFT JOIN t y ON y.id = x.id + 3 ORDER BY 1
+SELECT x.id, y.id FROM t x FULL JOIN t y ON y.id = x.id + 3 ORDER BY 1, 2
+SELECT * FROM (SELECT id, v FROM t) a NATURAL LEFT JOIN (SELECT id, n FROM t WHERE id > 2) b ORDER BY id
+SELECT a.id FROM t a JOIN t b USING (id) JOIN t c USING (id) ORDER BY id
+SELECT * FROM (VALUES (1,2)) a(x,y) JOIN (VALUES (1,3)) b(x,z) USING (x)
+SELECT id FROM t a WHERE id = (SELECT max(id) FROM t b WHERE b.v = a.v) ORDER BY id
+SELECT t1.id, (SELECT count(*) FROM t t2 WHERE t2.id < t1.id) FROM t t1 ORDER BY 1
+SELECT id, g FROM t, generate_series(1, t.id) g WHERE id < 3 ORDER BY 1, 2
+SELECT id, u.x, u.n FROM t, unnest(a) WITH ORDINALITY AS u(x, n) ORDER BY 1, 3
+SELECT id, k FROM t, LATERAL jsonb_object_keys(CASE jsonb_typeof(j) WHEN 'object' THEN j ELSE '{}' END) k ORDER BY 1, 2
+SELECT id, e.* FROM t, jsonb_each_text(CASE jsonb_typeof(j) WHEN 'object' THEN j END) e ORDER BY 1, 2
+SELECT id, x.* FROM t, jsonb_to_record(j) AS x(k text) WHERE id <> 3 ORDER BY 1
+SELECT * FROM json_to_recordset('[{"a":1.50,"b":"2024-01-01","c":[1,2],"d":{"x":1}},{"a":null}]') AS x(a numeric, b date, c int[], d json, e text)
+SELECT * FROM jsonb_to_recordset('{"a":1}') AS x(a int)
+SELECT * FROM jsonb_to_recordset('[1]') AS x(a int)
+SELECT * FROM json_to_record('{"a":"x"}') AS x(a int)
+SELECT * FROM json_to_record(NULL) AS x(a int)
+SELECT * FROM jsonb_to_recordset('[{"a":1}]')
+SELECT jsonb_array_elements('{"a":1}')
+SELECT json_array_elements('1')
+SELECT jsonb_each('[1]')
+SELECT jsonb_each(NULL)
+SELECT * FROM jsonb_each(NULL)
+SELECT * FROM json_each('{"a" : [1, 2] , "b": {"c" :1}}')
+SELECT * FROM json_array_elements('[ 1 , {"a" : 2} , "x\u00e9" ]')
+SELECT * FROM json_array_elements_text('[ 1 , {"a" : 2} , "x\u00e9", null ]')
+SELECT json_object_keys('{"b":1,"a":2,"b":3}')
+SELECT x, y FROM ROWS FROM (generate_series(1,2), jsonb_array_elements('["a","b","c"]')) AS q(x, y)
+SELECT * FROM ROWS FROM (generate_series(1,2), now()) AS q(x, y) LIMIT 0
+SELECT * FROM ROWS FROM (jsonb_each('{"a":1,"b":2}'), generate_series(5,7)) WITH ORDINALITY
+SELECT id, r.* FROM t, ROWS FROM (generate_series(1, t.id), unnest(t.a)) WITH ORDINALITY r(x, y, o) ORDER BY id, o
+SELECT regexp_matches('foobar', '(o)(b)?'), regexp_matches('x', 'y')
+SELECT * FROM regexp_matches('a1b22', '([a-z])(\d+)', 'g') AS m
+SELECT m[1], m[2] FROM regexp_matches('a1b22', '([a-z])(\d+)', 'g') AS m
+SELECT regexp_split_to_table('a,b;c', '[,;]'), regexp_split_to_table('aXbxc', 'x', 'i')
+SELECT id, i2 FROM t ORDER BY i2 FETCH FIRST 3 ROWS WITH TIES
+SELECT id FROM t ORDER BY v FETCH FIRST (1+1) ROWS WITH TIES
+SELECT id FROM t FETCH FIRST 2 ROWS WITH TIES
+SELECT * FROM (SELECT id FROM t ORDER BY v FETCH FIRST 1 ROW WITH TIES) q ORDER BY 1
+SELECT DISTINCT lower(v) FROM t ORDER BY lower(v)
+SELECT DISTINCT v AS x FROM t ORDER BY x
+SELECT DISTINCT v FROM t ORDER BY 1 DESC NULLS LAST
+SELECT DISTINCT v, n FROM t ORDER BY n, v
+SELECT DISTINCT id % 2 AS k, v FROM t ORDER BY id % 2, v
+SELECT DISTINCT x.v FROM t x ORDER BY v
+SELECT DISTINCT v FROM t ORDER BY t.v
+SELECT DISTINCT ON (b, v) b, v, id FROM t ORDER BY v, b, id
+SELECT DISTINCT ON (1) v, id FROM t ORDER BY 1, 2
+SELECT DISTINCT ON (v) id FROM t ORDER BY v DESC, id
+SELECT DISTINCT ON (lower(v)) lower(v), id FROM t ORDER BY lower(v), id
+SELECT DISTINCT count(*) FROM t GROUP BY v ORDER BY count(*)
+SELECT DISTINCT t.* FROM (SELECT 1 a UNION ALL SELECT 1) t ORDER BY a
+SELECT DISTINCT ARRAY[v] FROM t ORDER BY ARRAY[v]
+SELECT DISTINCT (SELECT 1) FROM t ORDER BY (SELECT 1)
+SELECT DISTINCT CASE WHEN b THEN 1 ELSE 2 END FROM t ORDER BY CASE WHEN b THEN 1 ELSE 2 END
+SELECT DISTINCT j FROM t ORDER BY j
+SELECT DISTINCT a FROM t ORDER BY a
+SELECT DISTINCT 'x' FROM t ORDER BY 'x'
+SELECT (q).a + 1, (q).* FROM (SELECT 1 a, 2 b) q
+SELECT ROW(q.*, 3), count(q.*) FROM (SELECT 1 a, 2 b) q GROUP BY q.a, q.b
+SELECT ('{"a":{"b":[10,20]}}'::jsonb)['a']['b'][1], j['k'] FROM t WHERE id < 3
+SELECT j -> 'k', j ->> 'k', j #> '{o,x}', j #>> '{l,1}', j -> 0 FROM t ORDER BY id
+SELECT (1,2) = (SELECT 1,2), (1,NULL) = (SELECT 1,2), (1,2) < (SELECT 1,3), (1,2) <> (SELECT 1,2)
+SELECT (1,2) = (SELECT 1)
+SELECT (1,2) = (SELECT id, i2 FROM t)
+SELECT min(v), max(s), min(c), max(a), min(iv), max(ts) FROM t
+SELECT min(j) FROM t
+SELECT quote_literal(42), quote_nullable(1.50), quote_literal('x'::char(3)), quote_nullable(NULL::int), quote_literal(now()) IS NOT NULL
+SELECT array_to_string(ARRAY[true,NULL,false], ','), array_to_string(ARRAY[1.50,2], '|'), array_to_string(ARRAY[interval '1 day'], ','), array_to_string(ARRAY['a',NULL], ',', 'n'), array_to_string('{}'::int[], ','), array_to_string(NULL::int[], ',')
+SELECT array_to_string(a, ','), array_to_string(ARRAY[ts], ','), array_to_string(ARRAY[d, d], ';', '-') FROM t ORDER BY id
+SELECT extract(timezone from tz), extract(timezone_hour from tz), extract(timezone_minute from tz) FROM t WHERE id = 1
+SELECT current_time IS NOT NULL, pg_typeof(current_time), current_time(0) IS NOT NULL, localtime(0) IS NOT NULL, current_timestamp(2) IS NOT NULL, localtimestamp(0) IS NOT NULL
+SELECT timetz '10:00:00.55+02'::timetz(1), time '23:59:59.99'::time(0), '10:00:00.55'::time(1)
+SELECT E'\\x41'::bytea || '\x42', '\x41' || '\x42'::bytea, 'a' || 'b'::text, 'a'::bytea || 'b'
+SELECT generate_series(1.5, 4), generate_series(1::numeric, 2)
+SELECT * FROM generate_series(3, 1, -0.5) g
+SELECT generate_series(1, 2, 0.0)
+SELECT parse_ident('foo.bar'), parse_ident('"A b".c'), parse_ident(' a . b ')
+SELECT parse_ident('foo..bar')
+SELECT pg_size_bytes('1.5kB'), pg_size_bytes(' 2 GB '), pg_size_bytes('1TB'), pg_size_bytes('1e3'), pg_size_bytes('5 bytes')
+WITH a AS (SELECT 1 x), b AS (SELECT * FROM a UNION ALL SELECT 2) SELECT sum(x) FROM b
+WITH RECURSIVE t2(n) AS (VALUES (1) UNION ALL SELECT n+1 FROM t2 WHERE n < 3) SELECT * FROM t2 ORDER BY n DESC
+WITH RECURSIVE tree AS (SELECT id, ARRAY[id] path FROM t WHERE id = 1 UNION ALL SELECT t.id, path || t.id FROM t, tree WHERE t.id = tree.id + 1) SELECT * FROM tree ORDER BY id
+WITH RECURSIVE a AS (SELECT 1 n), b AS (SELECT n FROM a UNION ALL SELECT n+1 FROM b WHERE n < 2) SELECT * FROM b ORDER BY 1
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) SELECT * FROM r LIMIT 3
+WITH RECURSIVE r AS (SELECT 1 AS n, 'a'::text AS s UNION ALL SELECT n+1, s || 'b' FROM r WHERE n < 3) SELECT * FROM r ORDER BY 1
+WITH w AS (SELECT 1 AS x) SELECT (SELECT x FROM w), EXISTS (SELECT 1 FROM w WHERE x = 2)
+SELECT * FROM (WITH w AS (SELECT 1 AS x) SELECT * FROM w) q
+SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 1 ORDER BY 1
+SELECT 1 UNION SELECT 2 EXCEPT SELECT 1
+SELECT 1 UNION ALL (SELECT 2 INTERSECT SELECT 2) ORDER BY 1
+(SELECT 1) UNION (SELECT 1.0)
+SELECT 1::int2 UNION SELECT 2::int8 ORDER BY 1
+SELECT 'a'::char(3) UNION SELECT 'b'::text ORDER BY 1
+SELECT date '2024-01-01' UNION SELECT timestamp '2024-01-02' ORDER BY 1
+SELECT NULL UNION ALL SELECT 1 ORDER BY 1
+SELECT 1 AS a UNION SELECT 2 AS b ORDER BY a
+SELECT 1 AS a UNION SELECT 2 AS b ORDER BY b
+SELECT id FROM t UNION ALL SELECT i2 FROM t ORDER BY id DESC NULLS LAST LIMIT 3
+SELECT ARRAY[1] UNION SELECT ARRAY[2] ORDER BY 1
+SELECT 1 WHERE false
+SELECT * FROM t WHERE false
+SELECT count(*), 1 FROM t WHERE false
+SELECT 'x' FROM t WHERE NULL
+SELECT 1 FROM t LIMIT 0
+SELECT id FROM t WHERE v = 'red' AND id > 0 OR NOT b ORDER BY id
+SELECT id FROM t WHERE v IS DISTINCT FROM 'red' ORDER BY id
+SELECT id FROM t WHERE b IS NOT TRUE ORDER BY id
+SELECT id FROM t WHERE s LIKE '%a%' ORDER BY id
+SELECT id FROM t WHERE s LIKE 'cher!%%' ESCAPE '!' ORDER BY id
+SELECT id FROM t WHERE s ~ '^[A-Z]' ORDER BY id
+SELECT id FROM t WHERE a @> ARRAY[1] ORDER BY id
+SELECT id FROM t WHERE j ? 'k' ORDER BY id
+SELECT id FROM t WHERE j @> '{"k":1}' ORDER BY id
+SELECT id FROM t WHERE iv > '1 hour' ORDER BY id
+SELECT id FROM t WHERE d BETWEEN '2024-01-01' AND '2024-12-31' ORDER BY id
+SELECT id FROM t WHERE ts::date = '2024-02-29' ORDER BY id
+SELECT id FROM t WHERE extract(year from ts) = 2024 ORDER BY id
+SELECT id FROM t WHERE n::int = 2
+SELECT id FROM t WHERE n = 2.250
+SELECT id FROM t WHERE i8 IN (100, 200::bigint, '-300') ORDER BY id
+SELECT id FROM t WHERE id::text = '1'
+SELECT id FROM t WHERE tz = '2024-01-31 10:00+00'
+SELECT id FROM t WHERE c = 'x' ORDER BY id
+SELECT id FROM t ORDER BY c, id
+SELECT id FROM t ORDER BY n DESC NULLS LAST, f8
+SELECT id FROM t ORDER BY j, id
+SELECT id FROM t ORDER BY iv, id
+SELECT id FROM t ORDER BY a, id
+SELECT id FROM t ORDER BY b DESC, id DESC
+SELECT id FROM t ORDER BY (SELECT -id)
+SELECT id FROM t ORDER BY CASE WHEN b THEN 1 ELSE 0 END, id
+SELECT id, v AS id2 FROM t ORDER BY id2, 1
+SELECT v FROM t ORDER BY length(v), v
+SELECT upper(v) AS v FROM t ORDER BY v
+SELECT -id AS id FROM t ORDER BY -id
