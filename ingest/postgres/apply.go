@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/charset"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/spill"
 	"github.com/skipprd/skipprd/wal/change"
@@ -227,11 +228,9 @@ func (a *applier) relation(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if a.texts != nil {
-		m.Namespace, m.Name = a.texts.String(m.Namespace), a.texts.String(m.Name)
-		for i := range m.Columns {
-			m.Columns[i].Name = a.texts.String(m.Columns[i].Name)
-		}
+	m.Namespace, m.Name = naming.Convert(a.texts, m.Namespace), naming.Convert(a.texts, m.Name)
+	for i := range m.Columns {
+		m.Columns[i].Name = naming.Convert(a.texts, m.Columns[i].Name)
 	}
 	for t := a.tables[m.ID]; t != nil; t = t.also {
 		t.described = m

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/generated"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 )
 
 // liveAttribute is a column of the catalog, dropped or not, with what older rows have.
@@ -31,14 +32,14 @@ const longAgo = 1_000_000_000
 // attributesQuery lists the columns of table $1, dropped ones and generated ones too. Of a
 // partitioned table only the partitions have what older rows have in a column.
 const attributesQuery = `
-SELECT a.attnum, a.attname::text, a.attisdropped, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
-       a.attndims::int4, pg_catalog.format_type(a.atttypid, a.atttypmod),
+SELECT a.attnum, {{a.attname}}, a.attisdropped, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
+       a.attndims::int4, {{pg_catalog.format_type(a.atttypid, a.atttypmod)}},
        (CASE WHEN abs(pg_catalog.age(a.xmin)) < $2 THEN a.xmin::text::int8 ELSE 0 END)::int8,
        a.atthasdef OR a.attidentity <> '' OR EXISTS (
          WITH RECURSIVE d(oid) AS (SELECT a.atttypid UNION
               SELECT t.typbasetype FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd')
          SELECT FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd' AND t.typdefault IS NOT NULL),
-       ARRAY(SELECT DISTINCT pg_catalog.array_to_string(m.attmissingval, '')
+       ARRAY(SELECT DISTINCT {{pg_catalog.array_to_string(m.attmissingval, '')}}
                FROM pg_catalog.pg_attribute m
               WHERE m.atthasmissing AND m.attname = a.attname
                 AND (m.attrelid = a.attrelid
@@ -97,7 +98,8 @@ type liveTable struct {
 
 func readLiveTable(ctx context.Context, conn *pgx.Conn, oid uint32) (*liveTable, error) {
 	t := &liveTable{}
-	rows, err := conn.Query(ctx, attributesQuery, oid, longAgo)
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(attributesQuery), oid, longAgo)
 	if err != nil {
 		return nil, unavailable("read columns", err)
 	}
@@ -106,6 +108,9 @@ func readLiveTable(ctx context.Context, conn *pgx.Conn, oid uint32) (*liveTable,
 		err = row.Scan(&a.number, &a.name, &a.dropped, &a.oid, &a.typmod, &a.notNull, &a.generated, &a.dims, &a.typeName,
 			&changed, &a.hasDefault, &a.missing)
 		a.changed = uint32(changed)
+		names.Read(&a.name, &a.typeName)
+		a.typeName = naming.Show(a.typeName)
+		names.Texts(a.missing)
 		return a, err
 	})
 	if err != nil {
@@ -147,11 +152,12 @@ func readFiles(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]t
 // typeName is a type's name, for types of the database's own.
 func typeName(ctx context.Context, conn *pgx.Conn, oid uint32, typmod int32) (string, error) {
 	var name string
-	err := conn.QueryRow(ctx, "SELECT pg_catalog.format_type($1, $2)", oid, typmod).Scan(&name)
+	names := naming.Of(conn.PgConn())
+	err := conn.QueryRow(ctx, names.SQL("SELECT {{pg_catalog.format_type($1, $2)}}"), oid, typmod).Scan(&name)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", unavailable("read name of a type", err)
 	}
-	return name, nil
+	return naming.Show(names.Text(name)), nil
 }
 
 func streamOIDs(tables []ingest.StreamTable) []uint32 {

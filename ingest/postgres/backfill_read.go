@@ -19,6 +19,7 @@ import (
 	bykey "github.com/skipprd/skipprd/ingest/fill"
 	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/literal"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
@@ -193,8 +194,9 @@ type leafColumn struct {
 
 // leafColumns are a table's columns by their names, as the connection sees them.
 func leafColumns(ctx context.Context, conn *pgconn.PgConn, oid uint32) (map[string]leafColumn, error) {
-	sql := fmt.Sprintf(`SELECT attname, atttypid, atttypmod, attnum FROM pg_catalog.pg_attribute
-	 WHERE attrelid = %d AND attnum > 0 AND NOT attisdropped`, oid)
+	names := naming.Of(conn)
+	sql := names.SQL(fmt.Sprintf(`SELECT {{attname}}, atttypid, atttypmod, attnum FROM pg_catalog.pg_attribute
+	 WHERE attrelid = %d AND attnum > 0 AND NOT attisdropped`, oid))
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
 		return nil, err
@@ -206,7 +208,7 @@ func leafColumns(ctx context.Context, conn *pgconn.PgConn, oid uint32) (map[stri
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, fmt.Errorf("read column types: %w", err)
 		}
-		columns[string(row[0])] = leafColumn{pgoutput.Column{OID: uint32(oid), TypMod: int32(typmod)}, string(row[3])}
+		columns[names.Text(string(row[0]))] = leafColumn{pgoutput.Column{OID: uint32(oid), TypMod: int32(typmod)}, string(row[3])}
 	}
 	return columns, nil
 }
@@ -298,7 +300,7 @@ func columnDecoder(f schema.Field, texts *charset.Charset) (value.Decoder, error
 }
 
 const fetchColumns = `
-SELECT a.attnum, a.attname, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, -1), c.oid::regclass::text, c.relkind
+SELECT a.attnum, {{a.attname}}, a.atttypid, a.atttypmod, {{pg_catalog.format_type(a.atttypid, -1)}}, c.oid::regclass::text, c.relkind
   FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
  WHERE a.attrelid = %d AND a.attnum > 0 AND NOT a.attisdropped`
 
@@ -409,7 +411,8 @@ type fetchPlace struct {
 // place finds the columns of q in a table as it is now, nil when they are not what they
 // were.
 func (b *backfill) place(ctx context.Context, conn *pgconn.PgConn, oid uint32, q *bykey.Query) (*fetchPlace, error) {
-	results, err := conn.Exec(ctx, fmt.Sprintf(fetchColumns, oid)).ReadAll()
+	names := naming.Of(conn)
+	results, err := conn.Exec(ctx, fmt.Sprintf(names.SQL(fetchColumns), oid)).ReadAll()
 	if err != nil {
 		return nil, unavailable("read columns", err)
 	}
@@ -424,9 +427,9 @@ func (b *backfill) place(ctx context.Context, conn *pgconn.PgConn, oid uint32, q
 			if errors.Join(err1, err2) != nil || !sameType(f, pgoutput.Column{OID: uint32(typeOID), TypMod: int32(typmod)}, b.domains) {
 				return false
 			}
-			f.Name = string(row[1])
+			f.Name = names.Text(string(row[1]))
 			at.fields.Fields = append(at.fields.Fields, f)
-			at.types = append(at.types, string(row[4]))
+			at.types = append(at.types, names.Text(string(row[4])))
 			at.name = string(row[5]) // its number, if it was dropped
 			if string(row[6]) == "r" {
 				at.name = "ONLY " + at.name

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
@@ -39,7 +39,7 @@ func describe(r relation, columns []attribute, keys tableKeys, domains map[uint3
 		t.Key = keys.identity
 	}
 	t.Unsupported, t.Hint = unsupported(r, t, keys, unsent)
-	t.Schema, t.Name = strings.ToValidUTF8(t.Schema, "�"), strings.ToValidUTF8(t.Name, "�")
+	t.Schema, t.Name = naming.Show(t.Schema), naming.Show(t.Name)
 	if t.Unsupported == "" && r.parent {
 		t.Notes = append(t.Notes, fmt.Sprintf(
 			"tables inherit from %s.%s: they are tables of their own, and it has its own rows only", r.schema, r.name))
@@ -72,19 +72,36 @@ func leavesToo(r relation) string {
 	return " the same for each of its partitions"
 }
 
-// named says whether the names of a table can be used here: a database in SQL_ASCII can have
-// any bytes in them.
-func named(r relation, t ingest.SourceTable) bool {
-	return utf8.ValidString(r.schema) && utf8.ValidString(r.name) &&
-		!slices.ContainsFunc(t.Columns, func(c ingest.SourceColumn) bool { return !utf8.ValidString(c.Name) })
+// unnamed says why the names of a table cannot be used here, if so: a database in SQL_ASCII
+// can have any bytes in them, and other encodings what UTF-8 has no equivalent of.
+func unnamed(r relation, t ingest.SourceTable) (reason, hint string) {
+	columns := slices.Clone(t.Key)
+	for _, c := range t.Columns {
+		columns = append(columns, c.Name)
+	}
+	bad := slices.IndexFunc(columns, func(name string) bool { return !naming.Said(name) })
+	switch {
+	case !naming.Said(r.schema):
+		return notUTF8("the name of its schema", r.schema), "Rename it: ALTER SCHEMA … RENAME TO …;"
+	case !naming.Said(r.name):
+		return notUTF8("its name", r.name), "Rename it: ALTER TABLE … RENAME TO …;"
+	case bad >= 0:
+		return notUTF8("the name of a column", columns[bad]), "Rename it: ALTER TABLE … RENAME … TO …; or list the columns to take in."
+	}
+	return "", ""
+}
+
+func notUTF8(what, name string) string {
+	return fmt.Sprintf("%s is not UTF-8, or has what UTF-8 has no equivalent of: %s", what, quote.Name(naming.Show(name)))
 }
 
 // unsupported says why a relation cannot be taken in and what helps, or nothing.
 func unsupported(r relation, t ingest.SourceTable, keys tableKeys, unsent []string) (reason, hint string) {
+	if reason, hint = unnamed(r, t); reason != "" {
+		return reason, hint
+	}
 	full := quoteIdent(r.schema, r.name)
 	switch {
-	case !named(r, t):
-		return "its name, or that of a column, is not UTF-8", "Rename it: ALTER TABLE … RENAME …;"
 	case r.persistence == "t":
 		return "the table is temporary", "Only permanent tables are in the source's log."
 	case strings.HasPrefix(r.schema, "pg_") || r.schema == "information_schema":

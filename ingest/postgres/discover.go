@@ -11,7 +11,9 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/generated"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/wording"
 	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -93,6 +95,9 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 		if inSelection(r.ancestors, oids) {
 			continue // the partitioned table brings it
 		}
+		if len(selectedColumns(sel, r.schema, r.name)) > 0 { // what is not named may be called what it likes
+			columns[r.oid] = slices.DeleteFunc(columns[r.oid], func(a attribute) bool { return !naming.Said(a.name) })
+		}
 		t := describe(as(r), columns[r.oid], keys[r.oid], domains)
 		exact := exactTextOf(sel, r.schema, r.name)
 		for i := range t.Columns {
@@ -124,12 +129,31 @@ func inSelection(some, oids []uint32) bool {
 	return slices.ContainsFunc(some, func(o uint32) bool { return slices.Contains(oids, o) })
 }
 
+// readRelations lists the relations that a selection may mean. One that is called what the
+// database's encoding does not have is none of it.
 func readRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection) ([]relation, error) {
-	var schemas, names []string
-	for _, t := range sel.Tables {
-		schemas, names = append(schemas, schemaOf(t)), append(names, t.Name)
+	out, err := listRelations(ctx, conn, sel)
+	if code(err) != deadletter.CodeNoUTF8 || conn.PgConn().TxStatus() != 'I' {
+		return out, err
 	}
-	rows, err := conn.Query(ctx, relationsQuery, sel.AllTables, nonNil(sel.Schemas), nonNil(schemas), nonNil(names))
+	foreign := func(name string) bool {
+		_, asked := conn.Exec(ctx, "SELECT $1::pg_catalog.text", name)
+		return code(asked) == deadletter.CodeNoUTF8
+	}
+	sel.Schemas = slices.DeleteFunc(slices.Clone(sel.Schemas), foreign)
+	sel.Tables = slices.DeleteFunc(slices.Clone(sel.Tables), func(t catalog.SelectedTable) bool {
+		return foreign(t.Schema + t.Name)
+	})
+	return listRelations(ctx, conn, sel)
+}
+
+func listRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection) ([]relation, error) {
+	var schemas, tables []string
+	for _, t := range sel.Tables {
+		schemas, tables = append(schemas, schemaOf(t)), append(tables, t.Name)
+	}
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(relationsQuery), sel.AllTables, nonNil(sel.Schemas), nonNil(schemas), nonNil(tables))
 	if err != nil {
 		return nil, unavailable("list tables", err)
 	}
@@ -137,6 +161,7 @@ func readRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelecti
 		err = row.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
 			&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.whole, &r.readable, &r.hidden, &r.parent)
 		r.role = conn.Config().User
+		names.Read(&r.schema, &r.name)
 		return r, err
 	})
 	if err != nil {
@@ -196,7 +221,8 @@ type attribute struct {
 }
 
 func readColumns(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32][]attribute, error) {
-	rows, err := conn.Query(ctx, columnsQuery, oids)
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(columnsQuery), oids)
 	if err != nil {
 		return nil, unavailable("list columns", err)
 	}
@@ -206,7 +232,10 @@ func readColumns(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32
 	_, err = pgx.ForEachRow(rows, []any{
 		&table, &a.number, &a.name, &a.oid, &a.typmod, &a.notNull, &a.generated, &a.virtual, &a.dims, &a.typeName,
 	}, func() error {
-		out[table] = append(out[table], a)
+		said := a
+		names.Read(&said.name, &said.typeName)
+		said.typeName = naming.Show(said.typeName)
+		out[table] = append(out[table], said)
 		return nil
 	})
 	if err != nil {
@@ -221,7 +250,8 @@ type tableKeys struct {
 }
 
 func readKeys(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]tableKeys, error) {
-	rows, err := conn.Query(ctx, keysQuery, oids)
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(keysQuery), oids)
 	if err != nil {
 		return nil, unavailable("list keys", err)
 	}
@@ -231,6 +261,7 @@ func readKeys(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]ta
 	var columns []string
 	_, err = pgx.ForEachRow(rows, []any{&table, &primary, &identity, &columns}, func() error {
 		k := out[table]
+		names.Texts(columns)
 		if primary {
 			k.primary = slices.Clone(columns)
 		}
@@ -255,7 +286,8 @@ type domain struct {
 }
 
 func readDomains(ctx context.Context, conn *pgx.Conn) (map[uint32]domain, error) {
-	rows, err := conn.Query(ctx, domainsQuery)
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(domainsQuery))
 	if err != nil {
 		return nil, unavailable("list domains", err)
 	}
@@ -263,7 +295,10 @@ func readDomains(ctx context.Context, conn *pgx.Conn) (map[uint32]domain, error)
 	var oid uint32
 	var d domain
 	_, err = pgx.ForEachRow(rows, []any{&oid, &d.base, &d.typmod, &d.dims, &d.name, &d.baseTypeName}, func() error {
-		out[oid] = d
+		said := d
+		names.Read(&said.name, &said.baseTypeName)
+		said.name, said.baseTypeName = naming.Show(said.name), naming.Show(said.baseTypeName)
+		out[oid] = said
 		return nil
 	})
 	if err != nil {

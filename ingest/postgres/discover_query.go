@@ -3,7 +3,7 @@ package postgres
 // relationsQuery lists relations that a selection may mean, with what their leaves
 // add up to. $1 says all tables, $2 are schemas, $3 and $4 name tables.
 const relationsQuery = `
-SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text, c.relreplident::text,
+SELECT c.oid, {{n.nspname}}, {{c.relname}}, c.relkind::text, c.relpersistence::text, c.relreplident::text,
        ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a(relid) WHERE a.relid <> c.oid)::oid[],
        coalesce(l.rows, -1)::int8, coalesce(l.bytes, 0)::int8, coalesce(l.silent, 0)::int8, coalesce(l.alien, 0)::int8,
        coalesce(l.partial, 0)::int8, coalesce(l.mixed, 0)::int8, coalesce(l.whole, 0)::int8,
@@ -40,8 +40,8 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistenc
 
 // columnsQuery lists the columns of tables $1.
 const columnsQuery = `
-SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
-       a.attndims::int4, pg_catalog.format_type(a.atttypid, a.atttypmod)
+SELECT a.attrelid, a.attnum, {{a.attname}}, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
+       a.attndims::int4, {{pg_catalog.format_type(a.atttypid, a.atttypmod)}}
   FROM pg_catalog.pg_attribute a
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum`
@@ -51,7 +51,7 @@ SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotn
 // have one key for a while.
 const keysQuery = `
 SELECT i.indrelid, i.indisprimary, i.indisreplident,
-       ARRAY(SELECT a.attname::text
+       ARRAY(SELECT {{a.attname}}
                FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, place)
                JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
               WHERE k.place <= i.indnkeyatts
@@ -61,6 +61,6 @@ SELECT i.indrelid, i.indisprimary, i.indisreplident,
 
 // domainsQuery lists the domains with what they are made of.
 const domainsQuery = `
-SELECT t.oid, t.typbasetype, t.typtypmod, t.typndims::int4, pg_catalog.format_type(t.oid, NULL),
-       pg_catalog.format_type(t.typbasetype, t.typtypmod)
+SELECT t.oid, t.typbasetype, t.typtypmod, t.typndims::int4, {{pg_catalog.format_type(t.oid, NULL)}},
+       {{pg_catalog.format_type(t.typbasetype, t.typtypmod)}}
   FROM pg_catalog.pg_type t WHERE t.typtype = 'd'`

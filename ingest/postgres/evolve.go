@@ -12,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/reconcile"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
@@ -96,6 +97,9 @@ type describedAgain struct {
 // change is how the table looks from the description on; problem says why the table
 // cannot go on.
 func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.SchemaChange, problem *ingest.TableError, err error) {
+	if reason, _ := unnamed(relation{schema: d.relation.Namespace, name: d.relation.Name}, ingest.SourceTable{}); reason != "" {
+		return c, &ingest.TableError{Reason: reason, Hint: renameIt}, nil
+	}
 	d.numbers, err = reconcile.Match(d.attributes(), d.shapes(), d.xid)
 	if err != nil {
 		return c, cannotTell(err), nil
@@ -109,6 +113,9 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 		}
 		if l, ok := d.live.column(number); !known && ok && l.generated {
 			continue // older rows have values, too: see unsent
+		}
+		if !naming.Said(rc.Name) {
+			return c, &ingest.TableError{Reason: notUTF8("the name of a column", rc.Name), Hint: renameIt}, nil
 		}
 		col, err := d.column(ctx, conn, rc, number)
 		if err != nil {
@@ -136,6 +143,9 @@ func (d *description) change(ctx context.Context, conn *pgx.Conn) (c ingest.Sche
 	}
 	return c, problem, err
 }
+
+// renameIt is the hint of a table that was given a name which cannot be used here.
+const renameIt = "Rename it at the source, then " + resync
 
 func (d *description) fieldOf(number int16) (schema.Field, bool) {
 	i := slices.IndexFunc(d.Schema.Fields, func(f schema.Field) bool { return f.AttNum == number })
@@ -308,7 +318,7 @@ func (d *description) key() ([]string, *ingest.TableError) {
 // silentLeafQuery names a partition of table $1 that sends less than whole old rows: only
 // those of a key. One without any key sends none, for PostgreSQL refuses to change its rows.
 const silentLeafQuery = `
-SELECT coalesce(min(t.relid::pg_catalog.regclass::text), '')
+SELECT {{coalesce(min(t.relid::pg_catalog.regclass::text), '')}}
   FROM pg_catalog.pg_partition_tree($1) t JOIN pg_catalog.pg_class c ON c.oid = t.relid
  WHERE c.relkind = 'r' AND (c.relreplident = 'i' OR c.relreplident = 'd' AND EXISTS (
        SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate AND i.indisvalid))`
@@ -325,9 +335,11 @@ func (d *description) wholeRow(ctx context.Context, conn *pgx.Conn) (*ingest.Tab
 		}, nil
 	}
 	var leaf string
-	if err := conn.QueryRow(ctx, silentLeafQuery, d.Source.OID).Scan(&leaf); err != nil {
+	names := naming.Of(conn.PgConn())
+	if err := conn.QueryRow(ctx, names.SQL(silentLeafQuery), d.Source.OID).Scan(&leaf); err != nil {
 		return nil, unavailable("read replica identity of partitions", err)
 	}
+	leaf = naming.Show(names.Text(leaf))
 	if leaf == "" {
 		return nil, nil
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/wording"
 	"github.com/skipprd/skipprd/ingest/watch"
 )
@@ -20,7 +22,7 @@ import (
 const dropTable = "Take it out, with what it has: ALTER PIPELINE … DROP TABLE …;"
 
 const presentQuery = `
-SELECT c.oid, n.nspname::text, c.relname::text
+SELECT c.oid, {{n.nspname}}, {{c.relname}}
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE c.oid = ANY($1::oid[]) AND c.relkind IN ('r', 'p')`
 
@@ -32,7 +34,8 @@ func present(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) (
 	for i, t := range tables {
 		oids[i] = t.OID
 	}
-	rows, err := conn.Query(ctx, presentQuery, oids)
+	said := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, said.SQL(presentQuery), oids)
 	if err != nil {
 		return nil, nil, unavailable("look for tables", err)
 	}
@@ -44,6 +47,7 @@ func present(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) (
 		if err := rows.Scan(&oid, &name[0], &name[1]); err != nil {
 			return nil, nil, unavailable("look for tables", err)
 		}
+		said.Read(&name[0], &name[1])
 		names[oid] = name
 	}
 	if err := rows.Err(); err != nil {
@@ -53,6 +57,11 @@ func present(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) (
 		name, ok := names[t.OID]
 		if !ok {
 			gone = append(gone, fmt.Sprintf("table %s.%s was dropped at the source: it keeps what it has", t.Schema, t.Name))
+			continue
+		}
+		if !naming.Said(name[0], name[1]) {
+			gone = append(gone, fmt.Sprintf("table %s.%s is called %s.%s at the source now, which UTF-8 has not all of: it keeps what it has",
+				t.Schema, t.Name, naming.Show(name[0]), naming.Show(name[1])))
 			continue
 		}
 		t.Schema, t.Name = name[0], name[1]
@@ -76,7 +85,7 @@ SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')), pg_catalog.t
 
 // thereQuery lists those of tables $1 that exist, with the root that they are a part of.
 const thereQuery = `
-SELECT c.oid, n.nspname::text, c.relname::text,
+SELECT c.oid, {{n.nspname}}, {{c.relname}},
        coalesce(CASE WHEN c.relispartition THEN pg_catalog.pg_partition_root(c.oid)::oid END, 0)::oid
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE c.oid = ANY($1::oid[]) AND c.relkind IN ('r', 'p')`
@@ -246,14 +255,20 @@ func numbersOf(here []watch.Here) []uint32 {
 // has told of.
 func there(ctx context.Context, conn *pgx.Conn, here []watch.Here, before *seenParts, truncated *truncations) (map[uint32]watch.There, error) {
 	oids := numbersOf(here)
-	rows, err := conn.Query(ctx, thereQuery, oids)
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(thereQuery), oids)
 	if err != nil {
 		return nil, unavailable("look for tables", err)
 	}
 	out := map[uint32]watch.There{}
 	var t watch.There
 	_, err = pgx.ForEachRow(rows, []any{&t.OID, &t.Schema, &t.Name, &t.Root}, func() error {
-		out[t.OID] = t
+		said := t
+		names.Read(&said.Schema, &said.Name)
+		if i := slices.Index(oids, t.OID); !naming.Said(said.Schema, said.Name) && i >= 0 {
+			said.Schema, said.Name = here[i].Schema, here[i].Name // the stream stops it with its next change
+		}
+		out[t.OID] = said
 		return nil
 	})
 	if err != nil {
@@ -306,6 +321,9 @@ func bornEmpty(ctx context.Context, conn *pgx.Conn, p part) (bool, error) {
 		return p.Born, nil
 	}
 	name, err := oneRow(ctx, conn.PgConn(), fmt.Sprintf("SELECT %d::oid::regclass::text", p.OID))
+	if code(err) == deadletter.CodeNoUTF8 {
+		return false, nil // it has a name that cannot be said
+	}
 	if err != nil {
 		return false, unavailable("look for tables", err)
 	}
@@ -337,6 +355,9 @@ func (b *seenParts) same(ctx context.Context, conn *pgx.Conn, p part, known uint
 		return p.Mark == known, nil
 	}
 	name, err := oneRow(ctx, conn.PgConn(), fmt.Sprintf("SELECT %d::oid::regclass::text", p.OID))
+	if code(err) == deadletter.CodeNoUTF8 {
+		return false, nil
+	}
 	if err != nil {
 		return false, unavailable("look for tables", err)
 	}

@@ -31,6 +31,12 @@ type entry struct {
 	text string
 }
 
+// Known says that there is a table of an encoding.
+func Known(name string) bool {
+	_, known := forms[name]
+	return known
+}
+
 // Of is an encoding by the server's name of it; nil where there is nothing to convert, or no
 // table to do it by.
 func Of(name string) (*Charset, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 )
 
 // Column is a generated column of a table.
@@ -37,11 +38,11 @@ const longAgo = 1_000_000_000
 // qualified, for the session's search_path is pg_catalog alone. An expression depends on
 // the columns that it reads by the column or, from version 15 on, by its default.
 var columnsQuery = `
-SELECT a.attrelid, a.attnum, a.attname::text, a.attgenerated::text,
-       pg_catalog.pg_get_expr(d.adbin, d.adrelid), pg_catalog.format_type(a.atttypid, a.atttypmod),
+SELECT a.attrelid, a.attnum, {{a.attname}}, a.attgenerated::text,
+       {{pg_catalog.pg_get_expr(d.adbin, d.adrelid)}}, {{pg_catalog.format_type(a.atttypid, a.atttypmod)}},
        pg_catalog.md5(d.adbin::text),
        (CASE WHEN abs(pg_catalog.age(d.xmin)) < $2 THEN d.xmin::text::int8 ELSE 0 END)::int8,
-       (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('attnum', i.attnum, 'name', i.attname,
+       {{(SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('attnum', i.attnum, 'name', i.attname,
                  'type', pg_catalog.format_type(i.atttypid, i.atttypmod),
                  'cast', t.typarray = 0 OR t.typdelim <> ',' OR t.typtype IN ('c', 'd'),
                  'collation', (SELECT pg_catalog.quote_ident(cn.nspname) || '.' || pg_catalog.quote_ident(l.collname)
@@ -52,13 +53,13 @@ SELECT a.attrelid, a.attnum, a.attname::text, a.attgenerated::text,
                SELECT p.refobjsubid FROM pg_catalog.pg_depend p
                 WHERE p.refclassid = 'pg_catalog.pg_class'::regclass AND p.refobjid = a.attrelid AND p.refobjsubid > 0
                   AND (   p.classid = 'pg_catalog.pg_class'::regclass AND p.objid = a.attrelid AND p.objsubid = a.attnum
-                       OR p.classid = 'pg_catalog.pg_attrdef'::regclass AND p.objid = d.oid)))::text,
+                       OR p.classid = 'pg_catalog.pg_attrdef'::regclass AND p.objid = d.oid)))}},
        EXISTS (SELECT FROM pg_catalog.pg_partition_tree(a.attrelid) l
                  JOIN pg_catalog.pg_attribute la ON la.attrelid = l.relid AND la.attname = a.attname AND NOT la.attisdropped
                  LEFT JOIN pg_catalog.pg_attrdef ld ON ld.adrelid = la.attrelid AND ld.adnum = la.attnum
                 WHERE l.relid <> a.attrelid
                   AND pg_catalog.pg_get_expr(ld.adbin, ld.adrelid) IS DISTINCT FROM pg_catalog.pg_get_expr(d.adbin, d.adrelid)),
-       (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('Role', x.role, 'Schema', n.nspname, 'Signature', f.oid::regprocedure::text,
+       {{(SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('Role', x.role, 'Schema', n.nspname, 'Signature', f.oid::regprocedure::text,
                  'Usage', pg_catalog.has_schema_privilege(x.role, n.oid, 'USAGE')) ORDER BY f.oid), '[]')
           FROM pg_catalog.pg_depend p
           LEFT JOIN pg_catalog.pg_operator o ON p.refclassid = 'pg_catalog.pg_operator'::regclass AND o.oid = p.refobjid
@@ -66,7 +67,7 @@ SELECT a.attrelid, a.attnum, a.attname::text, a.attgenerated::text,
           JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
          WHERE (   p.classid = 'pg_catalog.pg_class'::regclass AND p.objid = a.attrelid AND p.objsubid = a.attnum
                 OR p.classid = 'pg_catalog.pg_attrdef'::regclass AND p.objid = d.oid)
-           AND NOT (pg_catalog.has_function_privilege(x.role, f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(x.role, n.oid, 'USAGE')))::text
+           AND NOT (pg_catalog.has_function_privilege(x.role, f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(x.role, n.oid, 'USAGE')))}}
   FROM pg_catalog.pg_attribute a
   JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  CROSS JOIN LATERAL (` + evaluatorOf("a.attrelid") + `) x
@@ -76,7 +77,8 @@ SELECT a.attrelid, a.attnum, a.attname::text, a.attgenerated::text,
 // Read lists the generated columns of tables, by their numbers. The session's search_path
 // must be pg_catalog.
 func Read(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32][]Column, error) {
-	rows, err := conn.Query(ctx, columnsQuery, oids, longAgo)
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(columnsQuery), oids, longAgo)
 	if err != nil {
 		return nil, fmt.Errorf("list generated columns: %w", err)
 	}
@@ -91,6 +93,11 @@ func Read(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32][]Colu
 	}, func() error {
 		made := c
 		made.Virtual, made.Changed = kind == "v", uint32(changed)
+		names.Read(&made.Name, &made.Recipe.Expr, &made.Recipe.Type, &inputs, &functions)
+		if !naming.Said(made.Recipe.Expr, made.Recipe.Type, inputs) {
+			made.Problem = "its expression has what UTF-8 has no equivalent of"
+		}
+		inputs, functions, made.Recipe.Expr, made.Recipe.Type = naming.Show(inputs), naming.Show(functions), naming.Show(made.Recipe.Expr), naming.Show(made.Recipe.Type)
 		if err := json.Unmarshal([]byte(inputs), &made.Recipe.Inputs); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
@@ -37,7 +38,7 @@ type Report struct {
 // may do with them and what of them is in the log. The copy reads partitions by
 // themselves, and locks them, which needs SELECT on the whole table.
 const factsQuery = `
-SELECT r.root, c.relispartition AND c.oid <> r.root, n.nspname::text, c.relname::text, c.relkind::text,
+SELECT r.root, c.relispartition AND c.oid <> r.root, {{n.nspname}}, {{c.relname}}, c.relkind::text,
        c.relpersistence::text, c.relreplident::text, t.relreplident::text,
        pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
        pg_catalog.has_table_privilege(c.oid, 'SELECT'),
@@ -65,7 +66,8 @@ type facts struct {
 // Check looks at tables by their oids. role is the name of the role that is connected.
 func Check(ctx context.Context, conn *pgx.Conn, role string, oids []uint32) (Report, error) {
 	out := Report{Tables: map[uint32][]Need{}, Foreign: map[uint32]bool{}}
-	rows, err := conn.Query(ctx, factsQuery, oids)
+	names := naming.Of(conn.PgConn())
+	rows, err := conn.Query(ctx, names.SQL(factsQuery), oids)
 	if err != nil {
 		return out, fmt.Errorf("read what tables lack: %w", err)
 	}
@@ -76,6 +78,9 @@ func Check(ctx context.Context, conn *pgx.Conn, role string, oids []uint32) (Rep
 		&f.root, &f.leaf, &f.schema, &f.name, &f.kind, &f.persistence, &f.identity, &f.rootIdentity,
 		&f.usage, &f.readable, &f.someColumns, &f.hidesRows, &f.keyed,
 	}, func() error {
+		f := f
+		names.Read(&f.schema, &f.name)
+		f.schema, f.name = naming.Show(f.schema), naming.Show(f.name)
 		if !f.usage && !slices.Contains(unusable, f.schema) {
 			unusable = append(unusable, f.schema)
 		}
