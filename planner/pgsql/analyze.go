@@ -315,7 +315,8 @@ func (a *analyzer) output(e expr) (string, error) {
 		}
 		return a.regText(e, cat.relation, cat.oid, cat.name)
 	}
-	if elem := ElemOf(e.typ.OID); elem != OIDOid && regCatalog[elem].relation != "" {
+	stored := e.col != nil && e.col.stored // and so what its relation makes of it
+	if elem := ElemOf(e.typ.OID); !stored && elem != OIDOid && regCatalog[elem].relation != "" {
 		return "", unsupported("values of type %s are not supported in a result", e.typ.Name()).WithHint("Cast it to oid[].")
 	}
 	return a.outputSQL(e)

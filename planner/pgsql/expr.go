@@ -375,7 +375,9 @@ func (a *analyzer) caseExpr(n *pg.CaseExpr, s *scope) (expr, error) {
 		}
 	}
 	results = append(results, last)
-	out, err := a.unify(pointers(results), "CASE")
+	order := pointers(results) // PostgreSQL looks at ELSE first
+	order = append(order[len(conds):], order[:len(conds)]...)
+	out, err := a.unify(order, "CASE")
 	if err != nil {
 		return out, err
 	}

@@ -308,12 +308,21 @@ func sortedOIDs() []uint32 {
 
 // typeName resolves a type name of a statement.
 func (a *analyzer) typeName(n *pg.TypeName) (Type, error) {
+	if len(n.Names) == 2 && n.Names[0].GetString_().GetSval() == "information_schema" && len(n.ArrayBounds) == 0 {
+		if t, ok := plainDomains[n.Names[1].GetString_().GetSval()]; ok {
+			return plain(t), nil
+		}
+	}
 	t, err := ResolveTypeName(n)
 	if err != nil {
 		return t, a.errAt(n.Location, err)
 	}
 	return t, nil
 }
+
+// plainDomains are the domains of information_schema whose values are all those of their
+// type; as that an expression shows them anyway.
+var plainDomains = map[string]uint32{"sql_identifier": OIDName, "character_data": OIDVarchar}
 
 // ResolveTypeName resolves a parsed type name; 42704 when there is no such type.
 func ResolveTypeName(n *pg.TypeName) (Type, error) {
