@@ -14,18 +14,23 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/scroll"
 )
 
-// cursor is an open cursor of DECLARE. It only goes forward; its plan is pinned when
-// it is declared and runs at the first FETCH, which decides the format.
+// cursor is an open cursor of DECLARE. Its plan is pinned when it is declared and runs at the
+// first FETCH, which decides the format.
 type cursor struct {
-	sql     string
-	hold    bool
-	at      time.Time
-	plan    *planned
-	portal  *queryPortal
-	columns []pgwire.Column
-	formats []int16
+	sql  string
+	hold bool
+	// position is where it stands; kept are its rows so far if it is a SCROLL cursor, which
+	// alone goes back.
+	position *scroll.Position
+	kept     *scroll.Kept
+	at       time.Time
+	plan     *planned
+	portal   *queryPortal
+	columns  []pgwire.Column
+	formats  []int16
 	// bound is the name of the portal when it is one of a Bind, which runs by itself and
 	// has a format; empty for a cursor of DECLARE.
 	bound string
@@ -35,8 +40,10 @@ type cursor struct {
 
 // Options of DECLARE, as PostgreSQL's parser numbers them.
 const (
-	cursorScroll = 0x0002
-	cursorHold   = 0x0020
+	cursorBinary   = 0x0001
+	cursorScroll   = 0x0002
+	cursorNoScroll = 0x0004
+	cursorHold     = 0x0020
 )
 
 func (s *session) closeCursors(held bool) {
@@ -80,6 +87,9 @@ func (s *session) closeCursorsSince(savepoints int) {
 func (c *cursor) close() {
 	c.portal.Close()
 	c.plan.holds.release()
+	if c.kept != nil {
+		c.kept.Store.Close()
+	}
 }
 
 func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []uint32) (pgwire.Statement, error) {
@@ -87,15 +97,20 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 	if sel == nil {
 		return nil, s.refuse(n.Query)
 	}
-	if n.Options&cursorScroll != 0 {
-		return nil, pgerr.New(codes.FeatureNotSupported,
-			"SCROLL cursors are not supported").WithHint("Declare it with NO SCROLL.")
+	switch {
+	case n.Options&cursorScroll != 0 && n.Options&cursorNoScroll != 0:
+		return nil, pgerr.New("42P11", "cannot specify both SCROLL and NO SCROLL")
+	case n.Options&cursorBinary != 0:
+		return nil, pgerr.New(codes.FeatureNotSupported, "BINARY cursors are not supported").
+			WithHint("Ask for binary rows in the extended protocol, when they are fetched.")
 	}
 	q, err := s.prepareQuery(sql, sel, types)
 	if err != nil {
 		return nil, err
 	}
-	return &declareStatement{session: s, query: q, name: n.Portalname, hold: n.Options&cursorHold != 0}, nil
+	return &declareStatement{
+		session: s, query: q, name: n.Portalname, hold: n.Options&cursorHold != 0, scroll: n.Options&cursorScroll != 0,
+	}, nil
 }
 
 // declareStatement is DECLARE; unlike other utilities it takes parameters.
@@ -104,6 +119,7 @@ type declareStatement struct {
 	query   *queryStatement
 	name    string
 	hold    bool
+	scroll  bool
 }
 
 // Empty implements pgwire.Statement.
@@ -158,10 +174,14 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	if err != nil {
 		return clientError(ctx, err)
 	}
-	s.cursors[d.name] = &cursor{
+	c := &cursor{
 		sql: d.query.sql, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns,
-		made: len(s.tx.savepoints),
+		position: scroll.New(d.scroll), made: len(s.tx.savepoints),
 	}
+	if d.scroll {
+		c.kept = &scroll.Kept{Store: scroll.NewStore(s.engine.deps.Spill)}
+	}
+	s.cursors[d.name] = c
 	return nil
 }
 
@@ -169,7 +189,10 @@ func (s *session) findCursor(name string) (*cursor, error) {
 	c := s.cursors[name]
 	if c == nil && s.startup.Portal != nil {
 		if p, ok := s.startup.Portal(name).(*queryPortal); ok {
-			return &cursor{portal: p, columns: p.columns, formats: p.formats, bound: name}, nil
+			if p.position == nil {
+				p.position = scroll.New(false)
+			}
+			return &cursor{portal: p, columns: p.columns, formats: p.formats, bound: name, position: p.position}, nil
 		}
 	}
 	if c == nil {
@@ -184,7 +207,7 @@ func (s *session) Cursor(name string) pgwire.Portal {
 	if c == nil {
 		return nil
 	}
-	return &cursorPortal{fetchPortal{fetch: &fetchStatement{session: s, name: name, columns: c.columns}, left: math.MaxInt64}}
+	return &cursorPortal{fetchPortal{fetch: &fetchStatement{session: s, name: name, columns: c.columns, count: scroll.All}}}
 }
 
 // cursorPortal hands out the rows of a cursor to an Execute of its name.
@@ -211,25 +234,26 @@ func (s *session) prepareFetch(n *pg.FetchStmt) (pgwire.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.Direction != pg.FetchDirection_FETCH_FORWARD && !(n.Direction == pg.FetchDirection_FETCH_RELATIVE &&
-		n.HowMany == 1) || n.HowMany < 0 {
-		return nil, pgerr.New(codes.ObjectNotInPrerequisiteState, "cursor can only scan forward").
-			WithHint("Declare it with SCROLL option to enable backward scan.")
-	}
-	f := &fetchStatement{session: s, name: n.Portalname, move: n.Ismove, count: n.HowMany}
+	f := &fetchStatement{session: s, name: n.Portalname, move: n.Ismove, count: n.HowMany, direction: directions[n.Direction]}
 	if !n.Ismove {
 		f.columns = c.columns
 	}
 	return f, nil
 }
 
+var directions = map[pg.FetchDirection]scroll.Direction{
+	pg.FetchDirection_FETCH_FORWARD: scroll.Forward, pg.FetchDirection_FETCH_BACKWARD: scroll.Backward,
+	pg.FetchDirection_FETCH_ABSOLUTE: scroll.Absolute, pg.FetchDirection_FETCH_RELATIVE: scroll.Relative,
+}
+
 // fetchStatement is FETCH and MOVE.
 type fetchStatement struct {
-	session *session
-	name    string
-	move    bool
-	count   int64
-	columns []pgwire.Column
+	session   *session
+	name      string
+	move      bool
+	direction scroll.Direction
+	count     int64
+	columns   []pgwire.Column
 }
 
 // Empty implements pgwire.Statement.
@@ -246,14 +270,16 @@ func (*fetchStatement) AllowedInAborted() bool { return false }
 
 // Bind implements pgwire.Statement.
 func (f *fetchStatement) Bind(_ context.Context, _ [][]byte, _, resultFormats []int16) (pgwire.Portal, error) {
-	return &fetchPortal{fetch: f, formats: resultFormats, left: f.count}, nil
+	return &fetchPortal{fetch: f, formats: resultFormats}, nil
 }
 
 // fetchPortal hands out the rows of one FETCH.
 type fetchPortal struct {
 	fetch   *fetchStatement
 	formats []int16
-	left    int64
+	// aimed says that step is what is left to do.
+	aimed bool
+	step  scroll.Step
 }
 
 // Columns implements pgwire.Portal.
@@ -272,46 +298,104 @@ func (p *fetchPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 	s.enter()
 	ctx, stop := s.limitTime(ctx)
 	defer stop()
-	want := min(p.left, math.MaxInt32)
-	if maxRows > 0 {
-		want = min(want, int64(maxRows))
+	n, done, err := p.run(ctx, c, maxRows, &passing{session: s, cursor: c, formats: p.formats, sink: sink})
+	if err != nil {
+		return "", false, clientError(ctx, err)
 	}
-	n := 0
-	if want > 0 {
-		if n, err = s.fetch(ctx, c, p.formats, sink, int(want), p.fetch.move); err != nil {
-			return "", false, clientError(ctx, err)
-		}
-	}
-	p.left -= int64(n)
 	word := "FETCH"
 	if p.fetch.move {
 		word = "MOVE"
 	}
-	return fmt.Sprintf("%s %d", word, n), c.portal.done || p.left <= 0 || maxRows == 0, nil
+	return fmt.Sprintf("%s %d", word, n), done, nil
+}
+
+// run does the fetch, or goes on with it for at most maxRows rows (0: all).
+func (p *fetchPortal) run(ctx context.Context, c *cursor, maxRows int, rows scroll.Rows) (n int64, done bool, err error) {
+	if !p.aimed {
+		p.aimed = true
+		if p.step, n, err = c.position.Aim(ctx, rows, p.fetch.direction, p.fetch.count, p.fetch.move); err != nil || n > 0 {
+			return n, true, err
+		}
+	}
+	step := p.step
+	if maxRows > 0 {
+		step.Count = min(step.Count, int64(maxRows))
+	}
+	if n, err = c.position.Run(ctx, rows, step, !p.fetch.move); err != nil {
+		return n, false, err
+	}
+	if p.step.Count != scroll.All {
+		p.step.Count -= n
+	}
+	return n, maxRows == 0 || n < step.Count || p.step.Count == 0, nil
 }
 
 // Close implements pgwire.Portal.
 func (*fetchPortal) Close() {}
 
-func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int, move bool) (int,
-	error,
-) {
+// passing are a cursor's rows, which pass to a sink.
+type passing struct {
+	session *session
+	cursor  *cursor
+	formats []int16
+	sink    pgwire.Sink
+}
+
+// Next implements scroll.Rows.
+func (p *passing) Next(ctx context.Context, n int64, send bool) (int64, error) {
+	if k := p.cursor.kept; k != nil {
+		k.Send = p.sink.Rows
+		k.Pull = func(ctx context.Context, n int64) error {
+			_, err := p.session.fetch(ctx, p.cursor, p.formats, storing{p.sink, k.Store}, n)
+			return err
+		}
+		if send && p.cursor.portal.started {
+			if err := p.cursor.sameFormats(p.formats); err != nil {
+				return 0, err
+			}
+		}
+		return k.Next(ctx, n, send)
+	}
+	sink := p.sink
+	if !send {
+		sink = discard{sink}
+	} else if p.cursor.bound != "" || p.cursor.portal.started {
+		if err := p.cursor.sameFormats(p.formats); err != nil {
+			return 0, err
+		}
+	}
+	return p.session.fetch(ctx, p.cursor, p.formats, sink, n)
+}
+
+// Prior implements scroll.Rows.
+func (p *passing) Prior(ctx context.Context, n int64, send bool) (int64, error) {
+	k := p.cursor.kept
+	k.Send = p.sink.Rows
+	if send {
+		if err := p.cursor.sameFormats(p.formats); err != nil {
+			return 0, err
+		}
+	}
+	return k.Prior(ctx, n, send)
+}
+
+// fetch runs the cursor for n rows, scroll.All for the rest.
+func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int64) (int64, error) {
 	if c.bound == "" && !c.portal.started {
-		if err := c.open(ctx, s, formats, move); err != nil {
+		if err := c.open(ctx, s, formats); err != nil {
 			s.failCursor(c)
 			return 0, err
 		}
-	} else if !move && !sameFormats(formats, c.formats, len(c.columns)) {
-		return 0, pgerr.New(codes.FeatureNotSupported, "the formats of a cursor's rows cannot change between fetches")
 	}
-	if move {
-		sink = discard{sink}
+	limit := 0
+	if n != scroll.All {
+		limit = int(min(n, math.MaxInt))
 	}
-	got, err := c.portal.run(ctx, sink, n)
+	got, err := c.portal.run(ctx, sink, limit)
 	if err != nil {
 		s.failCursor(c)
 	}
-	return got, err
+	return int64(got), err
 }
 
 // failCursor forgets a cursor whose query failed, also one WITH HOLD: PostgreSQL runs
@@ -330,10 +414,8 @@ func (s *session) failCursor(failed *cursor) {
 }
 
 // open runs the cursor's plan.
-func (c *cursor) open(ctx context.Context, s *session, formats []int16, move bool) error {
-	if !move {
-		c.formats = formats
-	}
+func (c *cursor) open(ctx context.Context, s *session, formats []int16) error {
+	c.formats = formats
 	c.plan.Output = s.output(duckdb.OutputRows, c.columns, c.formats)
 	rows, frame, err := s.run(ctx, c.plan)
 	if err != nil {
@@ -348,20 +430,30 @@ func (c *cursor) open(ctx context.Context, s *session, formats []int16, move boo
 	return nil
 }
 
-func sameFormats(a, b []int16, n int) bool {
+// sameFormats refuses to send rows in other formats than those they are made in.
+func (c *cursor) sameFormats(formats []int16) error {
 	at := func(f []int16, i int) int16 {
 		if i < len(f) {
 			return f[i]
 		}
 		return 0
 	}
-	for i := range n {
-		if at(a, i) != at(b, i) {
-			return false
+	for i := range c.columns {
+		if at(formats, i) != at(c.formats, i) {
+			return pgerr.New(codes.FeatureNotSupported, "the formats of a cursor's rows cannot change between fetches")
 		}
 	}
-	return true
+	return nil
 }
+
+// storing is a sink that keeps rows.
+type storing struct {
+	pgwire.Sink
+	store *scroll.Store
+}
+
+// Rows implements pgwire.Sink.
+func (k storing) Rows(messages []byte, n int) error { return k.store.Append(messages, n) }
 
 // discard is a sink that drops rows, for MOVE.
 type discard struct{ pgwire.Sink }

@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/planner/scroll"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -44,6 +45,9 @@ type Deps struct {
 	// Reload reads files of settings anew: an error says what is wrong with them, and that all
 	// is as it was. nil: there are none.
 	Reload func() error
+	// Spill makes a file for rows of a SCROLL cursor that memory does not keep; nil: there is
+	// none for them.
+	Spill func() (scroll.File, error)
 	// Version is the PostgreSQL version we speak, "15.8"; Database the only database's
 	// name.
 	Version, Database string

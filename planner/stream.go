@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/scroll"
 	"github.com/skipprd/skipprd/planner/write"
 )
 
@@ -154,6 +155,8 @@ type queryPortal struct {
 	// pending are messages of the current frame that were not sent yet.
 	pending     []byte
 	pendingRows int
+	// position is where it stands as a cursor, once FETCH has taken it for one.
+	position *scroll.Position
 	// gone says that it was bound behind a savepoint that was rolled back.
 	gone bool
 }

@@ -113,9 +113,9 @@ type PreparedInfo struct {
 
 // CursorInfo is a row of pg_cursors.
 type CursorInfo struct {
-	Name, SQL string
-	Hold      bool
-	At        time.Time
+	Name, SQL    string
+	Hold, Scroll bool
+	At           time.Time
 }
 
 // Object ids of catalog objects. User tables start above PostgreSQL's first

@@ -32,6 +32,7 @@ import (
 	"github.com/skipprd/skipprd/planner/lookup"
 	"github.com/skipprd/skipprd/planner/mirror"
 	"github.com/skipprd/skipprd/planner/owned"
+	"github.com/skipprd/skipprd/planner/scroll"
 	"github.com/skipprd/skipprd/planner/syscat"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
@@ -41,6 +42,7 @@ import (
 
 // node is a whole server in one process, its parts in the order in which they open.
 type node struct {
+	temp  string // directory for what is not kept
 	cfg   *config
 	log   *slog.Logger
 	clock env.Clock
@@ -201,6 +203,7 @@ func (n *node) openLake() error {
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
 		return fmt.Errorf("make temporary directory: %w", err)
 	}
+	n.temp = temp
 	if n.system, err = syscat.New(syscat.Deps{Status: n.status, Files: n.files}); err != nil {
 		return err
 	}
@@ -232,9 +235,21 @@ func (n *node) openEngine() error {
 		Positions: positions{n.supervisor}, Recovered: n.recovered, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL: &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock}, Own: n.own,
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend, Reload: n.reload,
-		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(),
+		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(), Spill: n.spill,
 	})
 	return nil
+}
+
+// spill makes a file without a name: whatever ends us, it goes.
+func (n *node) spill() (scroll.File, error) {
+	f, err := os.CreateTemp(n.temp, "cursor-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // recovered waits for the log of a pipeline.

@@ -5,7 +5,6 @@ package clients
 
 const (
 	noListen     = "LISTEN and NOTIFY are refused"
-	noScroll     = "SCROLL cursors are refused"
 	noDefinition = "system views have no definition"
 	noSystemKeys = "system tables show no indexes"
 	noObjects    = "no such objects are here"
@@ -27,7 +26,7 @@ var psqlGaps = map[string]string{
 var (
 	pgxGaps      = map[string]string{}
 	libpqGaps    = map[string]string{}
-	psycopg2Gaps = map[string]string{"scrollable cursor": noScroll}
+	psycopg2Gaps = map[string]string{}
 	asyncpgGaps  = map[string]string{"listen": noListen, "record": "records have no binary form"}
 	dbtGaps      = map[string]string{
 		"run": noRename, "run again": noTemporary, "snapshot": noTemporary, "full refresh": noRename, "tests": noRename, "rows": noRename,

@@ -20,7 +20,7 @@ func TestWire(t *testing.T) {
 	ours, oursHello := login(t, our, protocol30)
 	theirs, theirsHello := login(t, their, protocol30)
 	g.compare(t, "login", oursHello, theirsHello)
-	for _, c := range corners {
+	for _, c := range append(corners, scrolling()...) {
 		b := encoded(t, c.send...)
 		ours.send(b)
 		theirs.send(b)
