@@ -294,6 +294,9 @@ func (k *keeper) take(txn *catalog.Txn, p *catalog.Pipeline, f SourceTable) erro
 // leave notes that the source does not have a table any more.
 func leave(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, reason string) error {
 	t.Away = reason
+	if t.State == catalog.TableReady { // what else is to know of it helps nobody now
+		t.Reason, t.Hint = "", ""
+	}
 	if err := txn.PutTable(t); err != nil {
 		return err
 	}
@@ -319,11 +322,17 @@ func (k *keeper) remade(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table,
 	case returned:
 	case f.Unsupported != "":
 		return leave(txn, p, t, watch.Replaced+", which cannot be taken in: "+f.Unsupported)
-	case p.Options["on_recreate"] == "stop" || !t.Answers():
-		if t.Away == watch.Replaced {
-			return nil
-		}
+	case t.Away == watch.Replaced && p.Options["on_recreate"] == "stop":
+		return nil
+	case p.Options["on_recreate"] == "stop":
 		return leave(txn, p, t, watch.Replaced)
+	case !t.Answers():
+		k.renewed = true // whose beginning copies it: see remake
+		t.Away = watch.Replaced
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+		return k.tell(txn, p, t, "table copied anew", detail)
 	}
 	k.renewed = true
 	if err := beginCopy(txn, t, f); err != nil {

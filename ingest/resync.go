@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 	"github.com/skipprd/skipprd/wal/mutant"
@@ -146,6 +147,52 @@ func resync(txn *catalog.Txn, p *catalog.Pipeline, id change.TableID, fresh Sour
 	return txn.AddEvent(catalog.Event{
 		At: txn.Now(), Level: "info", Pipeline: p.Name, Table: t.Schema + "." + t.Name, Kind: "table copied anew",
 	})
+}
+
+// remake has tables begin anew that were dropped and made anew at the source before they
+// were ever complete: at the start of a session, while no stream delivers to them. One that
+// cannot be taken in is left to the look at the source, which says why.
+func (s *session) remake(ctx context.Context) error {
+	snap := s.deps.Catalog.Snapshot()
+	tables := snap.Tables(s.pipeline.ID)
+	snap.Close()
+	for _, t := range tables {
+		if !remadeEarly(s.pipeline, t) {
+			continue
+		}
+		wanted := []catalog.SelectedTable{sourceNames{}.of(t, selectedAs(s.pipeline, t))}
+		found, err := s.source.Discover(ctx, catalog.TableSelection{Tables: wanted, OutOfRangeText: s.pipeline.Selection.OutOfRangeText})
+		if err != nil {
+			return sourceError("discover tables", err)
+		}
+		if checkNamed(found, wanted) != nil {
+			continue
+		}
+		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			now, err := txn.TableByID(t.ID)
+			if err != nil || !remadeEarly(s.pipeline, now) {
+				return err
+			}
+			if err := txn.DropCopy(t.ID); err != nil {
+				return err
+			}
+			return beginAgain(txn, now, found[0])
+		})
+		if err != nil {
+			return fmt.Errorf("copy table %s.%s, which was made anew: %w", t.Schema, t.Name, err)
+		}
+		// What the lake has is of another generation, also if this is not reached.
+		if err := s.deps.Lake.DropTable(ctx, t.ID); err != nil {
+			return fmt.Errorf("drop lake side of %s.%s: %w", t.Schema, t.Name, err)
+		}
+	}
+	return nil
+}
+
+// remadeEarly says that the source has another table under the name of one that was never
+// complete, and that it is to be copied.
+func remadeEarly(p *catalog.Pipeline, t *catalog.Table) bool {
+	return t.Away == watch.Replaced && !t.Answers() && p.Options["on_recreate"] != "stop"
 }
 
 // reasonRefiltered is why a table stands still that is being copied with another filter.
@@ -289,7 +336,7 @@ func giveUpCopy(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
 		return err
 	}
 	why := "its new copy was given up: " + c.Reason
-	if t.State != catalog.TableStopped || t.Reason == reasonRefiltered {
+	if (t.State != catalog.TableStopped || t.Reason == reasonRefiltered) && t.Away == "" {
 		t.Reason, t.Hint = why, c.Hint
 		if err := txn.PutTable(t); err != nil {
 			return err

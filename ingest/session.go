@@ -160,6 +160,9 @@ func resolve(ctx context.Context, c *catalog.Catalog, conn *catalog.Connection) 
 // setup makes what the source needs, and makes its state, the tables and the position
 // at which the stream begins durable before anything is streamed.
 func (s *session) setup(ctx context.Context) error {
+	if err := s.remake(ctx); err != nil {
+		return err
+	}
 	tables, err := s.sourceTables(ctx)
 	if err != nil {
 		return err

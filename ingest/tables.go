@@ -239,10 +239,15 @@ func namesNow(ctx context.Context, source Source, tables []*catalog.Table) (sour
 	return seen.Known, nil
 }
 
-// of is what is selected of a table, under the name that it has.
+// of is what is selected of a table, under the name that it has. Of another table that has
+// its name, columns are meant by their names, not by the numbers that they had.
 func (n sourceNames) of(t *catalog.Table, selected catalog.SelectedTable) catalog.SelectedTable {
-	if now, ok := n[t.SourceOID]; ok {
+	now, ok := n[t.SourceOID]
+	switch {
+	case ok:
 		selected.Schema, selected.Name = now.Schema, now.Name
+	case n != nil:
+		selected.Numbers = nil
 	}
 	return selected
 }

@@ -24,7 +24,9 @@ type chunk struct {
 	first, end uint32
 	open       bool // no end: whatever the table has grown to
 	horizon    string
-	filter     string // of the table; not written down with the chunk
+	// Not written down with the chunk: the table's filter, and whether leaf is a partition.
+	filter string
+	part   bool
 }
 
 const chunkVersion = "1"

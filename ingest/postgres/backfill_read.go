@@ -39,7 +39,7 @@ func (b *backfill) Read(ctx context.Context, t ingest.SourceTable, s *schema.Tab
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	c.filter = t.Filter
+	c.filter, c.part = t.Filter, c.leaf != t.OID
 	if c.horizon != "" && c.horizon != b.horizon.String() {
 		return fmt.Errorf("read %s: %w", name, &ingest.TableError{
 			Reason: "its copy was interrupted, and without a key the rest cannot be told apart from what changed since",
@@ -125,7 +125,10 @@ func (b *backfill) copyTo(ctx context.Context, conn *pgconn.PgConn, out *rowWrit
 // checks that it is as it was when the chunk was planned. It returns its name now.
 func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error) {
 	query := fmt.Sprintf("SELECT %[1]d::oid::regclass::text, coalesce(pg_catalog.pg_relation_filenode(%[1]d), 0)", c.leaf)
-	gone := &ingest.TableError{Reason: "the table, or a partition of it, was dropped while it was copied", Hint: resync}
+	gone := &ingest.TableError{Reason: "the table was dropped while it was copied", Hint: resync}
+	if c.part {
+		gone = &ingest.TableError{Reason: "a partition was dropped while the table was copied", Anew: true, Hint: resync}
+	}
 	for range 3 {
 		row, err := oneRow(ctx, conn, query)
 		if err != nil {

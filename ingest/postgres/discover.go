@@ -157,12 +157,20 @@ func listRelations(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelecti
 	if err != nil {
 		return nil, unavailable("list tables", err)
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
-		err = row.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
-			&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.whole, &r.readable, &r.hidden, &r.parent)
-		r.role = conn.Config().User
+	var out []relation
+	var r relation
+	var readable *bool
+	_, err = pgx.ForEachRow(rows, []any{
+		&r.oid, &r.schema, &r.name, &r.kind, &r.persistence, &r.identity, &r.ancestors,
+		&r.rows, &r.bytes, &r.silent, &r.alien, &r.partial, &r.mixed, &r.whole, &readable, &r.hidden, &r.parent,
+	}, func() error {
+		if readable == nil {
+			return nil // dropped meanwhile
+		}
+		r.readable, r.role = *readable, conn.Config().User
 		names.Read(&r.schema, &r.name)
-		return r, err
+		out, r = append(out, r), relation{}
+		return nil
 	})
 	if err != nil {
 		return nil, unavailable("list tables", err)

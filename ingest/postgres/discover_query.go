@@ -1,14 +1,15 @@
 package postgres
 
 // relationsQuery lists relations that a selection may mean, with what their leaves
-// add up to. $1 says all tables, $2 are schemas, $3 and $4 name tables.
+// add up to. $1 says all tables, $2 are schemas, $3 and $4 name tables. One that is dropped
+// meanwhile is neither readable nor not.
 const relationsQuery = `
 SELECT c.oid, {{n.nspname}}, {{c.relname}}, c.relkind::text, c.relpersistence::text, c.relreplident::text,
        ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a(relid) WHERE a.relid <> c.oid)::oid[],
        coalesce(l.rows, -1)::int8, coalesce(l.bytes, 0)::int8, coalesce(l.silent, 0)::int8, coalesce(l.alien, 0)::int8,
        coalesce(l.partial, 0)::int8, coalesce(l.mixed, 0)::int8, coalesce(l.whole, 0)::int8,
-       (CASE WHEN c.relkind IN ('r', 'p') THEN coalesce(pg_catalog.has_table_privilege(c.oid, 'SELECT')
-              AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND coalesce(l.readable, true), false) ELSE true END),
+       (CASE WHEN c.relkind IN ('r', 'p') THEN pg_catalog.has_table_privilege(c.oid, 'SELECT')
+              AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND coalesce(l.readable, true) ELSE true END),
        coalesce(l.hidden, false),
        c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid)
   FROM pg_catalog.pg_class c

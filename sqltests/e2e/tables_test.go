@@ -245,3 +245,57 @@ func (l *tableLife) metric(name string) int {
 	l.t.Fatalf("no metric %s", name)
 	return 0
 }
+
+// TestRemadeEarly: a table that is dropped and made anew before it was ever copied whole
+// begins anew by itself, with what the new one is; so does one of which a partition is
+// dropped.
+func TestRemadeEarly(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	l := &tableLife{t: t, source: pgtest.Start(t).CreateDatabase(t)}
+	const fill = "INSERT INTO %s SELECT i, 'x' || i FROM generate_series(1, 20000) i; ANALYZE %[1]s"
+	l.at("CREATE TABLE item (id int PRIMARY KEY, v text, secret text)", "INSERT INTO item SELECT i, 'x' || i, 's' FROM generate_series(1, 20000) i; ANALYZE item",
+		"CREATE TABLE part (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)", "CREATE TABLE part_a PARTITION OF part FOR VALUES FROM (0) TO (10000)",
+		"CREATE TABLE part_b PARTITION OF part DEFAULT", fmt.Sprintf(fill, "part"))
+	l.server = harness.New(t, t.TempDir())
+	l.server.Start()
+	ours := l.server.DSN
+	slow := func() { // minutes in all, seconds for each chunk
+		harness.Exec(t, ours, fmt.Sprintf("CREATE PIPELINE life FROM POSTGRES %s FOR TABLE item (id, v), part WITH (backfill_chunk_pages = 1, backfill_rows_per_second = 300)", quoted(l.source)))
+		l.eventually("SELECT string_agg(state, ' ') FROM pg_stat_pipeline_table", "backfill backfill")
+	}
+	slow()
+	l.at("DROP TABLE item; CREATE TABLE item (id int PRIMARY KEY, secret text, v text, w int); INSERT INTO item VALUES (1, 's', 'new', 2); DROP TABLE part_b")
+	harness.Exec(t, ours, "ALTER PIPELINE life SET (backfill_rows_per_second = 0)")
+	l.same("item")
+	l.same("part")
+	l.eventually("SELECT string_agg(column_name, ' ' ORDER BY ordinal_position) FROM information_schema.columns WHERE table_schema = 'life' AND table_name = 'item'", "id v")
+	l.at("INSERT INTO item VALUES (2, 's', 'newer', 3)", "UPDATE item SET v = 'b' WHERE id = 1", "INSERT INTO part VALUES (0, 'c')")
+	l.same("item")
+	l.same("part")
+	l.eventually("SELECT string_agg(table_name || ' ' || state, ', ' ORDER BY table_name) FROM pg_stat_pipeline_table", "item ready, part ready")
+
+	// A copy of what is dropped meanwhile is given up, and the table says that it is gone.
+	l.at("CREATE TABLE gone (id int PRIMARY KEY, v text)", fmt.Sprintf(fill, "gone"))
+	harness.Exec(t, ours, "ALTER PIPELINE life ADD TABLE gone")
+	l.same("gone")
+	harness.Exec(t, ours, "ALTER PIPELINE life SET (backfill_rows_per_second = 300)", "ALTER PIPELINE life RESYNC TABLE life.gone")
+	l.eventually("SELECT state FROM pg_stat_pipeline_table WHERE table_name = 'gone'", "resync")
+	l.at("DROP TABLE gone")
+	l.eventually(l.stateOf("gone"), "gone|the table was dropped at the source|It keeps what it has. Take it out, with what it has: ALTER PIPELINE life DROP TABLE life.gone;")
+	l.eventually("SELECT count(*) FROM life.gone", "20000")
+
+	// Without a copy of its own accord it waits, and RESYNC takes the new one in by its names.
+	harness.Exec(t, ours, "DROP PIPELINE life")
+	l.at("DROP TABLE item; CREATE TABLE item (id int PRIMARY KEY, v text, secret text)", "INSERT INTO item SELECT i, 'x' || i, 's' FROM generate_series(1, 20000) i; ANALYZE item")
+	slow()
+	harness.Exec(t, ours, "ALTER PIPELINE life SET (on_recreate = 'stop')")
+	l.at("DROP TABLE item; CREATE TABLE item (id int PRIMARY KEY, secret text, v text); INSERT INTO item VALUES (1, 's', 'new')")
+	harness.Exec(t, ours, "ALTER PIPELINE life SET (backfill_rows_per_second = 0)")
+	l.eventually(l.stateOf("item"), "stopped|the table was dropped while it was copied|Copy it anew: ALTER PIPELINE life RESYNC TABLE life.item;")
+	harness.Exec(t, ours, "ALTER PIPELINE life RESYNC TABLE life.item")
+	l.same("item")
+	l.eventually("SELECT string_agg(column_name, ' ' ORDER BY ordinal_position) FROM information_schema.columns WHERE table_schema = 'life' AND table_name = 'item'", "id v")
+}
