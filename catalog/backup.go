@@ -117,7 +117,7 @@ func (c *Catalog) backUpLocked(txn *Txn) error {
 func isDefinition(key []byte) bool {
 	switch key[0] {
 	case prefixPipeline, prefixTable, prefixPlan, prefixProgress, prefixConnection, prefixSecret, prefixRole,
-		prefixRight, prefixSetting, prefixSchema, prefixView, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
+		prefixRight, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
 		return true
 	}
 	return false
@@ -127,7 +127,7 @@ func isDefinition(key []byte) bool {
 // compactions, compacted slices) and plans, which are made anew.
 var imagePrefixes = []byte{
 	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
-	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixView, prefixLake, prefixLeftLake, prefixLeftLog,
+	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixLake, prefixLeftLake, prefixLeftLog,
 	prefixRight, prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter,
 }
 

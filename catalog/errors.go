@@ -70,6 +70,7 @@ type ObjectKind string
 const (
 	KindTable      ObjectKind = "table"
 	KindView       ObjectKind = "view"
+	KindSequence   ObjectKind = "sequence"
 	KindPipeline   ObjectKind = "pipeline"
 	KindConnection ObjectKind = "connection"
 	KindSecret     ObjectKind = "secret"
@@ -79,7 +80,7 @@ const (
 )
 
 var notFound = map[ObjectKind]error{
-	KindTable: ErrTableNotFound, KindView: ErrTableNotFound, KindPipeline: ErrPipelineNotFound,
+	KindTable: ErrTableNotFound, KindView: ErrTableNotFound, KindSequence: ErrTableNotFound, KindPipeline: ErrPipelineNotFound,
 	KindConnection: ErrConnectionNotFound, KindSecret: ErrSecretNotFound,
 	KindRole: ErrRoleNotFound, KindSchema: ErrSchemaNotFound,
 	KindCompaction: ErrCompactionNotFound,

@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -32,7 +33,8 @@ type facts struct {
 	roles          map[string]*Role
 	rights         map[string]*right.Entry // by right.Object.Key
 	schemas        map[string]*Schema
-	views          map[string]*View // by viewKey
+	views          map[string]*View              // by viewKey
+	sequences      map[string]*sequence.Sequence // by viewKey
 	settings       map[string]string
 	lakes          map[change.TableID]lakeRow
 	planned        map[string]*Compaction // by id
@@ -73,7 +75,7 @@ func emptyFacts() *facts {
 		pipelines: map[change.PipelineID]*Pipeline{}, pipelineByName: map[string]change.PipelineID{},
 		tables: map[change.TableID]*Table{}, tableByName: map[tableName]change.TableID{},
 		connections: map[string]*Connection{}, secrets: map[string]*Secret{},
-		roles: map[string]*Role{}, rights: map[string]*right.Entry{}, schemas: map[string]*Schema{}, views: map[string]*View{}, settings: map[string]string{},
+		roles: map[string]*Role{}, rights: map[string]*right.Entry{}, schemas: map[string]*Schema{}, views: map[string]*View{}, sequences: map[string]*sequence.Sequence{}, settings: map[string]string{},
 		lakes: map[change.TableID]lakeRow{}, planned: map[string]*Compaction{},
 		counters: map[string]uint64{}, pending: map[change.PipelineID]PendingTxn{},
 		rebuilding: map[change.PipelineID]rebuildRow{},
@@ -85,7 +87,7 @@ func (f *facts) share() *facts {
 	c := &facts{
 		version: f.version, pipelines: f.pipelines, pipelineByName: f.pipelineByName,
 		tables: f.tables, tableByName: f.tableByName, connections: f.connections,
-		secrets: f.secrets, roles: f.roles, rights: f.rights, schemas: f.schemas, views: f.views, settings: f.settings,
+		secrets: f.secrets, roles: f.roles, rights: f.rights, schemas: f.schemas, views: f.views, sequences: f.sequences, settings: f.settings,
 		lakes: f.lakes, planned: f.planned, counters: f.counters, pending: f.pending,
 		rebuilding: f.rebuilding, restored: f.restored,
 	}
@@ -156,6 +158,7 @@ func loadFacts(r kv.Reader) (*facts, error) {
 		{prefixRight, loadNamed(f.rights)},
 		{prefixSchema, loadNamed(f.schemas)},
 		{prefixView, loadNamed(f.views)},
+		{prefixSequence, loadNamed(f.sequences)},
 		{prefixSetting, f.loadSetting},
 		{prefixLake, f.loadLake},
 		{prefixCompaction, f.loadCompaction},

@@ -40,6 +40,7 @@ const (
 	prefixPendingTxn = 0x25 // pipeline id: that transaction
 	prefixDeadLetter = 0x26 // table id, closed, token, ordinal, number
 	prefixView       = 0x2a // schema, 0, name
+	prefixSequence   = 0x2b // schema, 0, name
 )
 
 func nameKey(prefix byte, name string) []byte { return append([]byte{prefix}, name...) }

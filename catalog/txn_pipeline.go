@@ -399,6 +399,11 @@ func (t *Txn) schemaInUse(name string) bool {
 			return true
 		}
 	}
+	for _, s := range t.facts.sequences {
+		if s.Schema == name {
+			return true
+		}
+	}
 	for n := range t.facts.tableByName {
 		if n.schema == name {
 			return true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -67,11 +68,6 @@ func (t *Txn) PutView(v *View) error {
 	if v.Name == "" || v.Schema == "" {
 		return fmt.Errorf("put view: %w", errName)
 	}
-	if _, ok := t.facts.schemas[v.Schema]; !ok {
-		if err := t.putSchema(&Schema{Name: v.Schema}); err != nil {
-			return err
-		}
-	}
 	v = v.Clone()
 	if v.ID == 0 {
 		v.ID = t.ReserveTable()
@@ -80,31 +76,66 @@ func (t *Txn) PutView(v *View) error {
 		v.CreatedAt = t.now
 	}
 	key := viewKey(v.Schema, v.Name)
-	old, replaces := t.facts.views[key]
+	old := t.facts.views[key]
+	n := namedObject{kind: "view", prefix: prefixView, schema: v.Schema, name: v.Name, id: v.ID, owner: v.Owner}
+	if old != nil {
+		n.replaces = old.ID
+	}
+	if err := t.putObject(n, v); err != nil {
+		return err
+	}
+	own(&t.facts.views, &t.owned.views)
+	t.facts.views[key] = v
+	return nil
+}
+
+// namedObject is a view or a sequence, on its way into the catalog or out of it.
+type namedObject struct {
+	kind         string
+	prefix       byte
+	schema, name string
+	id           change.TableID
+	// replaces is the id of the one that has the name, 0 for none.
+	replaces change.TableID
+	owner    uint32
+}
+
+func (n namedObject) object(id change.TableID) right.Object {
+	if n.prefix == prefixSequence {
+		return right.SequenceOf(uint32(id))
+	}
+	return right.Table(uint32(id))
+}
+
+// putObject writes the row of an object, and gives a new one its owner.
+func (t *Txn) putObject(n namedObject, row any) error {
+	if _, ok := t.facts.schemas[n.schema]; !ok {
+		if err := t.putSchema(&Schema{Name: n.schema}); err != nil {
+			return err
+		}
+	}
 	var err error
-	if replaces {
-		err = t.mayChange(right.Table(uint32(old.ID)), "view", old.Name)
+	if n.replaces != 0 {
+		err = t.mayChange(n.object(n.replaces), n.kind, n.name)
 	} else {
-		err = t.mayMake(v.Schema)
+		err = t.mayMake(n.schema)
 	}
 	if err != nil {
 		return err
 	}
-	if err := t.setJSON(nameKey(prefixView, key), v); err != nil {
-		return fmt.Errorf("put view %s.%s: %w", v.Schema, v.Name, err)
+	if err := t.setJSON(nameKey(n.prefix, viewKey(n.schema, n.name)), row); err != nil {
+		return fmt.Errorf("put %s %s.%s: %w", n.kind, n.schema, n.name, err)
 	}
-	own(&t.facts.views, &t.owned.views)
-	t.facts.views[key] = v
-	o, owner := right.Table(uint32(v.ID)), cmp.Or(t.actor, v.Owner)
+	o, owner := n.object(n.id), cmp.Or(t.actor, n.owner)
 	switch moved := t.moved[o.Key()]; {
-	case replaces:
+	case n.replaces != 0:
 		return nil
 	case moved != nil:
 		return t.putRight(o.Key(), moved)
 	case owner == 0:
 		return nil
 	}
-	return t.made(o, owner, t.facts.schemas[v.Schema].OID)
+	return t.made(o, owner, t.facts.schemas[n.schema].OID)
 }
 
 // RewordView says the query of a view in other words, since what it reads has another name now;
@@ -131,8 +162,19 @@ func (t *Txn) DeleteView(schema, name string) error {
 	if err != nil {
 		return err
 	}
-	key := right.Table(uint32(v.ID)).Key()
-	if err := t.mayDrop(right.Table(uint32(v.ID)), "view", schema, name); err != nil {
+	if err := t.deleteObject(namedObject{kind: "view", prefix: prefixView, schema: schema, name: name, id: v.ID}); err != nil {
+		return err
+	}
+	own(&t.facts.views, &t.owned.views)
+	delete(t.facts.views, viewKey(schema, name))
+	return nil
+}
+
+// deleteObject removes the row of an object, and what rights there are on it.
+func (t *Txn) deleteObject(n namedObject) error {
+	o := n.object(n.id)
+	key := o.Key()
+	if err := t.mayDrop(o, n.kind, n.schema, n.name); err != nil {
 		return err
 	}
 	if e := t.facts.rights[key]; e != nil { // it may be put under another name
@@ -144,11 +186,69 @@ func (t *Txn) DeleteView(schema, name string) error {
 	if err := t.putRight(key, nil); err != nil {
 		return err
 	}
-	own(&t.facts.views, &t.owned.views)
-	delete(t.facts.views, viewKey(schema, name))
-	if err := t.delete(nameKey(prefixView, viewKey(schema, name))); err != nil {
-		return fmt.Errorf("delete view %s.%s: %w", schema, name, err)
+	if err := t.delete(nameKey(n.prefix, viewKey(n.schema, n.name))); err != nil {
+		return fmt.Errorf("delete %s %s.%s: %w", n.kind, n.schema, n.name, err)
 	}
+	return nil
+}
+
+// Sequences are all sequences, by schema and name.
+func (r *reader) Sequences() []*sequence.Sequence { return byName(r.facts.sequences) }
+
+// SequenceByName finds a sequence, or wraps ErrTableNotFound.
+func (r *reader) SequenceByName(schema, name string) (*sequence.Sequence, error) {
+	if s, ok := r.facts.sequences[viewKey(schema, name)]; ok {
+		return s, nil
+	}
+	return nil, &NotFoundError{KindSequence, schema + "." + name}
+}
+
+// SequenceByID finds a sequence, or wraps ErrTableNotFound.
+func (r *reader) SequenceByID(id change.TableID) (*sequence.Sequence, error) {
+	for _, s := range r.facts.sequences {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return nil, &NotFoundError{KindSequence, idName(uint32(id))}
+}
+
+// PutSequence adds a sequence, or replaces the one of its name. It has its ID already; its
+// schema is added if there is none.
+func (t *Txn) PutSequence(s *sequence.Sequence) error {
+	if s.Name == "" || s.Schema == "" || s.ID == 0 {
+		return fmt.Errorf("put sequence: %w", errName)
+	}
+	s = s.Clone()
+	if s.CreatedAt.IsZero() {
+		s.CreatedAt = t.now
+	}
+	key := viewKey(s.Schema, s.Name)
+	n := namedObject{kind: "sequence", prefix: prefixSequence, schema: s.Schema, name: s.Name, id: s.ID, owner: s.Owner}
+	if old := t.facts.sequences[key]; old != nil {
+		n.replaces = old.ID
+	}
+	if err := t.putObject(n, s); err != nil {
+		return err
+	}
+	own(&t.facts.sequences, &t.owned.sequences)
+	t.facts.sequences[key] = s
+	return nil
+}
+
+// DeleteSequence removes a sequence, or wraps ErrTableNotFound. Whether defaults name it is
+// the caller's to see.
+func (t *Txn) DeleteSequence(schema, name string) error {
+	s, err := t.SequenceByName(schema, name)
+	if err != nil {
+		return err
+	}
+	err = t.deleteObject(namedObject{kind: "sequence", prefix: prefixSequence, schema: schema, name: name, id: s.ID})
+	if err != nil {
+		return err
+	}
+	own(&t.facts.sequences, &t.owned.sequences)
+	delete(t.facts.sequences, viewKey(schema, name))
 	return nil
 }
 
@@ -225,7 +325,9 @@ type Temporary struct {
 	Schema *Schema
 	Tables []*Table
 	Views  []*View
-	Rights []*right.Entry
+	// Sequences are as their definitions have left them.
+	Sequences []*sequence.Sequence
+	Rights    []*right.Entry
 }
 
 // Include adds what is temporary to a draft: a transaction that has it cannot be committed.
@@ -244,6 +346,10 @@ func (t *Txn) Include(m *Temporary) {
 	}
 	for _, v := range m.Views {
 		t.facts.views[viewKey(v.Schema, v.Name)] = v
+	}
+	own(&t.facts.sequences, &t.owned.sequences)
+	for _, q := range m.Sequences {
+		t.facts.sequences[viewKey(q.Schema, q.Name)] = q
 	}
 	for _, e := range m.Rights {
 		t.facts.rights[e.Object.Key()] = e
@@ -268,6 +374,12 @@ func (s *Snapshot) Temporary(schema *Schema) *Temporary {
 		if v.Schema == schema.Name {
 			out.Views = append(out.Views, v)
 			rights(right.Table(uint32(v.ID)))
+		}
+	}
+	for _, q := range s.Sequences() {
+		if q.Schema == schema.Name {
+			out.Sequences = append(out.Sequences, q)
+			rights(right.SequenceOf(uint32(q.ID)))
 		}
 	}
 	return out

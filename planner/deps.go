@@ -123,6 +123,8 @@ type OwnTables interface {
 	// Commit makes changes durable and visible. settled is called when their fate is known,
 	// which may be after Commit has returned with an error.
 	Commit(ctx context.Context, c *write.Changes, settled func()) error
+	// Sequences are the sequences.
+	Sequences() Sequences
 }
 
 // TableHolder is a transaction as the only one that changes some tables.

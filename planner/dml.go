@@ -149,7 +149,11 @@ func (p *writePortal) write(ctx context.Context) error {
 		return err
 	}
 	mark := w.session.markChanges()
-	job := &writeJob{session: w.session, table: t, params: p.params, analysis: w.analysis}
+	analysis, err := w.session.actWrite(ctx, w.analysis)
+	if err != nil {
+		return err
+	}
+	job := &writeJob{session: w.session, table: t, params: p.params, analysis: analysis}
 	rows, err := job.run(ctx)
 	defer rows.Release()
 	if err != nil {
@@ -159,7 +163,7 @@ func (p *writePortal) write(ctx context.Context) error {
 	p.count = rows.Len()
 	w.session.tx.before = before
 	defer func() { w.session.tx.before = nil }()
-	return p.returning(ctx, t, rows)
+	return p.returning(ctx, analysis.Returning, rows)
 }
 
 // lock has the statement be the only one that changes its table, which may have been altered,
@@ -200,8 +204,7 @@ func (s *session) before(w *pgsql.Write) (map[uint32]*duckdb.Own, error) {
 }
 
 // returning begins the rows of RETURNING: a query of the rows written.
-func (p *writePortal) returning(ctx context.Context, t *write.Table, rows write.Rows) error {
-	a := p.statement.analysis.Returning
+func (p *writePortal) returning(ctx context.Context, a *pgsql.Analysis, rows write.Rows) error {
 	p.started = true
 	if a == nil || rows.Len() == 0 {
 		p.finish()
@@ -336,6 +339,9 @@ func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Ro
 	w := j.analysis
 	rows, err := j.read(ctx, w.Rows, w.Old, given...)
 	if err != nil || rows.Len() == 0 {
+		return rows, err
+	}
+	if err := j.fill(ctx, rows); err != nil {
 		return rows, err
 	}
 	if w.Old == nil {

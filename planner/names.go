@@ -60,10 +60,39 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 		n.schemas[t.Schema] = true
 		n.tables[[2]string{t.Schema, t.Name}] = relationOf(t)
 	}
+	n.addSequences(snap)
 	if !snap.IsDraft() { // it is of one transaction
 		e.names.Store(n)
 	}
 	return n
+}
+
+// addSequences adds the sequences, also to the columns that they go with.
+func (n *names) addSequences(snap *catalog.Snapshot) {
+	for _, q := range snap.Sequences() {
+		r := &pgsql.Relation{Schema: q.Schema, Name: q.Name, OID: TableOID(q.ID), Sequence: true, Columns: []pgsql.RelationColumn{
+			{Name: "last_value", Type: pgsql.Type{OID: pgsql.OIDInt8, Mod: -1}, Engine: "BIGINT", AttNum: 1, NotNull: true},
+			{Name: "log_cnt", Type: pgsql.Type{OID: pgsql.OIDInt8, Mod: -1}, Engine: "BIGINT", AttNum: 2, NotNull: true},
+			{Name: "is_called", Type: pgsql.Type{OID: pgsql.OIDBool, Mod: -1}, Engine: "BOOLEAN", AttNum: 3, NotNull: true},
+		}}
+		n.schemas[q.Schema] = true
+		n.tables[[2]string{q.Schema, q.Name}] = r
+		t, err := snap.TableByFace(q.Table)
+		if err != nil {
+			continue
+		}
+		of := n.tables[[2]string{t.Schema, t.Name}]
+		for i := range of.Columns {
+			c := &of.Columns[i]
+			if c.FieldID != q.Column {
+				continue
+			}
+			c.Serial = sequenceText(q)
+			if q.Identity != "" {
+				c.Identity, c.Default = q.Identity, pgsql.Nextval(q.Schema, q.Name)
+			}
+		}
+	}
 }
 
 // HasSchema implements pgsql.Resolver.

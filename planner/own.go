@@ -124,6 +124,7 @@ func (s *session) planChange(ctx context.Context, sql string, plan func(*define.
 		SQL: sql, Env: s.env(n), Snapshot: snap,
 		Reserve:    func() (change.PipelineID, change.TableID, error) { return s.engine.deps.Own.Reserve(ctx) },
 		TempSchema: temp.SchemaName(s.startup.PID), TempFirst: tempFirst(s.values.Value("search_path")), ReserveTemp: s.openTemp,
+		Step: s.step, Settle: s.settle,
 		Initial: func(c pgsql.RelationColumn) (*string, error) { return s.initial(ctx, c, s.env(n)) },
 	})
 	if err != nil {
@@ -257,6 +258,9 @@ func (t *transaction) apply(txn *catalog.Txn) error {
 			return err
 		}
 	}
+	if err := t.applySequences(txn); err != nil {
+		return err
+	}
 	return t.applyRights(txn)
 }
 
@@ -270,6 +274,7 @@ func (t *transaction) defines() bool {
 // before, under drafts of the tables: nobody sees them, and a start removes them.
 func (s *session) commitDefined(ctx context.Context) error {
 	own := s.engine.deps.Own
+	s.tx.committing = true
 	tables := slices.ContainsFunc(s.tx.defined, func(c *define.Change) bool { return c.Makes != nil && c.Apply != nil || len(c.Alters) > 0 })
 	if s.tx.changes == nil || s.tx.changes.Empty() {
 		return own.Define(ctx, tables, s.tx.apply)
@@ -462,6 +467,11 @@ func (s *session) prepareTruncate(n *pg.TruncateStmt) (pgwire.Statement, error) 
 			}
 			if err := s.changesOf(t).Truncate(t); err != nil {
 				return nil, err
+			}
+			if n.RestartSeqs {
+				if err := s.restartOwned(t.Face); err != nil {
+					return nil, err
+				}
 			}
 		}
 		return &result{tag: "TRUNCATE TABLE"}, nil

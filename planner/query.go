@@ -217,12 +217,23 @@ func (s *session) output(kind duckdb.OutputKind, columns []pgwire.Column, format
 
 // act does what the calls of a statement do to the server, and returns the analysis
 // with their results in place.
-func (s *session) act(ctx context.Context, a *pgsql.Analysis) (*pgsql.Analysis, error) {
+func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) (*pgsql.Analysis, error) {
+	if a.Stage != nil {
+		return s.stage(ctx, a, params)
+	}
 	if len(a.Effects) == 0 {
 		return a, nil
 	}
 	out := *a
 	for _, e := range a.Effects {
+		if e.Kind >= pgsql.EffectNextval {
+			value, err := s.callSequence(ctx, &e)
+			if err != nil {
+				return nil, err
+			}
+			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, fmt.Sprintf("CAST(%d AS BIGINT)", value))
+			continue
+		}
 		done := false
 		switch e.Kind {
 		case pgsql.EffectSetConfig:

@@ -114,7 +114,7 @@ func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 			columns = append(columns, c.Index)
 		}
 	}
-	o := right.Object{Class: right.Relation, ID: rel.OID}
+	o := objectOf(rel)
 	if len(columns) == 0 && !u.Target && !b.HasAnyColumn(role, o, right.Select) {
 		return deniedTable(rel)
 	}
@@ -134,7 +134,7 @@ func (s *session) mayEnter(b *right.Book, role uint32, schema string) error {
 
 // mayColumns refuses columns, by index, that the role does not have a privilege on.
 func (s *session) mayColumns(b *right.Book, role uint32, rel *pgsql.Relation, want right.Set, columns []int) error {
-	o := right.Object{Class: right.Relation, ID: rel.OID}
+	o := objectOf(rel)
 	if b.Has(role, o, want) == want {
 		return nil
 	}
@@ -144,10 +144,6 @@ func (s *session) mayColumns(b *right.Book, role uint32, rel *pgsql.Relation, wa
 		}
 	}
 	return nil
-}
-
-func deniedTable(rel *pgsql.Relation) error {
-	return pgerr.New(codes.InsufficientPrivilege, "permission denied for table %s", rel.Name)
 }
 
 // mayWrite refuses a statement that writes what the session's role may not.
@@ -407,7 +403,7 @@ func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {
 // grantable describes a relation to statements on rights.
 func grantable(rel *pgsql.Relation) grant.Relation {
 	out := grant.Relation{
-		Object: right.Object{Class: right.Relation, ID: rel.OID}, Name: rel.Name, System: rel.System, View: rel.View != "",
+		Object: objectOf(rel), Name: rel.Name, System: rel.System, View: rel.View != "",
 		Columns: map[string]int32{},
 	}
 	for i, c := range rel.Columns {
@@ -444,13 +440,17 @@ func (s *session) describe(o right.Object) string {
 		return fmt.Sprint(oid)
 	}
 	switch o.Class {
-	case right.Relation:
+	case right.Relation, right.Sequence:
+		kind := "table "
+		if o.Class == right.Sequence {
+			kind = "sequence "
+		}
 		for key, rel := range s.namesOf(snap).tables {
 			if rel.OID == o.ID {
-				return "table " + qualifiedFor(s.env(s.namesOf(snap)).SearchPath, key[0], key[1])
+				return kind + qualifiedFor(s.env(s.namesOf(snap)).SearchPath, key[0], key[1])
 			}
 		}
-		return fmt.Sprintf("table %d", o.ID)
+		return fmt.Sprintf("%s%d", kind, o.ID)
 	case right.Schema:
 		return "schema " + schemaName(o.ID)
 	case right.Database:
@@ -474,7 +474,7 @@ func (s *session) describe(o right.Object) string {
 	return "secret " + o.Name
 }
 
-var defaultWords = map[string]string{"r": "relations", "n": "schemas"}
+var defaultWords = map[string]string{"r": "relations", "S": "sequences", "n": "schemas"}
 
 // qualifiedFor is a table's name as the search path needs it.
 func qualifiedFor(path []string, schemaName, name string) string {

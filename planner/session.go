@@ -10,6 +10,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
@@ -36,6 +37,10 @@ type session struct {
 	tx       transaction
 	prepared *pgwire.Statements
 	cursors  map[string]*cursor
+	drawn    drawn
+	steps    uint64 // see step
+	// sequences are the states of its temporary sequences.
+	sequences map[drafted]*sequence.Sequence
 	// pieces are where the statements of the last simple query started in it, for
 	// error positions.
 	pieces []pgsql.Piece
@@ -157,6 +162,7 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 		PID: s.startup.PID, SearchPath: s.path(n), Rights: s.book(),
 		Settings: s.values.All(), Sessions: d.Sessions,
 	}
+	env.Shown = s.shown
 	env.Role = s.who(env.Rights).Current
 	if env.Sessions == nil {
 		env.Sessions = func() []SessionInfo { return nil }
@@ -238,6 +244,12 @@ type transaction struct {
 	holder  TableHolder
 	// rights are what it has changed of roles and privileges.
 	rights []grant.Op
+	// sequences are those that it makes or changes, as it has drawn from them; restarts those
+	// that begin anew when it commits.
+	sequences map[drafted]*sequence.Sequence
+	restarts  []*sequence.Sequence
+	// committing says that what is defined is being done, and not only shown.
+	committing bool
 	// before is what subqueries of the RETURNING that begins see of changes, by the
 	// relation's oid; nil otherwise.
 	before map[uint32]*duckdb.Own
@@ -247,8 +259,8 @@ type savepoint struct {
 	name string
 	mark int
 	// changes is the mark of the transaction's changes, defined how many it has defined, rights
-	// how many changes of rights it has made.
-	changes, defined, rights int
+	// how many changes of rights it has made, restarts how many sequences begin anew.
+	changes, defined, rights, restarts int
 	// temp is the mark of what it has changed in temporary tables.
 	temp int
 }

@@ -47,6 +47,15 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 			plan.Relations = append(plan.Relations, *given[i])
 			continue
 		}
+		if u.Relation.Sequence {
+			r, err := s.sequenceRows(snap, u)
+			if err != nil {
+				plan.holds.release()
+				return nil, err
+			}
+			plan.Relations, plan.pins = append(plan.Relations, *r), append(plan.pins, pinned{})
+			continue
+		}
 		if u.Relation.System && env == nil {
 			env = s.systemEnv(snap, s.namesOf(snap))
 		}
@@ -233,7 +242,7 @@ func (p *queryPortal) begin(ctx context.Context) error {
 	var rows Rows
 	var frame *duckdb.Frame
 	err := p.query.pinned(func(a *pgsql.Analysis) (err error) {
-		if a, err = s.act(ctx, a); err != nil {
+		if a, err = s.act(ctx, a, p.params); err != nil {
 			return err
 		}
 		rows, frame, err = s.start(ctx, a, p.params, s.output(duckdb.OutputRows, p.columns, p.formats))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -80,6 +81,8 @@ type SystemEnv struct {
 	// Rights are the roles, and what they may do; Role is the one that asks, by its id.
 	Rights *right.Book
 	Role   uint32
+	// Shown is the newest value that a sequence has given; nil: its row says it.
+	Shown func(*sequence.Sequence) (last int64, called bool)
 	// SearchPath is resolved: pg_catalog first when implicit, only existing schemas.
 	SearchPath []string
 	// Settings are the session's, sorted by name.

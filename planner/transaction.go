@@ -140,7 +140,7 @@ func (s *session) savepoint(name string) (*result, error) {
 	}
 	m := s.markChanges()
 	s.tx.savepoints = append(s.tx.savepoints, savepoint{
-		name: name, mark: s.values.Mark(), changes: m.kept, temp: m.temp, defined: len(s.tx.defined), rights: len(s.tx.rights),
+		name: name, mark: s.values.Mark(), changes: m.kept, temp: m.temp, defined: len(s.tx.defined), rights: len(s.tx.rights), restarts: len(s.tx.restarts),
 	})
 	return &result{tag: "SAVEPOINT"}, nil
 }
@@ -196,6 +196,7 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	}
 	s.tx.defined = s.tx.defined[:s.tx.savepoints[i].defined]
 	s.tx.rights = s.tx.rights[:s.tx.savepoints[i].rights]
+	s.tx.restarts = s.tx.restarts[:s.tx.savepoints[i].restarts]
 	s.tx.savepoints = s.tx.savepoints[:i+1]
 	s.tx.aborted = false
 	return &result{tag: "ROLLBACK"}, nil
@@ -269,6 +270,9 @@ func (s *session) commit(ctx context.Context, commit bool) error {
 	if commit && err == nil {
 		if err = s.commitRights(ctx); err == nil {
 			err = s.commitChanges(ctx)
+		}
+		if err == nil {
+			s.commitRestarts(ctx)
 		}
 	}
 	switch {

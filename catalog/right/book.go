@@ -168,12 +168,14 @@ func (b *Book) Has(role uint32, o Object, want Set) Set {
 		return want
 	}
 	got := b.in(role, b.ACL(o)) & want
-	if want&^got == 0 || o.Class != Relation && o.Class != Schema {
+	if want&^got == 0 || o.Class != Relation && o.Class != Schema && o.Class != Sequence {
 		return got
 	}
 	roles := b.Privileged(role)
 	switch {
 	case roles[ReadAllData] && o.Class == Relation && (o.ID >= firstOID || !hidden[o.ID]):
+		got |= want & Select
+	case roles[ReadAllData] && o.Class == Sequence:
 		got |= want & Select
 	case roles[ReadAllData] && o.Class == Schema:
 		got |= want & Usage
@@ -181,6 +183,8 @@ func (b *Book) Has(role uint32, o Object, want Set) Set {
 	switch {
 	case roles[WriteAllData] && o.Class == Relation && o.ID >= firstOID:
 		got |= want & (Insert | Update | Delete)
+	case roles[WriteAllData] && o.Class == Sequence:
+		got |= want & (Usage | Update)
 	case roles[WriteAllData] && o.Class == Schema:
 		got |= want & Usage
 	}

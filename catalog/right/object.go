@@ -11,6 +11,7 @@ type Class byte
 // The classes. Their letters are part of keys of rows.
 const (
 	Relation   Class = 'r' // a table or view; ID is its pg_class oid
+	Sequence   Class = 'S' // ID is its pg_class oid
 	Schema     Class = 'n' // ID is its pg_namespace oid
 	Database   Class = 'd' // there is one
 	Pipeline   Class = 'p' // ID is the pipeline's
@@ -26,6 +27,8 @@ func (c Class) All() Set {
 	switch c {
 	case Relation:
 		return Insert | Select | Update | Delete | Truncate | References | Trigger
+	case Sequence:
+		return Select | Update | Usage
 	case Schema:
 		return Usage | Create
 	case Database:
@@ -55,6 +58,9 @@ const firstOID = 16384
 
 // PublicSchema is the oid of schema public.
 const PublicSchema uint32 = 2200
+
+// SequenceOf is a sequence.
+func SequenceOf(id uint32) Object { return Object{Class: Sequence, ID: tableOIDBase + id} }
 
 // Table is a table as users know it, by its face.
 func Table(face uint32) Object { return Object{Class: Relation, ID: tableOIDBase + face} }

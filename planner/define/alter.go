@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -25,6 +26,8 @@ type alteration struct {
 	out     *Change
 	// breaks is what it does that views which read the table would not bear; "" for nothing.
 	breaks string
+	// also is done with the table, in order.
+	also []func(*catalog.Txn) error
 }
 
 // alteredTable begins the alteration of a table; missing says that it is not there, and
@@ -47,7 +50,7 @@ func (c *Context) alteredTable(r *pg.RangeVar, missingOK bool, tag string) (a *a
 
 // done completes the change: the table is to be as it is now.
 func (a *alteration) done(what string) *Change {
-	id, next := a.table.ID, a.table
+	id, next, also := a.table.ID, a.table, a.also
 	before := a.context.Snapshot
 	old, _ := before.TableByID(id) // it was just found
 	version := old.Current.Version
@@ -77,6 +80,11 @@ func (a *alteration) done(what string) *Change {
 		}
 		if from != to {
 			if err := renameInViews(txn, t.Face(), from, to); err != nil {
+				return err
+			}
+		}
+		for _, do := range also {
+			if err := do(txn); err != nil {
 				return err
 			}
 		}
@@ -114,6 +122,12 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 		return a.setDefault(n)
 	case pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_DropNotNull:
 		return a.setNotNull(n.Name, n.Subtype == pg.AlterTableType_AT_SetNotNull)
+	case pg.AlterTableType_AT_AddIdentity:
+		return a.addIdentity(n)
+	case pg.AlterTableType_AT_SetIdentity:
+		return a.setIdentity(n)
+	case pg.AlterTableType_AT_DropIdentity:
+		return a.dropIdentity(n)
 	case pg.AlterTableType_AT_AlterColumnType:
 		return a.setType(n)
 	case pg.AlterTableType_AT_AddConstraint:
@@ -202,7 +216,10 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 			return err
 		}
 	}
-	if f.NotNull && f.Initial == nil {
+	if len(d.serials) > 0 {
+		a.prove("", unsupported("adding a column that a sequence fills to a table with rows is not supported").
+			WithHint("Add the column as integer, UPDATE it with nextval(…), then ALTER COLUMN … SET DEFAULT."))
+	} else if f.NotNull && f.Initial == nil {
 		e := pgerr.New(codes.NotNullViolation, "column \"%s\" of relation \"%s\" contains null values", f.Name, a.table.Name)
 		e.Column = f.Name
 		a.prove("", e)
@@ -213,6 +230,13 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 	}
 	if text := d.defaults[f.Name]; text != "" {
 		setText(&a.table.Defaults, a.table.Current.LastFieldID, text)
+	}
+	if len(d.serials) > 0 {
+		if err := d.checkDefaults(); err != nil {
+			return err
+		}
+		d.own()
+		a.also = append(a.also, func(txn *catalog.Txn) error { return makeSerials(txn, a.table.Face(), d.serials) })
 	}
 	for i, k := range d.checks {
 		if err := a.addNewCheck(k, d.of[i], f); err != nil {
@@ -308,6 +332,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 	}
 	setText(&a.table.Defaults, f.ID, "")
 	setText(&a.table.Comments, f.ID, "")
+	a.also = append(a.also, func(txn *catalog.Txn) error { return dropOwned(txn, a.table.Face(), f.ID) })
 	return a.evolve(list, key)
 }
 
@@ -366,7 +391,7 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 	if err != nil {
 		return err
 	}
-	t, err := resolveType(def.TypeName)
+	t, err := pgsql.ResolveTypeName(def.TypeName)
 	if err != nil {
 		return err
 	}
@@ -462,6 +487,8 @@ func (a *alteration) dropConstraint(n *pg.AlterTableCmd) error {
 func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 	kind := n.RenameType
 	switch kind {
+	case pg.ObjectType_OBJECT_SEQUENCE:
+		return c.moveSequence(n.Relation, n.MissingOk, func(s *sequence.Sequence) { s.Name = n.Newname })
 	case pg.ObjectType_OBJECT_SCHEMA:
 		return nil, unsupported("ALTER SCHEMA … RENAME is not supported")
 	case pg.ObjectType_OBJECT_COLUMN:

@@ -18,7 +18,8 @@ import (
 
 // droppable are the kinds of objects that DROP drops, as messages name them.
 var droppable = map[pg.ObjectType]string{
-	pg.ObjectType_OBJECT_TABLE: "table", pg.ObjectType_OBJECT_VIEW: "view", pg.ObjectType_OBJECT_SCHEMA: "schema",
+	pg.ObjectType_OBJECT_SEQUENCE: "sequence",
+	pg.ObjectType_OBJECT_TABLE:    "table", pg.ObjectType_OBJECT_VIEW: "view", pg.ObjectType_OBJECT_SCHEMA: "schema",
 }
 
 // object is a table, view or schema that goes.
@@ -26,7 +27,10 @@ type object struct {
 	kind string
 	// schema and name are its; of a schema, schema is "".
 	schema, name string
-	id           change.TableID // of a table or view
+	id           change.TableID // of a table, view or sequence
+	// column is that whose default goes, in the table id.
+	column string
+	field  int32
 }
 
 // removal is a DROP being planned.
@@ -71,7 +75,7 @@ func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
 		case c.isTemp(o.schema):
 			temp = append(temp, o)
 			continue
-		case o.kind == "table":
+		case o.kind == "table", o.kind == "default":
 			out.Alters = append(out.Alters, o.id)
 		}
 		kept = append(kept, o)
@@ -132,19 +136,29 @@ func unreadByOthers(txn *catalog.Txn, all []object) error {
 }
 
 // dropOrder is that in which objects are dropped: a schema goes with its last table.
-var dropOrder = map[string]int{"view": 0, "table": 1, "schema": 2}
+var dropOrder = map[string]int{"default": 0, "view": 1, "table": 2, "sequence": 3, "schema": 4}
 
 // drop drops an object; what it had is checked no more.
 func (o object) drop(txn *catalog.Txn) error {
 	switch o.kind {
 	case "view":
 		return gone(txn.DeleteView(o.schema, o.name), "view", o.name)
+	case "sequence":
+		return gone(txn.DeleteSequence(o.schema, o.name), "sequence", o.name)
+	case "default":
+		t, err := txn.TableByFace(o.id)
+		if err != nil {
+			return gone(err, "table", o.name)
+		}
+		next := t.Clone()
+		setText(&next.Defaults, o.field, "")
+		return txn.PutTable(next)
 	case "table":
 		t, err := txn.TableByFace(o.id)
 		if err != nil {
 			return gone(err, "table", o.name)
 		}
-		return errors.Join(txn.DeleteTable(t.ID), txn.LeaveLake(t.ID), tell(txn, t, "table dropped"))
+		return errors.Join(dropOwned(txn, o.id, 0), txn.DeleteTable(t.ID), txn.LeaveLake(t.ID), tell(txn, t, "table dropped"))
 	}
 	for _, t := range txn.EveryTable() {
 		if t.Schema == o.name {
@@ -198,6 +212,12 @@ func (c *Context) droppedObject(kind string, n *pg.Node) (object, error) {
 	switch {
 	case kind == "table" && rel.View != "":
 		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name).WithHint("Use DROP VIEW to remove a view.")
+	case kind == "sequence" && !rel.Sequence:
+		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a sequence", rel.Name)
+	case kind != "sequence" && rel.Sequence:
+		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a %s", rel.Name, kind).WithHint("Use DROP SEQUENCE to remove a sequence.")
+	case rel.Sequence:
+		return c.droppedSequence(rel)
 	case kind == "view" && rel.View == "" && !rel.System:
 		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name).WithHint("Use DROP TABLE to remove a table.")
 	case kind == "view" && rel.View != "":
@@ -236,6 +256,7 @@ func (d *removal) gather() {
 		} else {
 			o = d.others[i-len(d.named)]
 		}
+		d.addSequences(o)
 		if o.kind == "schema" {
 			for _, t := range snap.AllTables() {
 				if t.Schema == o.name {
@@ -258,6 +279,9 @@ func (d *removal) gather() {
 func (d *removal) show(o object) string {
 	if o.kind == "schema" {
 		return "schema " + o.name
+	}
+	if o.kind == "default" {
+		return "default value for column " + o.column + " of table " + shownName(o.schema, o.name, d.context.Env)
 	}
 	return o.kind + " " + shownName(o.schema, o.name, d.context.Env)
 }

@@ -1,12 +1,14 @@
 package define
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -16,6 +18,21 @@ import (
 func (a *alteration) moveTo(schemaName, name string) error {
 	if _, taken := a.context.Env.Resolver.Relation(schemaName, name); taken {
 		return existsError(name)
+	}
+	if schemaName != a.table.Schema {
+		for _, s := range ownedSequences(a.context.Snapshot.Sequences(), a.table.Face(), 0) {
+			if _, taken := a.context.Env.Resolver.Relation(schemaName, s.Name); taken {
+				return existsError(s.Name)
+			}
+			before, after := pgsql.Nextval(s.Schema, s.Name), pgsql.Nextval(schemaName, s.Name)
+			for field, text := range a.table.Defaults {
+				moved, _ := pgsql.RenameNextval(text, before, after)
+				a.table.Defaults[field] = moved
+			}
+			a.also = append(a.also, func(txn *catalog.Txn) error {
+				return cmp.Or(free(txn, schemaName, s.Name), moveSequence(txn, s.ID, schemaName, s.Name))
+			})
+		}
 	}
 	a.table.Schema, a.table.Name = schemaName, name
 	return nil

@@ -9,6 +9,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -27,6 +28,8 @@ func (c *Context) setSchema(n *pg.AlterObjectSchemaStmt) (*Change, error) {
 		return nil, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", n.Newschema)
 	}
 	switch n.ObjectType {
+	case pg.ObjectType_OBJECT_SEQUENCE:
+		return c.moveSequence(n.Relation, n.MissingOk, func(s *sequence.Sequence) { s.Schema = n.Newschema })
 	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW:
 	default:
 		return nil, unsupported("this kind of SET SCHEMA is not supported")

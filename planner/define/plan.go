@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
@@ -28,6 +29,11 @@ type Context struct {
 	ReserveTemp func() (change.TableID, error)
 	// Initial evaluates the default of a new column for the rows that there are; nil is null.
 	Initial func(c pgsql.RelationColumn) (*string, error)
+	// Step is by how much a change of a sequence raises its Resets: another number each time.
+	Step func() uint64
+	// Settle says, within the transaction of the catalog, which value a sequence gave last; the
+	// next ones follow it.
+	Settle func(*sequence.Sequence) (last int64, called, known bool)
 }
 
 // Change is what a statement does.
@@ -87,7 +93,7 @@ type Proof struct {
 func Planned(n *pg.Node) bool {
 	switch n.Node.(type) {
 	case *pg.Node_CreateStmt, *pg.Node_AlterTableStmt, *pg.Node_RenameStmt, *pg.Node_AlterObjectSchemaStmt,
-		*pg.Node_CreateSchemaStmt, *pg.Node_ViewStmt:
+		*pg.Node_CreateSchemaStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_AlterSeqStmt:
 		return true
 	case *pg.Node_DropStmt:
 		return droppable[n.GetDropStmt().RemoveType] != ""
@@ -112,6 +118,10 @@ func Plan(n *pg.Node, c *Context) (*Change, error) {
 		return c.createSchema(v.CreateSchemaStmt)
 	case *pg.Node_ViewStmt:
 		return c.createView(v.ViewStmt)
+	case *pg.Node_CreateSeqStmt:
+		return c.createSequence(v.CreateSeqStmt)
+	case *pg.Node_AlterSeqStmt:
+		return c.alterSequence(v.AlterSeqStmt)
 	case *pg.Node_DropStmt:
 		return c.drop(v.DropStmt)
 	case *pg.Node_CommentStmt:
@@ -141,6 +151,15 @@ func (c *Context) isTemp(schemaName string) bool {
 
 // tempAlias is the name that every session has for its schema of temporary objects.
 const tempAlias = "pg_temp"
+
+// reserve gives the number of a new relation in a schema.
+func (c *Context) reserve(schemaName string) (id change.TableID, err error) {
+	if c.isTemp(schemaName) {
+		return c.ReserveTemp()
+	}
+	_, id, err = c.Reserve()
+	return id, err
+}
 
 // newName is where a new relation goes, and whether there is one of its name.
 func (c *Context) newName(r *pg.RangeVar) (schemaName string, exists bool, err error) {
@@ -177,11 +196,12 @@ func (c *Context) newName(r *pg.RangeVar) (schemaName string, exists bool, err e
 	return schemaName, exists, nil
 }
 
-// free refuses a name that a table or view has by now.
+// free refuses a name that a table, view or sequence has by now.
 func free(txn *catalog.Txn, schemaName, name string) error {
 	_, tableErr := txn.TableByName(schemaName, name)
 	_, viewErr := txn.ViewByName(schemaName, name)
-	if tableErr == nil || viewErr == nil {
+	_, sequenceErr := txn.SequenceByName(schemaName, name)
+	if tableErr == nil || viewErr == nil || sequenceErr == nil {
 		return existsError(name)
 	}
 	return nil
@@ -205,7 +225,7 @@ func (c *Context) table(r *pg.RangeVar) (*catalog.Table, *pgsql.Relation, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	if rel.View != "" {
+	if rel.View != "" || rel.Sequence {
 		return nil, nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
 	}
 	if err := pgsql.CheckWritable(rel); err != nil {

@@ -56,6 +56,7 @@ func (c *Context) createSchema(n *pg.CreateSchemaStmt) (*Change, error) {
 // commentable are the kinds of objects that may have a comment.
 var commentable = map[pg.ObjectType]bool{
 	pg.ObjectType_OBJECT_TABLE: true, pg.ObjectType_OBJECT_VIEW: true, pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_SCHEMA: true,
+	pg.ObjectType_OBJECT_SEQUENCE: true,
 }
 
 // comment plans COMMENT ON, of a pipeline's table too.
@@ -99,6 +100,12 @@ func (c *Context) comment(n *pg.CommentStmt) (*Change, error) {
 		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name)
 	case rel.View != "":
 		return c.commentView(out, rel, column, n.Comment)
+	case rel.Sequence && (n.Objtype == pg.ObjectType_OBJECT_TABLE || column != ""):
+		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
+	case rel.Sequence:
+		return out.do(c.isTemp(rel.Schema), commentSequence(rel, n.Comment)), nil
+	case n.Objtype == pg.ObjectType_OBJECT_SEQUENCE:
+		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a sequence", rel.Name)
 	}
 	return c.commentTable(out, rel, column, n.Comment)
 }

@@ -104,6 +104,7 @@ type definition struct {
 	comments map[string]string
 	key      []string
 	checks   []*pg.Constraint
+	serials  []serial
 	// of are the columns that the checks of columns stand with, "" of the table's.
 	of []string
 }
@@ -138,6 +139,7 @@ const (
 	likeComments    = 1 << 0
 	likeConstraints = 1 << 2
 	likeDefaults    = 1 << 3
+	likeIdentity    = 1 << 5
 	likeIndexes     = 1 << 6
 )
 
@@ -154,7 +156,12 @@ func (d *definition) like(n *pg.TableLikeClause) error {
 		}
 		f.NotNull = col.NotNull
 		d.fields = append(d.fields, *f)
-		if col.Default != "" && n.Options&likeDefaults != 0 {
+		switch {
+		case col.Identity != "" && n.Options&likeIdentity != 0:
+			if err := d.serial(&d.fields[len(d.fields)-1], col.Identity, nil); err != nil {
+				return err
+			}
+		case col.Identity == "" && col.Default != "" && n.Options&likeDefaults != 0:
 			d.setDefault(col.Name, col.Default)
 		}
 	}
@@ -252,20 +259,10 @@ func newField(name string, t pgsql.Type) (*schema.NewField, error) {
 	return &schema.NewField{Name: name, OID: t.OID, TypMod: t.Mod, Type: lake}, nil
 }
 
-// serialTypes are names of types that come with a sequence.
-var serialTypes = []string{"serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"}
-
-func resolveType(n *pg.TypeName) (pgsql.Type, error) {
-	if len(n.Names) == 1 && slices.Contains(serialTypes, n.Names[0].GetString_().GetSval()) {
-		return pgsql.Type{}, unsupported("type %s is not supported: there are no sequences", n.Names[0].GetString_().GetSval()).
-			WithHint("Take uuid DEFAULT gen_random_uuid(), or give the values yourself.")
-	}
-	return pgsql.ResolveTypeName(n)
-}
-
 // column adds a column.
 func (d *definition) column(n *pg.ColumnDef) error {
-	t, err := resolveType(n.TypeName)
+	typeName, serial := serialType(n.TypeName)
+	t, err := pgsql.ResolveTypeName(typeName)
 	if err != nil {
 		return err
 	}
@@ -278,6 +275,11 @@ func (d *definition) column(n *pg.ColumnDef) error {
 	}
 	if n.CollClause != nil {
 		return unsupported("COLLATE of columns is not supported")
+	}
+	if serial {
+		if err := d.serial(f, "", nil); err != nil {
+			return err
+		}
 	}
 	for _, c := range n.Constraints {
 		if err := d.constraint(f, c.GetConstraint()); err != nil {
@@ -294,6 +296,11 @@ func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
 	case pg.ConstrType_CONSTR_NOTNULL:
 		f.NotNull = true
 	case pg.ConstrType_CONSTR_NULL:
+		if f.NotNull {
+			return pgerr.New(codes.Syntax, "conflicting NULL/NOT NULL declarations for column \"%s\" of table \"%s\"", f.Name, d.table.Name)
+		}
+	case pg.ConstrType_CONSTR_IDENTITY:
+		return d.serial(f, c.GeneratedWhen, c.Options)
 	case pg.ConstrType_CONSTR_PRIMARY:
 		return d.primaryKey([]string{f.Name})
 	case pg.ConstrType_CONSTR_CHECK:
@@ -312,6 +319,9 @@ func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
 
 // defaultText is the default of a column, checked.
 func defaultText(n *pg.Node, f *schema.NewField, env *pgsql.Env) (string, error) {
+	if _, err := pgsql.DefaultSequences(n, env); err != nil {
+		return "", err
+	}
 	text, err := pgsql.SettleDefault(n, columnOf(f), env)
 	if err != nil {
 		return "", err
@@ -342,7 +352,10 @@ func (d *definition) make(out *Change) error {
 		if err := cmp.Or(hasSchema(txn, t.Schema), free(txn, t.Schema, t.Name)); err != nil {
 			return err
 		}
-		return Make(txn, t.Clone())
+		if err := Make(txn, t.Clone()); err != nil {
+			return err
+		}
+		return makeSerials(txn, t.ID, d.serials)
 	})
 	return nil
 }
@@ -427,6 +440,10 @@ func (d *definition) finish() (*catalog.Table, error) {
 			setText(&d.table.Comments, f.ID, text)
 		}
 	}
+	if err := d.checkDefaults(); err != nil {
+		return nil, err
+	}
+	d.own()
 	for i, k := range d.checks {
 		if err := addCheck(d.table, k, d.of[i], d.context.Env); err != nil {
 			return nil, err

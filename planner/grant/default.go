@@ -36,7 +36,9 @@ func (w World) defaults(n *pg.AlterDefaultPrivilegesStmt) (Op, error) {
 		if class = right.Schema; len(schemas) > 0 {
 			return nil, pgerr.New(codes.InvalidGrantOperation, "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS")
 		}
-	default: // sequences, functions, types: there are none
+	case pg.ObjectType_OBJECT_SEQUENCE:
+		class = right.Sequence
+	default: // functions, types: there are none
 		return func(*right.Editor, Who, func(*pgerr.Error)) error { return nil }, nil
 	}
 	r := Request{Grant: a.IsGrant, Option: a.GrantOption, Cascade: a.Behavior == pg.DropBehavior_DROP_CASCADE, Grantees: a.Grantees}

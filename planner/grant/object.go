@@ -36,7 +36,7 @@ type Request struct {
 
 // objectWords name classes in errors.
 var objectWords = map[right.Class]string{
-	right.Relation: "table", right.Schema: "schema", right.Database: "database", right.Pipeline: "pipeline",
+	right.Relation: "table", right.Sequence: "sequence", right.Schema: "schema", right.Database: "database", right.Pipeline: "pipeline",
 	right.Connection: "connection", right.Secret: "secret",
 }
 
@@ -111,21 +111,19 @@ func (w World) grant(n *pg.GrantStmt) (Op, error) {
 // targets finds the objects of a GRANT.
 func (w World) targets(n *pg.GrantStmt, r *Request) (right.Class, error) {
 	if n.Targtype == pg.GrantTargetType_ACL_TARGET_ALL_IN_SCHEMA {
+		class := map[pg.ObjectType]right.Class{pg.ObjectType_OBJECT_TABLE: right.Relation, pg.ObjectType_OBJECT_SEQUENCE: right.Sequence}[n.Objtype]
 		for _, s := range n.Objects {
 			oid, err := w.Schema(s.GetString_().GetSval())
 			if err != nil {
 				return 0, err
 			}
-			if n.Objtype == pg.ObjectType_OBJECT_TABLE {
-				for _, rel := range w.Relations(oid) {
+			for _, rel := range w.Relations(oid) {
+				if rel.Object.Class == class {
 					r.Targets = append(r.Targets, Target(rel.target()))
 				}
 			}
 		}
-		if n.Objtype == pg.ObjectType_OBJECT_TABLE {
-			return right.Relation, nil
-		}
-		return 0, nil
+		return class, nil
 	}
 	for _, o := range n.Objects {
 		switch n.Objtype {
@@ -152,7 +150,10 @@ func (w World) targets(n *pg.GrantStmt, r *Request) (right.Class, error) {
 			if err != nil {
 				return 0, err
 			}
-			return 0, pgerr.New(codes.WrongObjectType, "\"%s\" is not a sequence", rel.Name)
+			if rel.Object.Class != right.Sequence {
+				return 0, pgerr.New(codes.WrongObjectType, "\"%s\" is not a sequence", rel.Name)
+			}
+			r.Targets = append(r.Targets, rel.target())
 		default:
 			kind := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(n.Objtype.String(), "OBJECT_"), "_", " "))
 			return 0, pgerr.New(codes.FeatureNotSupported, "GRANT and REVOKE on a %s are not supported", kind)

@@ -5,10 +5,12 @@ package owned
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/own"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -23,6 +25,10 @@ type Tables struct {
 	Tables *own.Tables
 	Store  *own.Store
 	Locks  *own.Locks
+
+	once sync.Once
+	// drawn gives out values of sequences.
+	drawn *own.Sequences
 }
 
 var _ planner.OwnTables = (*Tables)(nil)
@@ -41,6 +47,25 @@ func (o *Tables) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) 
 // Commit implements planner.OwnTables: it makes changes durable.
 func (o *Tables) Commit(ctx context.Context, c *write.Changes, settled func()) error {
 	return Error(o.Store.Commit(ctx, c, settled))
+}
+
+// Sequences implements planner.OwnTables.
+func (o *Tables) Sequences() planner.Sequences {
+	o.once.Do(func() { o.drawn = own.NewSequences(o.Tables.Catalog) })
+	return sequences{o.drawn}
+}
+
+type sequences struct{ *own.Sequences }
+
+// Draw implements planner.Sequences.
+func (s sequences) Draw(ctx context.Context, id change.TableID, n int64) ([]sequence.Range, error) {
+	out, err := s.Sequences.Draw(ctx, id, n)
+	return out, Error(err)
+}
+
+// Set implements planner.Sequences.
+func (s sequences) Set(ctx context.Context, id change.TableID, value int64, called bool) error {
+	return Error(s.Sequences.Set(ctx, id, value, called))
 }
 
 // Holder implements planner.OwnTables: it returns a holder of no table.

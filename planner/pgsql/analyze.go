@@ -38,6 +38,8 @@ type Relation struct {
 	Checks []Check
 	// View is the query of a view, "" for all else.
 	View string
+	// Sequence says that it is a sequence.
+	Sequence bool
 }
 
 // Check is a condition that new rows of a table meet: that is not false.
@@ -57,6 +59,9 @@ type RelationColumn struct {
 	// Default is the expression, as SQL, that a new row has where it is given no value;
 	// "": null.
 	Default string
+	// Serial is the sequence that goes with the column, named with its schema; "" for none.
+	// Identity is "a" for one that is GENERATED ALWAYS AS IDENTITY, "d" for BY DEFAULT.
+	Serial, Identity string
 }
 
 // Function is a function on top of the built-in list; see planner.SystemFunction
@@ -101,6 +106,8 @@ type Analysis struct {
 	// Effects are the calls that act on the server, in order; they happen when the
 	// statement runs.
 	Effects []Effect
+	// Stage is what is done for each row of a query of calls, nil for any other.
+	Stage *Stage
 }
 
 // NowMark stands in Analysis.SQL for the time of the transaction as a quoted
@@ -164,7 +171,11 @@ type Effect struct {
 	Seconds float64
 	// PID is the session of pg_cancel_backend and pg_terminate_backend.
 	PID uint32
-	// Mark stands in Analysis.SQL for the call's boolean result, "" when it has none.
+	// Sequence, Number and Local are those of setval(sequence, value, is_called); nextval and
+	// currval have the first.
+	Sequence *Relation
+	Number   int64
+	// Mark stands in Analysis.SQL for the call's result, "" when it has none.
 	Mark string
 }
 
@@ -179,6 +190,11 @@ const (
 	EffectTerminate
 	// EffectReload is pg_reload_conf().
 	EffectReload
+	// The functions of sequences.
+	EffectNextval
+	EffectCurrval
+	EffectLastval
+	EffectSetval
 )
 
 // Analyze analyses a SELECT, VALUES or TABLE statement. params are the parameter
@@ -195,6 +211,9 @@ func Analyze(p *Parsed, params []uint32, env *Env) (*Analysis, error) {
 // AnalyzeSelect analyses a query that is part of a statement (EXPLAIN, COPY,
 // DECLARE); sql is the whole text, for positions.
 func AnalyzeSelect(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*Analysis, error) {
+	if st, err := staged(sql, sel, params, env); st != nil || err != nil {
+		return st, err
+	}
 	a := &analyzer{env: env, sql: sql, params: append([]uint32(nil), params...)}
 	q, err := a.query(sel, nil)
 	if err != nil {

@@ -20,9 +20,6 @@ func (w *writer) insert(n *pg.InsertStmt) error {
 	if err != nil {
 		return err
 	}
-	if n.Override != pg.OverridingKind_OVERRIDING_NOT_SET && n.Override != pg.OverridingKind_OVERRIDING_KIND_UNDEFINED {
-		return unsupported("OVERRIDING is not supported")
-	}
 	given, err := w.insertColumns(rel, n.Cols)
 	if err != nil {
 		return err
@@ -37,12 +34,16 @@ func (w *writer) insert(n *pg.InsertStmt) error {
 		return err
 	}
 	w.out.Written = given
+	if given, err = w.overriding(rel, n, given); err != nil {
+		return err
+	}
+	w.many = body != "" && len(n.SelectStmt.GetSelectStmt().GetValuesLists()) != 1
 	var list []string
 	for i, c := range rel.Columns {
 		sql := ""
 		if at := slices.Index(given, i); at >= 0 {
-			sql = values[at]
-		} else if sql, err = w.defaultOf(c); err != nil {
+			sql = values[at] // of a column that is taken out, nothing
+		} else if sql, err = w.omitted(c); err != nil {
 			return err
 		}
 		list = append(list, sql)
@@ -102,7 +103,9 @@ func (w *writer) source(rel *Relation, n *pg.InsertStmt, given []int, s *scope) 
 	case len(sel.ValuesLists) > 0 && sel.SortClause == nil && sel.LimitCount == nil && sel.LimitOffset == nil && sel.WithClause == nil:
 		return w.valueRows(rel, sel, given, len(n.Cols) > 0, s)
 	}
+	drawn, restore := w.drawnTargets(sel)
 	q, err := w.query(sel, s)
+	restore()
 	if err != nil {
 		return "", nil, nil, err
 	}
@@ -118,6 +121,15 @@ func (w *writer) source(rel *Relation, n *pg.InsertStmt, given []int, s *scope) 
 		}
 	}
 	for i, c := range targetColumns(q.targets, "i", it) {
+		if f, ok := drawn[i]; ok {
+			if sql, ok, err := w.fill(f, rel.Columns[given[i]]); ok || err != nil {
+				if err != nil {
+					return "", nil, nil, err
+				}
+				values = append(values, sql)
+				continue
+			}
+		}
 		e := w.reference(c, q.targets[i].expr.loc, s)
 		sql, err := w.stored(e, rel.Columns[given[i]])
 		if err != nil {
@@ -126,6 +138,32 @@ func (w *writer) source(rel *Relation, n *pg.InsertStmt, given []int, s *scope) 
 		values = append(values, sql)
 	}
 	return q.print(false), values, given, nil
+}
+
+// drawnTargets are the targets of a query that are nextval and nothing else, which are
+// called once for each row that is inserted; a constant stands for them until restore.
+func (w *writer) drawnTargets(sel *pg.SelectStmt) (drawn map[int]*pg.Node, restore func()) {
+	drawn = map[int]*pg.Node{}
+	restore = func() {
+		for i, n := range drawn {
+			sel.TargetList[i].GetResTarget().Val = n
+		}
+	}
+	if sel.Op > pg.SetOperation_SETOP_NONE || len(sel.DistinctClause) > 0 || len(sel.FromClause) == 0 {
+		return drawn, restore
+	}
+	for i, t := range sel.TargetList {
+		n := t.GetResTarget().GetVal()
+		if n.GetColumnRef() != nil && strings.Contains(n.String(), "a_star") {
+			break // what follows has another place
+		}
+		if seq, err := w.drawn(n); seq == nil || err != nil {
+			continue
+		}
+		drawn[i] = n
+		t.GetResTarget().Val = castNode(pg.MakeAConstIntNode(0, -1), "int8")
+	}
+	return drawn, restore
 }
 
 // fits says which columns a row of so many values is for.
@@ -153,6 +191,10 @@ func (w *writer) valueRows(rel *Relation, sel *pg.SelectStmt, given []int, named
 		}
 		row := make([]string, len(items))
 		for i, item := range items {
+			if item.GetSetToDefault() != nil && onlyDefaults(sel, i) { // as a column that is not given
+				row[i] = "NULL"
+				continue
+			}
 			if row[i], err = w.value(item, rel.Columns[columns[i]], s); err != nil {
 				return "", nil, nil, err
 			}
@@ -180,6 +222,20 @@ func (w *writer) value(n *pg.Node, c RelationColumn, s *scope) (string, error) {
 		return "", err
 	}
 	return w.stored(e, c)
+}
+
+// omitted is defaultOf for rows of which there may be many.
+func (w *writer) omitted(c RelationColumn) (string, error) {
+	if sql, ok, err := w.fillDefault(c); ok || err != nil {
+		return sql, err
+	}
+	before := len(w.effects)
+	sql, err := w.defaultOf(c)
+	if err == nil && len(w.effects) > before && w.many {
+		err = unsupported("a default that computes something of a sequence's value is not supported for several rows").
+			WithDetail("It is that of column %s.", quote.Name(c.Name)).WithHint("Insert the rows one by one.")
+	}
+	return sql, err
 }
 
 // defaultOf is what a column has in a row that gives it no value.
@@ -346,12 +402,20 @@ func AnalyzeCopy(rel *Relation, columns []int, env *Env) (*Write, error) {
 		return nil, err
 	}
 	var list []string
+	w.many = true
 	for i, c := range rel.Columns {
-		sql, err := w.defaultOf(c)
+		at := slices.Index(columns, i)
+		sql := "CAST(NULL AS " + c.Engine + ")"
+		var err error
+		if at < 0 {
+			sql, err = w.omitted(c)
+		} else if !strings.Contains(c.Default, "nextval") { // which COPY's DEFAULT cannot mean
+			sql, err = w.defaultOf(c)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if at := slices.Index(columns, i); at >= 0 {
+		if at >= 0 {
 			value, err := w.stored(typed(src.columns[2*at].sql(), c.Type.OID), c)
 			if err != nil {
 				return nil, err
@@ -360,6 +424,6 @@ func AnalyzeCopy(rel *Relation, columns []int, env *Env) (*Write, error) {
 		}
 		list = append(list, fmt.Sprintf("%s AS c%d", sql, i+1))
 	}
-	w.out.Rows = w.finished("SELECT " + strings.Join(list, ", ") + " FROM " + src.sql)
+	w.out.Rows, w.out.Effects = w.finished("SELECT "+strings.Join(list, ", ")+" FROM "+src.sql), w.effects
 	return &w.out, nil
 }

@@ -31,6 +31,12 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = a.toChar
 	case "current_schema", "current_schemas", "current_setting", "set_config", "current_catalog", "pg_typeof":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.sessionCall(name, args) }
+	case "nextval", "currval", "lastval", "setval":
+		if n.Over != nil || n.AggFilter != nil || n.AggDistinct || len(n.AggOrder) > 0 || n.AggStar {
+			return expr{}, true, pgerr.New(codes.WrongObjectType, "%s is not an aggregate or window function", name)
+		}
+		e, err := a.sequenceCall(name, n, s)
+		return e, true, err
 	case "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "to_json", "to_jsonb", "row_to_json", "array_to_json":
 		fn = func(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) { return a.buildJSON(name, args) }
 	case "jsonb_extract_path", "jsonb_extract_path_text":

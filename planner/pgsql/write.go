@@ -31,6 +31,10 @@ type Write struct {
 	Returning *Analysis
 	// Params are the parameter types of all.
 	Params []uint32
+	// Effects are the calls of sequences' functions, whose marks stand in all of these.
+	Effects []Effect
+	// Fills are the columns whose values sequences give.
+	Fills []Fill
 }
 
 // Conflict is ON CONFLICT.
@@ -63,7 +67,8 @@ func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(w.effects) > 0 {
+	w.out.Effects = w.effects
+	if slices.ContainsFunc(w.effects, func(e Effect) bool { return e.Kind < EffectNextval }) {
 		return nil, unsupported("functions that act on the server are not supported in INSERT, UPDATE and DELETE")
 	}
 	w.out.Params, err = w.decidedParams()
@@ -82,6 +87,8 @@ func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
 type writer struct {
 	*analyzer
 	out Write
+	// many says that the statement may write more than one row.
+	many bool
 }
 
 // target finds the relation that is written.
@@ -104,6 +111,8 @@ func CheckWritable(rel *Relation) error {
 	case rel.System:
 		return pgerr.New(codes.InsufficientPrivilege, "permission denied for table %s", rel.Name).
 			WithDetail("It is a system catalog.")
+	case rel.Sequence:
+		return pgerr.New(codes.WrongObjectType, "cannot change sequence \"%s\"", rel.Name)
 	case rel.View != "":
 		return unsupported("changing rows of view \"%s\" is not supported", rel.Schema+"."+rel.Name).
 			WithHint("Change the rows of the tables that it reads.")
@@ -219,11 +228,36 @@ func (w *writer) assignments(rel *Relation, list []*pg.Node, s *scope) (map[int]
 			}
 			val = row.Args[m.Colno-1]
 		}
-		if set[i], err = w.value(val, rel.Columns[i], s); err != nil {
+		if set[i], err = w.assignedValue(val, rel.Columns[i], s); err != nil {
 			return nil, err
 		}
 	}
 	return set, nil
+}
+
+// assignedValue is the new value of a column in each row that a statement changes.
+func (w *writer) assignedValue(n *pg.Node, c RelationColumn, s *scope) (string, error) {
+	if c.Identity == "a" && n.GetSetToDefault() == nil {
+		return "", pgerr.New(codeGeneratedAlways, "column \"%s\" can only be updated to DEFAULT", c.Name).
+			WithDetail("Column \"%s\" is an identity column defined as GENERATED ALWAYS.", c.Name)
+	}
+	if w.out.Conflict == nil {
+		sql, ok, err := "", false, error(nil)
+		if n.GetSetToDefault() != nil {
+			sql, ok, err = w.fillDefault(c)
+		} else {
+			sql, ok, err = w.fill(n, c)
+		}
+		if ok || err != nil {
+			return sql, err
+		}
+	}
+	before := len(w.effects)
+	sql, err := w.value(n, c, s)
+	if err == nil && n.GetSetToDefault() != nil && len(w.effects) > before {
+		err = unsupported("a default that computes something of a sequence's value is not supported in UPDATE")
+	}
+	return sql, err
 }
 
 // changed are the rows that a statement changes.

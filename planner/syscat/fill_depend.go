@@ -40,7 +40,7 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 		}
 		depends(classRelation, planner.IndexOID(t.Face()), classConstraint, constraintOID(t.Face()), 0, "i")
 	}
-	return c.build("pg_catalog.pg_depend", rows)
+	return c.build("pg_catalog.pg_depend", append(rows, sequenceDepends(env)...))
 }
 
 // Schema skippr is an extension's, as PostgreSQL sees it: what belongs to an extension

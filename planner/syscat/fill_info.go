@@ -65,6 +65,7 @@ func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 
 func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	always := identities(env)
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
@@ -74,8 +75,9 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 				r["is_updatable"] = "YES"
 			}
 			if text, ok := t.Defaults[f.ID]; ok {
-				r["column_default"] = text
+				r["column_default"] = shownDefault(env, text)
 			}
+			identityColumn(r, always[t.Face()][f.ID])
 			rows = append(rows, r)
 		}
 	}

@@ -47,6 +47,9 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_indexes":                                    fillIndexes,
 		"pg_catalog.pg_views":                                      fillViews,
 		"pg_catalog.pg_description":                                fillDescription,
+		"pg_catalog.pg_sequence":                                   fillSequence,
+		"pg_catalog.pg_sequences":                                  fillSequences,
+		"information_schema.sequences":                             fillInfoSequences,
 		"information_schema.views":                                 fillInfoViews,
 		"pg_catalog.pg_settings":                                   fillSettings,
 		"pg_catalog.pg_stat_activity":                              fillActivity,
@@ -155,7 +158,7 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 			rows = append(rows, i)
 		}
 	}
-	return c.build("pg_catalog.pg_class", append(rows, viewClasses(env)...))
+	return c.build("pg_catalog.pg_class", append(append(rows, viewClasses(env)...), sequenceClasses(env)...))
 }
 
 // persistence is pg_class.relpersistence.
@@ -174,11 +177,15 @@ func announced(f schema.Field) (oid uint32, typmod int32) {
 
 func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	always := identities(env)
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
 			r := c.attributeRow(planner.TableOID(t.Face()), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID))
 			_, r["atthasdef"] = t.Defaults[f.ID]
+			if s := always[t.Face()][f.ID]; s != nil {
+				r["attidentity"] = s.Identity
+			}
 			rows = append(rows, r)
 		}
 		for i, id := range t.Current.Key {
@@ -188,7 +195,7 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 			}
 		}
 	}
-	return c.build("pg_catalog.pg_attribute", append(rows, c.viewAttributes(env)...))
+	return c.build("pg_catalog.pg_attribute", append(append(rows, c.viewAttributes(env)...), c.sequenceAttributes(env)...))
 }
 
 // oidDefaults is where the OIDs of defaults begin: a range for each table.
@@ -207,7 +214,7 @@ func fillAttrDef(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 			if text, ok := t.Defaults[f.ID]; ok {
 				num := attNum(f, i)
 				rows = append(rows, row{
-					"oid": defaultOID(t.Face(), num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": text,
+					"oid": defaultOID(t.Face(), num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": shownDefault(env, text),
 				})
 			}
 		}

@@ -359,6 +359,10 @@ func fillPrivileges(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 		o := right.Table(uint32(x.ID))
 		g.add(o.Class, int64(o.ID), 0, b.Owner(o), b.ACL(o))
 	}
+	for _, x := range env.Snapshot.Sequences() {
+		o := right.SequenceOf(uint32(x.ID))
+		g.add(o.Class, int64(o.ID), 0, b.Owner(o), b.ACL(o))
+	}
 	for _, n := range namespaces(env) {
 		o := right.Object{Class: right.Schema, ID: n.oid}
 		g.add(o.Class, int64(o.ID), 0, b.Owner(o), b.ACL(o))
@@ -412,12 +416,13 @@ func privileges() []planner.SystemFunction {
 	databases := []object{{oidText, "(CASE WHEN %s = {fact:database} THEN 5 END)"}, {oidOID, "%s"}}
 	out = append(out, has("has_table_privilege", "r", tables, " AND p.column_number = 0")...)
 	out = append(out, has("has_any_column_privilege", "r", tables, "")...)
+	out = append(out, has("has_sequence_privilege", "S", tables, "")...)
 	out = append(out, has("has_schema_privilege", "n", spaces, "")...)
 	out = append(out, has("has_database_privilege", "d", databases, "")...)
 	out = append(out, hasColumn(tables)...)
 	out = append(out, hasRole()...)
 	for _, name := range []string{
-		"has_function_privilege", "has_sequence_privilege", "has_type_privilege", "has_tablespace_privilege", "has_language_privilege",
+		"has_function_privilege", "has_type_privilege", "has_tablespace_privilege", "has_language_privilege",
 		"has_foreign_data_wrapper_privilege", "has_server_privilege", "has_parameter_privilege",
 	} {
 		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidAny, oidText), fn(name, oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidText))

@@ -79,6 +79,9 @@ func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			say(classRelation, planner.TableOID(v.ID), i+1, f.Comment)
 		}
 	}
+	for _, s := range env.Snapshot.Sequences() {
+		say(classRelation, planner.TableOID(s.ID), 0, s.Comment)
+	}
 	for _, t := range env.Snapshot.AllTables() {
 		say(classRelation, planner.TableOID(t.Face()), 0, t.Comment)
 		for i, f := range t.Current.Fields {

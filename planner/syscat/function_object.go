@@ -17,7 +17,7 @@ const functionDef = `(SELECT min('CREATE OR REPLACE FUNCTION ' || n.nspname || '
 
 // describeObject names an object of one of the kinds that there are here.
 const describeObject = `(SELECT CASE q.c
-	WHEN 1259 THEN (SELECT min(CASE c.relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' WHEN 'i' THEN 'index ' ELSE 'relation ' END
+	WHEN 1259 THEN (SELECT min(CASE c.relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' WHEN 'i' THEN 'index ' WHEN 'S' THEN 'sequence ' ELSE 'relation ' END
 		|| CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(c.relname))
 		FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace WHERE c.oid = q.o)
 	WHEN 2615 THEN (SELECT min('schema ' || skippr_quote_ident(n.nspname)) FROM {rel:pg_catalog.pg_namespace} n WHERE n.oid = q.o)

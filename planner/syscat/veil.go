@@ -152,6 +152,8 @@ func veilClass(v *view, r []any) bool {
 	var o right.Object
 	if t := v.byOID[oidIn(v.get(r, "oid"))]; t != nil {
 		o = tableObject(t)
+	} else if v.text(r, "relkind") == "S" {
+		o = right.Object{Class: right.Sequence, ID: oidIn(v.get(r, "oid"))}
 	} else if o = (right.Object{Class: right.Relation, ID: oidIn(v.get(r, "oid"))}); v.env.Rights.Entry(o) == nil {
 		return true
 	}

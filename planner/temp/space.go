@@ -102,6 +102,11 @@ func (s *Space) After(draft *catalog.Snapshot) *catalog.Temporary {
 			out.Views = append(out.Views, v)
 		}
 	}
+	for _, q := range all.Sequences {
+		if q.Table == 0 || !gone[q.Table] {
+			out.Sequences = append(out.Sequences, q)
+		}
+	}
 	dropped := map[string]bool{}
 	for id := range gone {
 		dropped[right.Table(uint32(id)).Key()] = true

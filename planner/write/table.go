@@ -3,14 +3,17 @@ package write
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/merge"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -75,6 +78,39 @@ func (t *Table) Columns(from []arrow.Array, places []int) ([]arrow.Array, error)
 		out = append(out, w)
 	}
 	return out, nil
+}
+
+// Numbers are values of a sequence as the column of a field, which small says is a smallint.
+func (t *Table) Numbers(place int, ranges []sequence.Range, small bool) (arrow.Array, error) {
+	wide := array.NewInt64Builder(memory.DefaultAllocator)
+	defer wide.Release()
+	narrow := array.NewInt32Builder(memory.DefaultAllocator)
+	defer narrow.Release()
+	least, most, word := int64(math.MinInt64), int64(math.MaxInt64), "bigint"
+	kind := schema.ArrowType(t.Current.Fields[place].Type)
+	switch {
+	case small:
+		least, most, word = math.MinInt16, math.MaxInt16, "smallint"
+	case kind.ID() == arrow.INT32:
+		least, most, word = math.MinInt32, math.MaxInt32, "integer"
+	}
+	for _, r := range ranges {
+		for i := range r.Count {
+			v := r.At(i)
+			switch {
+			case v < least || v > most:
+				return nil, pgerr.New(codes.NumericValueOutOfRange, "%s out of range", word)
+			case kind.ID() == arrow.INT32:
+				narrow.Append(int32(v))
+			default:
+				wide.Append(v)
+			}
+		}
+	}
+	if kind.ID() == arrow.INT32 {
+		return narrow.NewArray(), nil
+	}
+	return wide.NewArray(), nil
 }
 
 // CheckNulls refuses rows that have null in a column that must not: columns are all of the
