@@ -19,7 +19,7 @@ help:
 	@echo "make deaths [ROUNDS=10] [SEED=1] [RUN=TestPowerLoss]   power loss, failing and full disks, broken links, moved clocks, dead engines"
 	@echo "make values [TABLES=220] [DATABASES=5] [ROUNDS=8] [SEED=1]   drawn tables of all types with random changes, under kill -9"
 	@echo "make servers [PG='16 17 18']   the tests of the source, of values and end to end against servers of these versions"
-	@echo "make clients [RUN=TestClients/psycopg3]   install drivers, mappers and tools, and compare what they print with PostgreSQL"
+	@echo "make clients [RUN=TestClients/psycopg3]   drivers, mappers and tools: what they print, compared with PostgreSQL"
 	@echo "make fuzz [SECONDS=20] [RUN=FuzzParse]   run all fuzzers in turn, or those of one name"
 	@echo "make sim [SEEDS=10000] [SEED=0] [MODE=disk|store]   the simulated world: many schedules, and the deliberate bugs that it must find"
 	@echo "make mutants the deliberate bugs alone, each within its number of schedules"
@@ -94,7 +94,8 @@ servers: build
 			$(GO) test -count=1 -timeout 3h ./ingest/postgres/... ./sqltests/values ./sqltests/e2e || exit 1; \
 	done
 
-# What people connect with, on skipprd and on PostgreSQL. Some gaps are open: docs/compatibility.md.
+# What people connect with, on skipprd and on PostgreSQL: as in make test, but that a client
+# that fails on PostgreSQL, too, is an error and not skipped.
 clients: build
 	.ci/clients
 	SKIPPRD_CLIENTS=1 SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 1h -v -run '$(or $(RUN),.)' ./sqltests/clients

@@ -71,9 +71,6 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	if os.Getenv("SKIPPRD_CLIENTS") == "" {
-		skip(t, "make clients runs the matrix of clients: SKIPPRD_CLIENTS is not set")
-	}
 	bin := findBin(t)
 	pg := pgtest.StartVersion(t, 15, "timezone = 'UTC'", "log_timezone = 'UTC'")
 	pg.Exec(t, pg.DSN, "CREATE DATABASE "+database+" TEMPLATE template0 LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'", "CREATE DATABASE source")
