@@ -80,8 +80,16 @@ func deadLetterPrefix(table change.TableID, open bool) []byte {
 	return append(tableKey(prefixDeadLetter, table), closed)
 }
 
+// LettersEnd is how the dead letters of a table ended, of one generation, up to one.
+type LettersEnd struct {
+	Generation uint32 `json:",omitempty"`
+	Last       DeadLetterRef
+	State      DeadLetterState
+}
+
 // AddDeadLetter records an open letter. One that is there already stays as it is: the
-// change was refused again, or what closes it became durable first.
+// change was refused again, or what closes it became durable first. That may also have closed
+// all letters up to a later one.
 func (t *Txn) AddDeadLetter(l *DeadLetter) error {
 	for _, open := range []bool{true, false} {
 		_, err := t.kv.Get(deadLetterKey(l.Table, open, l.DeadLetterRef))
@@ -92,13 +100,22 @@ func (t *Txn) AddDeadLetter(l *DeadLetter) error {
 			return fmt.Errorf("look for dead letter %d: %w", l.ID, err)
 		}
 	}
+	tbl, err := t.reader.TableByID(l.Table)
+	if err != nil {
+		return err
+	}
 	c := *l
 	c.State = DeadLetterOpen
+	end := tbl.LettersEnd
+	ended := end != nil && end.Generation == l.Generation && l.Compare(end.Last) <= 0
+	if ended {
+		c.State, c.Row = end.State, ""
+	}
 	if c.FirstSeen.IsZero() {
 		c.FirstSeen = t.now
 	}
 	c.ChangedAt = c.FirstSeen
-	if err := t.setJSON(deadLetterKey(l.Table, true, l.DeadLetterRef), &c); err != nil {
+	if err := t.setJSON(deadLetterKey(l.Table, !ended, l.DeadLetterRef), &c); err != nil {
 		return fmt.Errorf("put dead letter %d: %w", l.ID, err)
 	}
 	return nil
@@ -136,10 +153,22 @@ func (t *Txn) CloseDeadLetter(table change.TableID, ref DeadLetterRef, state Dea
 	return nil
 }
 
-// CloseDeadLettersTo gives all open letters of a table up to one their final state.
+// CloseDeadLettersTo gives all open letters of a table up to one their final state, and those
+// that are yet to come of its generation: a copy may be about to make some durable.
 func (t *Txn) CloseDeadLettersTo(table change.TableID, last DeadLetterRef, state DeadLetterState) error {
+	tbl, err := t.reader.TableByID(table)
+	if err != nil {
+		return err
+	}
+	end := tbl.LettersEnd
+	if end == nil || end.Generation != tbl.Generation || end.Last.Compare(last) < 0 {
+		tbl.LettersEnd = &LettersEnd{Generation: tbl.Generation, Last: last, State: state}
+		if err := t.PutTable(tbl); err != nil {
+			return fmt.Errorf("end dead letters: %w", err)
+		}
+	}
 	var refs []DeadLetterRef
-	err := t.deadLetters(deadLetterPrefix(table, true), func(_ []byte, l *DeadLetter) {
+	err = t.deadLetters(deadLetterPrefix(table, true), func(_ []byte, l *DeadLetter) {
 		if l.Compare(last) <= 0 {
 			refs = append(refs, l.DeadLetterRef)
 		}

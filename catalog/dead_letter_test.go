@@ -10,6 +10,60 @@ import (
 	"github.com/skipprd/skipprd/wal/change"
 )
 
+// TestLettersEnd: what ends all letters up to one ends those, too, that become durable later:
+// of a piece of a copy that was being made durable just then. Letters after it, and of the
+// next copy, are open.
+func TestLettersEnd(t *testing.T) {
+	store := memkv.New()
+	c := open(t, store)
+	shop(t, c)
+	const table = change.TableID(1)
+	add := func(generation uint32, tokens ...int64) {
+		t.Helper()
+		update(t, c, func(txn *catalog.Txn) error {
+			for _, token := range tokens {
+				l := &catalog.DeadLetter{
+					Table: table, DeadLetterRef: catalog.DeadLetterRef{Token: token, ID: uint64(100 + token)}, SchemaVersion: 1,
+					Generation: generation, Op: change.Insert, Key: `["1"]`, Row: `{"id":"1"}`, Reason: "r", Code: "22008",
+				}
+				if err := txn.AddDeadLetter(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	end := func(token int64) {
+		t.Helper()
+		update(t, c, func(txn *catalog.Txn) error {
+			return txn.CloseDeadLettersTo(table, catalog.DeadLetterRef{Token: token, ID: 1000}, catalog.DeadLetterSuperseded)
+		})
+	}
+	add(0, 5, 9)
+	end(7)
+	wantLetters(t, c, table, "109 open", "105 superseded")
+	add(0, 6, 8) // 6 was on its way
+	wantLetters(t, c, table, "108 open", "109 open", "105 superseded", "106 superseded")
+	end(3) // of an older transaction, sent again
+	add(0, 4)
+	wantLetters(t, c, table, "108 open", "109 open", "104 superseded", "105 superseded", "106 superseded")
+	update(t, c, func(txn *catalog.Txn) error {
+		tbl, err := txn.TableByID(table)
+		if err != nil {
+			return err
+		}
+		tbl.Generation++
+		if err := txn.PutTable(tbl); err != nil {
+			return err
+		}
+		return txn.TrimDeadLetters(table, 0)
+	})
+	add(1, 2)
+	wantLetters(t, c, table, "102 open")
+	c = open(t, store)
+	wantLetters(t, c, table, "102 open")
+}
+
 // TestDeadLetters: a letter is added once, closed once whichever comes first, listed in
 // the order of its change, and gone with its table.
 func TestDeadLetters(t *testing.T) {

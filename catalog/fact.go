@@ -209,6 +209,9 @@ type Table struct {
 	// Generation counts RESET/RESYNC: slices of an older generation are ignored.
 	Generation uint32
 	CreatedAt  time.Time
+	// LettersEnd is up to where dead letters have ended together, those too that are yet to
+	// come; nil: nowhere.
+	LettersEnd *LettersEnd `json:",omitempty"`
 	// OID is its stable object id in pg_catalog (pg_class.oid).
 	OID uint32
 	// Own says that statements here change the table, which has no other source. Defaults

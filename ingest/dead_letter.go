@@ -340,7 +340,7 @@ func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map
 // table has.
 func (s *Supervisor) fillLetters(ctx context.Context, t *catalog.Table, batches []*change.Batch) ([]*change.Batch, error) {
 	if s.deps.Rows == nil {
-		return nil, &deadletter.RefusedError{Reason: "values that did not change were not sent; RESYNC the table"}
+		return nil, &deadletter.RefusedError{Reason: "values that did not change were not sent"}
 	}
 	table := func(change.TableID) (*fill.Table, error) {
 		return &fill.Table{Exact: true, Version: func(n uint32) *schema.Table {
@@ -359,7 +359,7 @@ func (s *Supervisor) fillLetters(ctx context.Context, t *catalog.Table, batches 
 	switch {
 	case errors.As(err, &unknown):
 		return nil, &deadletter.RefusedError{Reason: fmt.Sprintf(
-			"column %s did not change and was not sent, and the row before is not here; change the row at the source, or RESYNC the table",
+			"column %s did not change and was not sent, and the row before is not here",
 			quote.Name(unknown.Column))}
 	case err != nil:
 		return nil, fmt.Errorf("look up values that an update left unchanged: %w", err)

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,21 @@ import (
 	"github.com/skipprd/skipprd/wal/mutant"
 )
 
-// RefusedError says that a row still cannot be taken in. Reason is a clause.
-type RefusedError struct{ Reason string }
+// RefusedError says that a row still cannot be taken in. Reason is a clause; Hint is what
+// helps, sentences, "" for hintAgain.
+type RefusedError struct{ Reason, Hint string }
 
 // Error is the reason.
 func (e *RefusedError) Error() string { return e.Reason }
+
+// What helps where a letter stays: a row that is written again at the source comes again, and
+// supersedes it; a copy has all rows as they are there.
+const (
+	hintAgain = "UPDATE the row at the source, or copy its table anew: ALTER PIPELINE … RESYNC TABLE …;"
+	hintText  = "Correct the text at the source, where raw_row says which bytes it has, as \\x…; or leave the column out: " +
+		"ALTER PIPELINE … RESYNC TABLE … EXCEPT (…);"
+	hintLater = "Run RETRY DEAD LETTERS again when pg_stat_pipeline_table has the table as ready."
+)
 
 // Retry applies open letters again. No stream of the pipeline runs meanwhile, and its log
 // is open.
@@ -44,8 +55,11 @@ type Retry struct {
 	Before *catalog.Snapshot
 	// Only are the letters to try, by their ids; nil: all.
 	Only map[uint64]bool
-	// Tell is told of each table that is done, and of letters that stay.
+	// Tell is told of each table that is done, and of letters that stay: why, with the
+	// letter's code, and what helps.
 	Tell func(message string)
+
+	name string // the pipeline's
 }
 
 // Result counts what became of the letters that were asked for.
@@ -74,6 +88,11 @@ func (r *Retry) Run(ctx context.Context) (res Result, err error) {
 		snap = r.Catalog.Snapshot()
 		defer snap.Close()
 	}
+	p, err := snap.PipelineByID(r.Pipeline)
+	if err != nil {
+		return res, err
+	}
+	r.name = p.Name
 	for _, t := range snap.Tables(r.Pipeline) {
 		letters, err := snap.DeadLetters(t.ID)
 		if err != nil {
@@ -112,7 +131,8 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 		case errors.As(err, &refused):
 			res.Failing++
 			if res.Failing <= toldMost {
-				r.Tell(fmt.Sprintf("dead letter %d of %s.%s stays: %s", l.ID, t.Schema, t.Name, refused.Reason))
+				r.Tell(fmt.Sprintf("dead letter %d of %s.%s stays (%s): %s. %s", l.ID, t.Schema, t.Name,
+					l.Code, refused.Reason, t.Exact(cmp.Or(refused.Hint, hintAgain), r.name)))
 			}
 			continue
 		case err != nil:
@@ -151,7 +171,7 @@ func (r *Retry) fill(ctx context.Context, t *catalog.Table, l *catalog.DeadLette
 	}
 	if slices.ContainsFunc(whole, func(b *change.Batch) bool { return len(b.Unchanged) > 0 }) {
 		if r.Fill == nil {
-			return &RefusedError{"values that did not change were not sent; change the row at the source, or RESYNC the table"}
+			return &RefusedError{Reason: "values that did not change were not sent"}
 		}
 		batches := whole
 		defer release(batches)
@@ -180,7 +200,7 @@ func release(batches []*change.Batch) {
 // filled in.
 func (r *Retry) decode(t *catalog.Table, l *catalog.DeadLetter) (partly bool, err error) {
 	if t.State != catalog.TableReady && t.State != catalog.TableStopped {
-		return false, &RefusedError{"the table is being copied; try again when it is ready"}
+		return false, &RefusedError{Reason: "the table is being copied", Hint: hintLater}
 	}
 	b := change.NewBuilder(memory.DefaultAllocator, t.ID, t.Current.Version, t.Current.Arrow())
 	defer b.Release()
@@ -193,17 +213,17 @@ func (r *Retry) decode(t *catalog.Table, l *catalog.DeadLetter) (partly bool, er
 func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) (left []int, err error) {
 	switch {
 	case l.Row == "":
-		return nil, &RefusedError{"its row was not kept, being too large, or not sent whole; change it at the source, or RESYNC the table"}
+		return nil, &RefusedError{Reason: fmt.Sprintf("its row was not kept: it is longer than %d MiB, or there was no room for it, or it was not sent whole", RowBytesMax>>20)}
 	case l.Doubtful:
-		return nil, &RefusedError{"it may have changed while it was copied, in a transaction that was open for long; change it at the source, or RESYNC the table"}
+		return nil, &RefusedError{Reason: "it may have changed while it was copied, in a transaction that was open for long"}
 	case l.Code == CodeEncoding:
-		return nil, &RefusedError{"its text is not UTF-8 (raw_row has the bytes, as \\x…); change it at the source, or leave the column out and RESYNC the table"}
+		return nil, &RefusedError{Reason: "its text is not UTF-8", Hint: hintText}
 	case l.Code == CodeNoUTF8:
-		return nil, &RefusedError{"its text has no equivalent in UTF-8 (raw_row has the bytes, as \\x…); change it at the source, or leave the column out and RESYNC the table"}
+		return nil, &RefusedError{Reason: "its text has no equivalent in UTF-8", Hint: hintText}
 	}
 	then, ok := version(t, l.SchemaVersion)
 	if !ok {
-		return nil, &RefusedError{fmt.Sprintf("schema version %d, which its row has, is not known any more", l.SchemaVersion)}
+		return nil, &RefusedError{Reason: fmt.Sprintf("schema version %d, which its row has, is not known any more", l.SchemaVersion)}
 	}
 	row, err := ParseRow(l.Row)
 	if err != nil {
@@ -223,7 +243,7 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 		if !sent && l.Op == change.Update && t.Current.HasKey() {
 			left = append(left, i)
 		} else if !sent {
-			return nil, &RefusedError{fmt.Sprintf("column %s did not change and was not sent; RESYNC the table", quote.Name(f.Name))}
+			return nil, &RefusedError{Reason: fmt.Sprintf("column %s did not change and was not sent", quote.Name(f.Name))}
 		}
 		now[f.Name] = text
 	}

@@ -163,6 +163,66 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestRetryTells: a letter that stays says why, with its code, and the statement that helps.
+func TestRetryTells(t *testing.T) {
+	w := newRetryWorld(t)
+	add := func(id uint64, code, row string, doubtful bool, version uint32) {
+		w.update(func(txn *catalog.Txn) error {
+			return txn.AddDeadLetter(&catalog.DeadLetter{
+				Table: 1, DeadLetterRef: catalog.DeadLetterRef{Token: int64(id), ID: id}, SchemaVersion: version, Key: "k", Row: row,
+				Reason: "r", Code: code, Doubtful: doubtful,
+			})
+		})
+	}
+	add(5, CodeRowTooLarge, "", false, 2)
+	add(6, CodeEncoding, `{"id":"1"}`, false, 2)
+	add(7, CodeNoUTF8, `{"id":"1"}`, false, 2)
+	add(8, CodeDateTime, `{"id":"1"}`, true, 2)
+	add(9, CodeDateTime, `{"id":"1"}`, false, 77)
+	add(10, CodeOutOfRange, `{"id":"x","v":"1","later":"y"}`, false, 2)
+	if res, err := w.run(nil); err != nil || res != (Result{Failing: 6}) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	const again = ". UPDATE the row at the source, or copy its table anew: ALTER PIPELINE p RESYNC TABLE s.t;"
+	const text = `. Correct the text at the source, where raw_row says which bytes it has, as \x…; or leave the column out: ALTER PIPELINE p RESYNC TABLE s.t EXCEPT (…);`
+	want := []string{
+		"dead letter 5 of s.t stays (54000): its row was not kept: it is longer than 6 MiB, or there was no room for it, or it was not sent whole" + again,
+		"dead letter 6 of s.t stays (22021): its text is not UTF-8" + text,
+		"dead letter 7 of s.t stays (22P05): its text has no equivalent in UTF-8" + text,
+		"dead letter 8 of s.t stays (22008): it may have changed while it was copied, in a transaction that was open for long" + again,
+		"dead letter 9 of s.t stays (22008): schema version 77, which its row has, is not known any more" + again,
+		"dead letter 10 of s.t stays (22003): no number" + again,
+	}
+	if !slices.Equal(w.told, want) {
+		t.Errorf("told\n%s\nwant\n%s", strings.Join(w.told, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestCloseMany: a transaction supersedes more letters than a group names, one of which a piece
+// of a copy is about to make durable: it comes closed.
+func TestCloseMany(t *testing.T) {
+	w := newRetryWorld(t)
+	var refs []catalog.DeadLetterRef
+	for i := range uint64(manyClosed) {
+		w.letter(10+i, 2, `{"id":"1"}`)
+		refs = append(refs, catalog.DeadLetterRef{Token: int64(10 + i), ID: 10 + i})
+	}
+	chunk := &Records{Added: []*catalog.DeadLetter{{
+		Table: 1, DeadLetterRef: catalog.DeadLetterRef{Token: -5, ID: 3}, SchemaVersion: 2, Copied: true, Key: "other", Row: `{"id":"2"}`, Reason: "r",
+	}}}
+	stream := &Records{}
+	stream.Close(1, append(refs, chunk.Added[0].DeadLetterRef), catalog.DeadLetterSuperseded)
+	for _, r := range []*Records{stream, chunk} {
+		w.update(func(txn *catalog.Txn) error { return r.Apply(txn, 1) })
+	}
+	snap := w.catalog.Snapshot()
+	defer snap.Close()
+	open, err := snap.OpenDeadLetters(1)
+	if err != nil || len(open) != 0 || len(stream.Closed) != 1 {
+		t.Errorf("%d letters are open after %d ends, %v", len(open), len(stream.Closed), err)
+	}
+}
+
 // TestRetryWaits: a table that is being copied is left alone.
 func TestRetryWaits(t *testing.T) {
 	w := newRetryWorld(t)
