@@ -174,8 +174,8 @@ var _ ingest.TableWatcher = (*Source)(nil)
 // Look implements ingest.TableWatcher.
 func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []watch.Here, last string) (ingest.Look, error) {
 	var look ingest.Look
+	now, same := seenParts{marks: map[uint32]uint64{}}, false
 	err := s.withControl(ctx, func(conn *pgx.Conn) error {
-		now := seenParts{marks: map[uint32]uint64{}}
 		if err := conn.QueryRow(ctx, markQuery).Scan(&look.Mark, &now.oldest, &now.at); err != nil {
 			return unavailable("look for tables", err)
 		}
@@ -183,12 +183,25 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 		if err != nil {
 			return unavailable("look at types", err)
 		}
-		if look.Mark += types; look.Mark == last {
-			if look.Mark == s.seen.mark {
-				s.seen.oldest, s.seen.at = now.oldest, now.at
-			}
-			return nil
+		look.Mark += types
+		if same = look.Mark == last; same && look.Mark == s.seen.mark {
+			s.seen.oldest, s.seen.at = now.oldest, now.at
 		}
+		return nil
+	})
+	if err == nil && !same {
+		err = s.lookAnew(ctx, sel, here, &look, now)
+	}
+	if err != nil {
+		return ingest.Look{}, fmt.Errorf("look at tables: %w", err)
+	}
+	return look, nil
+}
+
+// lookAnew is Look where something has changed. It gives the connection to others between its
+// parts, for the stream, which waits for it, may have a table to describe.
+func (s *Source) lookAnew(ctx context.Context, sel catalog.TableSelection, here []watch.Here, look *ingest.Look, now seenParts) error {
+	err := s.withControl(ctx, func(conn *pgx.Conn) (err error) {
 		if look.Known, err = there(ctx, conn, here, &s.seen, &s.truncated); err != nil {
 			return err
 		}
@@ -202,13 +215,15 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 			}
 		}
 		s.seen = now
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.withControl(ctx, func(conn *pgx.Conn) (err error) {
 		look.Found, err = discover(ctx, conn, sel, &s.cfg)
 		return err
 	})
-	if err != nil {
-		return ingest.Look{}, fmt.Errorf("look at tables: %w", err)
-	}
-	return look, nil
 }
 
 // renewParts has a server that overlooks it notice at once that partitions have come or gone.

@@ -37,6 +37,7 @@ type slot struct {
 	failover  bool   // it is carried over to standbys
 	synced    bool   // it was carried over from a primary
 	standby   bool
+	awaited   bool // the server takes our stream for a synchronous standby
 }
 
 // The newest position is the insert position: with synchronous_commit = off, commits
@@ -45,7 +46,8 @@ const slotQuery = `
 SELECT coalesce(s.plugin::text, ''), coalesce(s.database::text, ''), s.active, coalesce(s.active_pid, 0),
        coalesce(s.confirmed_flush_lsn::text, ''),
        coalesce(pg_catalog.pg_wal_lsn_diff(w.lsn, s.restart_lsn), 0)::int8, w.lsn::text,
-       coalesce(current_setting('max_slot_wal_keep_size', true), '-1'), pg_catalog.pg_is_in_recovery(), %s
+       coalesce(current_setting('max_slot_wal_keep_size', true), '-1'), pg_catalog.pg_is_in_recovery(),
+       EXISTS (SELECT FROM pg_catalog.pg_stat_replication r WHERE r.pid = s.active_pid AND r.sync_state IN ('sync', 'quorum')), %s
   FROM pg_catalog.pg_replication_slots s,
        (SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn()
                     ELSE pg_catalog.pg_current_wal_insert_lsn() END) w(lsn)
@@ -55,7 +57,7 @@ func readSlot(ctx context.Context, conn *pgx.Conn, name string, version int) (sl
 	sl := slot{name: name, exists: true}
 	var confirmed, current string
 	err := conn.QueryRow(ctx, fmt.Sprintf(slotQuery, slotColumns(version)), name).Scan(
-		&sl.plugin, &sl.database, &sl.active, &sl.pid, &confirmed, &sl.retained, &current, &sl.limit, &sl.standby,
+		&sl.plugin, &sl.database, &sl.active, &sl.pid, &confirmed, &sl.retained, &current, &sl.limit, &sl.standby, &sl.awaited,
 		&sl.status, &sl.safe, &sl.cause, &sl.inactive, &sl.failover, &sl.synced)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return slot{name: name}, nil
@@ -151,6 +153,8 @@ func (sl slot) warning() string {
 		return fmt.Sprintf("the source may drop log that slot %s needs at its next checkpoint: max_slot_wal_keep_size is %s", sl.name, sl.limit)
 	case sl.status == "lost":
 		return fmt.Sprintf("the source has dropped log that slot %s needed", sl.name)
+	case sl.awaited:
+		return "commits at the source wait for this pipeline, which synchronous_standby_names means, too: name there the standbys that are meant"
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pglogrepl"
@@ -26,6 +27,10 @@ func TestSynchronousStandby(t *testing.T) {
 	}
 	awaitThat(t, "a server that takes the stream for its standby", func() bool { return standby() == "skipprd" })
 
+	status, err := r.src.Status(t.Context())
+	if err != nil || !strings.Contains(status.Warning, "synchronous_standby_names") {
+		t.Errorf("status %+v, %v", status, err)
+	}
 	cfg, err := pgconn.ParseConfig(r.dsn)
 	if err != nil {
 		t.Fatal(err)

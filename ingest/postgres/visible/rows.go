@@ -20,7 +20,8 @@ type Rows struct {
 
 	mu struct {
 		sync.Mutex
-		// open are transactions that were waited for in vain.
+		// open are transactions that were waited for in vain, and had not ended at the last
+		// time.
 		open map[string]bool
 	}
 }
@@ -63,6 +64,9 @@ SELECT w.virtualtransaction
    AND w.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
    AND coalesce(a.state, '') NOT LIKE 'idle in transaction%'
    AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks q WHERE q.virtualtransaction = w.virtualtransaction AND NOT q.granted)`
+
+// aliveQuery lists all transactions that have not ended.
+const aliveQuery = `SELECT DISTINCT virtualtransaction FROM pg_catalog.pg_locks WHERE virtualtransaction IS NOT NULL`
 
 // Changed says which rows of a table, by their places in rows, have been changed or deleted
 // by the transactions that were in the source's log before the call. Those of doubt may
@@ -229,15 +233,26 @@ func (r *Rows) awaitWriters(ctx context.Context, oid uint32) (over bool, err err
 	if !errors.Is(err, ErrWaits) {
 		return over, err
 	}
+	alive, err := r.list(ctx, aliveQuery)
+	if err != nil {
+		return false, err
+	}
+	r.noteOpen(now, alive)
+	return false, nil
+}
+
+// noteOpen notes transactions that were waited for in vain, and forgets those that are not
+// alive any more.
+func (r *Rows) noteOpen(inVain, alive []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.mu.open == nil {
-		r.mu.open = map[string]bool{}
+	known := r.mu.open
+	r.mu.open = map[string]bool{}
+	for _, w := range alive {
+		if known[w] || slices.Contains(inVain, w) {
+			r.mu.open[w] = true
+		}
 	}
-	for _, w := range now {
-		r.mu.open[w] = true
-	}
-	return false, nil
 }
 
 func (r *Rows) isOpen(writer string) bool {
@@ -247,13 +262,18 @@ func (r *Rows) isOpen(writer string) bool {
 }
 
 func (r *Rows) writers(ctx context.Context, oid uint32) (out []string, err error) {
+	return r.list(ctx, writersQuery, oid)
+}
+
+// list answers a query for transactions.
+func (r *Rows) list(ctx context.Context, query string, args ...any) (out []string, err error) {
 	err = r.Source.Lend(ctx, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, writersQuery, oid)
+		rows, err := conn.Query(ctx, query, args...)
 		if err == nil {
 			out, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
 		if err != nil {
-			return unavailable("list who writes to a table", err)
+			return unavailable("list transactions", err)
 		}
 		return nil
 	})

@@ -95,3 +95,14 @@ func TestDoubt(t *testing.T) {
 	server.Exec(t, dsn, "DROP TABLE a")
 	want("dropped", "[] [] look at rows of a: "+ErrRewritten.Error())
 }
+
+// TestNoteOpen: what was waited for in vain is remembered as long as it is alive.
+func TestNoteOpen(t *testing.T) {
+	rows := &Rows{}
+	rows.noteOpen([]string{"3/1", "4/7"}, []string{"3/1", "4/7", "5/1"})
+	rows.noteOpen([]string{"6/2"}, []string{"3/1", "6/2"})
+	rows.noteOpen([]string{"7/1"}, []string{"3/1", "6/2"}) // it has ended just now
+	if len(rows.mu.open) != 2 || !rows.isOpen("3/1") || !rows.isOpen("6/2") {
+		t.Errorf("open: %v", rows.mu.open)
+	}
+}
