@@ -320,3 +320,46 @@ func runPartsCrash(t *testing.T, cr crasher, rng *rand.Rand) {
 		}
 	}
 }
+
+// A transaction that is held in parts is made live by a transaction of the catalog, together with
+// what else that does; one that is not what was held stays as it is.
+func TestPartsHeld(t *testing.T) {
+	store := memkv.New()
+	c := openParts(t, store)
+	shop(t, c)
+	publish(t, c, group(1, 0, 1, 2), withState(group(1, 1, 1), "part x"), withState(group(2, 0, 2), "part x"))
+	complete := func(id string, parts int) (done bool) {
+		t.Helper()
+		update(t, c, func(txn *catalog.Txn) (err error) {
+			if done, err = txn.CompleteHeld(1, id, parts); err != nil || !done {
+				return err
+			}
+			return txn.SetPosition(1, "9.9")
+		})
+		return done
+	}
+	open := snapshot(t, c)
+	equal(t, "another", complete("y", 2), false)
+	equal(t, "not all of it", complete("x", 3), false)
+	equal(t, "log", logged(t, snapshot(t, c)), "1@1:0 2@1:10 ?1@1:100 ?2@2:0 seg1=3 seg2=1")
+	equal(t, "held", complete("x", 2), true)
+	for _, c := range []*catalog.Catalog{c, openParts(t, store)} {
+		s := snapshot(t, c)
+		equal(t, "log", logged(t, s), "1@1:0 2@1:10 1@1:100 2@2:0 seg1=3 seg2=1")
+		equal(t, "visible", visible(t, s, 1), "1:0 1:100")
+		equal(t, "visible", visible(t, s, 2), "1:10 2:0")
+		equal(t, "position", string(get[catalog.Offset](t)(s.Offset(1)).Position), "9.9")
+		if _, ok := s.Pending(1); ok {
+			t.Error("still pending")
+		}
+	}
+	equal(t, "visible to the old pin", visible(t, open, 1), "1:0")
+	equal(t, "once more", complete("x", 2), false)
+	publish(t, c, group(3, 0, 1))
+	equal(t, "visible", visible(t, snapshot(t, c), 1), "1:0 1:100 3:0")
+
+	publish(t, c, withState(group(3, 1, 1), "part z"))
+	update(t, c, func(txn *catalog.Txn) error { return txn.VoidPending(1) })
+	equal(t, "void", complete("z", 1), false)
+	equal(t, "visible", visible(t, snapshot(t, c), 1), "1:0 1:100 3:0")
+}

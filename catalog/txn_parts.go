@@ -144,6 +144,34 @@ func (t *Txn) Complete(id string, parts int, first segment.Seq) error {
 	return t.forgetPending(pipeline)
 }
 
+// CompleteHeld makes the pending slices of the transaction id live, in log order: its point of
+// commit is that of this transaction, and no group's. false: they, or some of its so many parts,
+// are not pending (any more), and nothing is done. No group of the pipeline is under way.
+func (t *Txn) CompleteHeld(pipeline change.PipelineID, id string, parts int) (bool, error) {
+	if t.publication != nil {
+		return false, errPublishing
+	}
+	cur, ok := t.facts.pending[pipeline]
+	if !ok || cur.ID != id || cur.Groups != parts {
+		return false, nil
+	}
+	all, err := t.pendingSlices(pipeline)
+	if err != nil {
+		return false, err
+	}
+	t.defines = true // the log says nothing of it
+	for i := range all {
+		all[i].CommittedAt = t.now
+		if err := t.enliven(&all[i]); err != nil {
+			return false, fmt.Errorf("complete transaction %q: slice %s: %w", id, all[i].Ref, err)
+		}
+	}
+	if err := t.listAnew(all); err != nil {
+		return false, fmt.Errorf("complete transaction %q: %w", id, err)
+	}
+	return true, t.forgetPending(pipeline)
+}
+
 // enliven makes a pending slice live. Its rows are read from now on.
 func (t *Txn) enliven(s *Slice) error {
 	s.PublishedAt = t.now

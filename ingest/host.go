@@ -81,7 +81,9 @@ func (h *host) run(ctx context.Context) {
 			continue
 		}
 		if !p.Enabled || p.Paused || h.isHeld() {
-			h.voidParts(ctx)
+			if !p.Enabled || p.Paused { // who holds it for a moment may be about to complete them
+				h.voidParts(ctx)
+			}
 			h.rest(ctx, p)
 			h.watch(ctx, p)
 			_ = h.deps.Tasks.Wait(ctx, h.cfg.RestInterval, h.kick) // likewise

@@ -126,7 +126,10 @@ func (g *group) release() {
 	g.batches = nil
 }
 
-var _ Sink = (*batcher)(nil)
+var (
+	_ Sink   = (*batcher)(nil)
+	_ Holder = (*batcher)(nil)
+)
 
 type batcherConfig struct {
 	clock     env.Clock
@@ -329,7 +332,10 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 func (b *batcher) take() (g *group, idle change.Position, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.mu.inFlight = false
+	if b.mu.inFlight {
+		b.mu.inFlight = false
+		signal(b.room)
+	}
 	if len(b.mu.sealed) > 0 {
 		g, b.mu.sealed, b.mu.inFlight = b.mu.sealed[0], b.mu.sealed[1:], true
 		signal(b.room)

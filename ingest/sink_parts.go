@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -115,6 +116,42 @@ func (b *batcher) splitLocked(part *group) (whole *group) {
 	}
 	*f = filling{touched: f.touched[:0], schemas: within, letters: own}
 	return whole
+}
+
+// Adopt implements Holder.
+func (b *batcher) Adopt(id change.TableID, s *schema.Table) error {
+	t, ok := b.tables[id]
+	if !ok {
+		return errTable(ErrUnknownTable, id)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.schema.Version != s.Version {
+		t.evolve(s)
+	}
+	return b.mu.err
+}
+
+// Hold implements Holder.
+func (b *batcher) Hold() (id string, parts int, err error) {
+	if err := b.measure(); err != nil {
+		return "", 0, err
+	}
+	if err := b.waitTaken(); err != nil { // Begin may have closed a group
+		return "", 0, err
+	}
+	b.sealPart()
+	for {
+		b.mu.Lock()
+		waits, parts, err := len(b.mu.sealed) > 0 || b.mu.inFlight, b.mu.parts, b.mu.err
+		b.mu.Unlock()
+		if err != nil || !waits {
+			return b.partID(), parts, err
+		}
+		if err := b.tasks.Wait(b.ctx, 0, b.room); err != nil {
+			return "", 0, err
+		}
+	}
 }
 
 // waitTaken waits until no closed group waits for the appender.

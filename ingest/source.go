@@ -256,6 +256,17 @@ type Sink interface {
 	StopTable(t change.TableID, reason, hint string) error
 }
 
+// Holder is a Sink that can keep an open transaction, durable and not visible, for somebody else
+// to commit: the catalog, with definitions that belong to it (catalog.Txn.CompleteHeld).
+type Holder interface {
+	// Adopt has rows of a table be of a schema version from here on, which is not the stream's
+	// to make durable. A stream that gives the transaction up adopts the one of before again.
+	Adopt(t change.TableID, s *schema.Table) error
+	// Hold makes durable all that the open transaction has, as so many parts of the transaction
+	// id. It stays open, and gets nothing more: it ends with the stream, or with Abort.
+	Hold() (id string, parts int, err error)
+}
+
 // SchemaChange is how a table of a stream looks from some point on.
 type SchemaChange struct {
 	// Schema and Name are the table's name at the source now; both empty: unchanged. Its

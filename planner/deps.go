@@ -2,9 +2,11 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
@@ -118,6 +120,9 @@ type OwnTables interface {
 	// Define has fn change the catalog, at once and durably. tables says that it makes, changes
 	// or drops tables; the caller holds those that there are.
 	Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error
+	// Hold makes changes durable without a commit: Define completes them. schemas are those of
+	// tables that the transaction alters. When it returns an error the changes may still be read.
+	Hold(ctx context.Context, c *write.Changes, schemas map[change.TableID]*schema.Table) (HeldRows, error)
 	// Holder returns a holder of no table.
 	Holder() TableHolder
 	// Commit makes changes durable and visible. settled is called when their fate is known,
@@ -126,6 +131,19 @@ type OwnTables interface {
 	// Sequences are the sequences.
 	Sequences() Sequences
 }
+
+// HeldRows are changes that are durable, and that nobody sees.
+type HeldRows interface {
+	// Complete commits them with what else the catalog's transaction does, in which no group of
+	// their tables is under way. It wraps ErrRowsVoid when they are lost, and must be held anew.
+	Complete(txn *catalog.Txn) error
+	// Release says that they need not be held any more. It is called once.
+	Release()
+}
+
+// ErrRowsVoid means that changes which were held are held no more, and that nothing of them has
+// taken place.
+var ErrRowsVoid = errors.New("held rows are void")
 
 // TableHolder is a transaction as the only one that changes some tables.
 type TableHolder interface {

@@ -262,10 +262,6 @@ func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string
 		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
 	}
 	id, _ := TableIDOf(rel.OID)
-	if s.tx.defines() && !s.tx.makes(id) {
-		return nil, pgerr.New(codes.FeatureNotSupported, "%s of table \"%s\" in a transaction that has made or changed tables, views or schemas is not supported",
-			word, rel.Name).WithHint("COMMIT first.")
-	}
 	if err := s.lockTable(ctx, id); err != nil {
 		return nil, err
 	}

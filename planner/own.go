@@ -95,9 +95,6 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 			return nil, err
 		}
 	}
-	if err := s.mayDefine(c, word); err != nil {
-		return nil, err
-	}
 	s.as(c)
 	for _, p := range c.Proofs {
 		if err := s.prove(ctx, p); err != nil {
@@ -191,25 +188,6 @@ func (s *session) prove(ctx context.Context, p define.Proof) error {
 	return nil
 }
 
-// mayDefine refuses what could not be committed at once: the catalog and the log each have
-// a commit of their own.
-func (s *session) mayDefine(c *define.Change, word string) error {
-	if s.tx.changes == nil || c.Apply == nil {
-		return nil
-	}
-	for face, t := range s.tx.writes {
-		switch touched := s.tx.changes.Touches(t.ID); {
-		case touched && slices.Contains(c.Alters, face):
-			return pgerr.New(codes.FeatureNotSupported, "%s of a table that the same transaction has changed is not supported", word).
-				WithHint("COMMIT the changes first.")
-		case touched && !s.tx.makes(face):
-			return pgerr.New(codes.FeatureNotSupported, "%s in a transaction that has changed rows of other tables is not supported", word).
-				WithHint("COMMIT the changes first.")
-		}
-	}
-	return nil
-}
-
 // makes says whether the transaction makes a table.
 func (t *transaction) makes(id change.TableID) bool {
 	return slices.ContainsFunc(t.defined, func(c *define.Change) bool { return c.Makes != nil && c.Makes.ID == id })
@@ -269,38 +247,37 @@ func (t *transaction) defines() bool {
 	return slices.ContainsFunc(t.defined, func(c *define.Change) bool { return c.Apply != nil })
 }
 
-// commitDefined commits a transaction that has defined something. Its point of commit is
-// one transaction of the catalog. Rows, which are of tables that it makes, go into the log
-// before, under drafts of the tables: nobody sees them, and a start removes them.
+// commitDefined commits a transaction that has defined something, or changed rights. Its point
+// of commit is one transaction of the catalog. What it has changed in rows goes into the log
+// before, where nobody sees it: of tables that it makes under drafts of them, which a start of
+// the server removes; of others as parts of a transaction that is not complete, which a start of
+// the pipeline makes void.
 func (s *session) commitDefined(ctx context.Context) error {
-	own := s.engine.deps.Own
+	own, changes := s.engine.deps.Own, s.tx.changes
 	s.tx.committing = true
 	tables := slices.ContainsFunc(s.tx.defined, func(c *define.Change) bool { return c.Makes != nil && c.Apply != nil || len(c.Alters) > 0 })
-	if s.tx.changes == nil || s.tx.changes.Empty() {
-		return own.Define(ctx, tables, s.tx.apply)
-	}
-	drafts, err := s.drafts()
+	drafts, altered, err := s.settleRows()
 	if err != nil {
 		return err
 	}
-	err = own.Define(ctx, true, func(txn *catalog.Txn) error {
-		for _, t := range drafts {
-			if err := define.Make(txn, t.Clone()); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		changes := s.tx.changes
-		s.tx.changes = nil // the commit's, whose fate may be open for a while
-		err = own.Commit(ctx, changes, func() {})
-		if e, ok := pgerr.As(err); ok && e.Code == codes.TransactionResolutionUnknown {
-			err = errors.Join(context.Cause(ctx), e.Cause) // nothing of it takes place without what follows
-		}
+	if changes == nil || changes.Empty() {
+		return own.Define(ctx, tables, s.tx.apply)
 	}
-	if err == nil {
-		err = own.Define(ctx, true, s.tx.apply)
+	s.tx.changes = nil // the commit's, whose fate may be open for a while
+	if len(drafts) > 0 {
+		err = own.Define(ctx, true, func(txn *catalog.Txn) error {
+			for _, t := range drafts {
+				if err := define.Make(txn, t.Clone()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err == nil && altered == nil {
+		err = s.commitDrafts(ctx, changes)
+	} else if err == nil {
+		err = s.commitHeld(ctx, changes, altered)
 	}
 	if err == nil {
 		return nil
@@ -309,32 +286,89 @@ func (s *session) commitDefined(ctx context.Context) error {
 		for _, t := range drafts {
 			err = errors.Join(err, txn.DeleteDraft(t.ID))
 		}
+		if p, none := txn.Pipeline(catalog.OwnPipeline); none == nil && altered != nil {
+			err = errors.Join(err, txn.VoidPending(p.ID))
+		}
 		return err
 	})
 	return errors.Join(err, undone) // what is not undone, the next start undoes
 }
 
-// drafts are the tables that the transaction makes and has filled, as nobody sees them.
-func (s *session) drafts() ([]*catalog.Table, error) {
+// commitDrafts commits a transaction whose changes are all of tables that it makes.
+func (s *session) commitDrafts(ctx context.Context, changes *write.Changes) error {
+	own := s.engine.deps.Own
+	err := own.Commit(ctx, changes, func() {})
+	if e, ok := pgerr.As(err); ok && e.Code == codes.TransactionResolutionUnknown {
+		err = errors.Join(context.Cause(ctx), e.Cause) // nothing of it takes place without what follows
+	}
+	if err != nil {
+		return err
+	}
+	return own.Define(ctx, true, s.tx.apply)
+}
+
+// holdsMax is how often rows are held anew when others have the pipeline begin anew meanwhile.
+const holdsMax = 10
+
+// commitHeld commits a transaction that has changed rows of tables that there were before.
+func (s *session) commitHeld(ctx context.Context, changes *write.Changes, altered map[change.TableID]*schema.Table) error {
+	own := s.engine.deps.Own
+	for range holdsMax {
+		rows, err := own.Hold(ctx, changes, altered)
+		if err != nil {
+			return err
+		}
+		err = own.Define(ctx, true, func(txn *catalog.Txn) error {
+			if err := s.tx.apply(txn); err != nil {
+				return err
+			}
+			return rows.Complete(txn)
+		})
+		rows.Release()
+		if !errors.Is(err, ErrRowsVoid) {
+			return err
+		}
+	}
+	return pgerr.New(codes.SerializationFailure, "the transaction was interrupted too often by others that define tables").
+		WithHint("Run the transaction again.")
+}
+
+// settleRows gives the changes of rows the schemas that their tables have when the transaction ends.
+// drafts are the tables that it makes and has filled, as nobody sees them; altered has the
+// schemas of others that it has changed rows of, nil when there are none.
+func (s *session) settleRows() (drafts []*catalog.Table, altered map[change.TableID]*schema.Table, err error) {
 	snap, err := s.engine.deps.Catalog.Draft(s.tx.apply)
 	if err != nil {
-		return nil, err // others have made it impossible
+		return nil, nil, err // others have made it impossible
 	}
 	defer snap.Close()
-	var out []*catalog.Table
-	for _, c := range s.tx.defined {
-		if c.Makes == nil || c.Apply == nil || !s.tx.changes.Touches(c.Makes.ID) {
-			continue
-		}
-		t, err := snap.TableByID(c.Makes.ID)
+	err = s.tx.changes.Settle(func(id change.TableID) *schema.Table {
+		t, err := snap.TableByID(id)
 		if err != nil {
-			return nil, err
+			return nil // it was dropped
+		}
+		return t.Current
+	})
+	if err != nil || s.tx.changes == nil {
+		return nil, nil, err
+	}
+	for _, id := range s.tx.changes.Tables() {
+		t, err := snap.TableByID(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !s.tx.makes(t.Face()) {
+			if altered == nil {
+				altered = map[change.TableID]*schema.Table{}
+			}
+			altered[id] = t.Current
+			continue
 		}
 		t = t.Clone()
 		t.Draft, t.Schema, t.Name, t.OID = true, "public", fmt.Sprintf("skippr_draft_%d", t.ID), 0
-		out = append(out, t)
+		drafts = append(drafts, t)
 	}
-	return out, nil
+	return drafts, altered, nil
 }
 
 // prepareCreateAs prepares CREATE TABLE AS and SELECT INTO.

@@ -288,8 +288,6 @@ func (s *session) changeRights(op grant.Op, sink pgwire.Sink) error {
 	switch {
 	case s.values.Value("transaction_read_only") == "on":
 		return pgerr.New(codes.ReadOnlySQLTransaction, "cannot change roles and privileges in a read-only transaction")
-	case s.tx.changes != nil && !s.tx.changes.Empty():
-		return errMixed
 	}
 	editor := s.book().Edit()
 	who := s.who(editor.Book)
@@ -302,10 +300,6 @@ func (s *session) changeRights(op grant.Op, sink pgwire.Sink) error {
 	s.redefined()
 	return told
 }
-
-// errMixed: rows are made durable by the log, rights by the catalog, and nothing by both.
-var errMixed = pgerr.New(codes.FeatureNotSupported, "a transaction cannot change both rows and privileges").
-	WithHint("COMMIT between them.")
 
 // applyRights makes the transaction's changes of rights, all of them or none, on what there is.
 func (t *transaction) applyRights(txn *catalog.Txn) error {
@@ -327,9 +321,7 @@ func (s *session) commitRights(ctx context.Context) error {
 	switch {
 	case len(s.tx.rights) == 0:
 		return nil
-	case s.tx.changes != nil && !s.tx.changes.Empty():
-		return errMixed
-	case s.tx.defines(): // which commits them with it
+	case s.tx.changes != nil && !s.tx.changes.Empty(), s.tx.defines(): // which commits them with it
 		return nil
 	}
 	err := s.engine.deps.Catalog.Update(ctx, s.tx.applyRights)

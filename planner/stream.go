@@ -90,11 +90,14 @@ func (s *session) own(snap *catalog.Snapshot, r *pgsql.Relation) (*duckdb.Own, e
 		}
 		return s.temp.Rows.Own(write.Of(t))
 	}
-	t := s.tx.writes[id]
-	if t == nil {
+	if t := s.tx.writes[id]; t != nil {
+		return s.tx.changes.Own(t)
+	}
+	t, err := snap.TableByFace(id) // it may have been altered since
+	if err != nil || !s.tx.changes.Touches(t.ID) {
 		return nil, nil
 	}
-	return s.tx.changes.Own(t)
+	return s.tx.changes.Own(write.Of(t))
 }
 
 // start pins, plans and runs a query to its first frame, taking new pins as the

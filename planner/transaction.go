@@ -359,10 +359,11 @@ func (s *session) writableTemp(rel *pgsql.Relation) (*write.Table, error) {
 
 // commitChanges makes what the transaction has changed durable.
 func (s *session) commitChanges(ctx context.Context) error {
-	if s.tx.defines() {
+	none := s.tx.changes == nil || s.tx.changes.Empty()
+	switch {
+	case s.tx.defines(), len(s.tx.rights) > 0 && !none:
 		return s.commitDefined(ctx)
-	}
-	if s.tx.changes == nil || s.tx.changes.Empty() {
+	case none:
 		return nil
 	}
 	changes, holder := s.tx.changes, s.tx.holder

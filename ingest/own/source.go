@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -20,7 +21,11 @@ const Kind = "own"
 var errNoCopy = errors.New("a table that is fed by statements here has nothing to copy")
 
 // source is a store as ingest sees it. It keeps nothing that outlives a session.
-type source struct{ store *Store }
+type source struct {
+	store *Store
+	// tables are those of the stream, as they were when it began.
+	tables map[change.TableID]*schema.Table
+}
 
 var (
 	_ ingest.Source   = (*source)(nil)
@@ -30,7 +35,7 @@ var (
 
 // Source is an ingest.SourceFactory.
 func (s *Store) Source(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
-	return &source{s}, nil
+	return &source{store: s}, nil
 }
 
 // groupInterval is the least time between two groups of the log: a session that commits

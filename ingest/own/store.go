@@ -76,6 +76,8 @@ type entry struct {
 	left error
 	done chan struct{}
 	err  error // once done is closed
+	// hold is set of a transaction that somebody else commits.
+	hold *hold
 }
 
 // NewStore returns an empty store.

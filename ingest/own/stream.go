@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -25,13 +26,14 @@ func (s *source) Stream(ctx context.Context, from change.Position, tables []inge
 	if err != nil {
 		return err
 	}
+	s.tables = make(map[change.TableID]*schema.Table, len(tables))
 	targets := make(map[change.TableID]target, len(tables))
 	for _, t := range tables {
 		after, err := parsePosition(t.After)
 		if err != nil {
 			return err
 		}
-		targets[t.ID] = target{after: after, version: t.Schema.Version}
+		targets[t.ID], s.tables[t.ID] = target{after: after, version: t.Schema.Version}, t.Schema
 	}
 	s.store.resume(at)
 	for {
@@ -45,7 +47,12 @@ func (s *source) Stream(ctx context.Context, from change.Position, tables []inge
 			}
 			continue
 		}
-		if err := s.deliver(e, targets, sink); err != nil {
+		if e.hold != nil {
+			err = s.deliverHeld(ctx, e, targets, sink)
+		} else {
+			err = s.deliver(e, targets, sink)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -167,6 +167,9 @@ func (a *alteration) evolve(list []schema.NewField, key []string) error {
 	if err != nil {
 		return pgerr.New(codes.InvalidTableDefinition, "%s", err)
 	}
+	if next != a.table.Current { // the log may have rows, which are void, of a version that nobody was told of
+		next.Version = max(next.Version, a.table.VoidVersion+1)
+	}
 	a.table.Current = next
 	return nil
 }

@@ -5,11 +5,13 @@ package owned
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/own"
@@ -66,6 +68,26 @@ func (s sequences) Draw(ctx context.Context, id change.TableID, n int64) ([]sequ
 // Set implements planner.Sequences.
 func (s sequences) Set(ctx context.Context, id change.TableID, value int64, called bool) error {
 	return Error(s.Sequences.Set(ctx, id, value, called))
+}
+
+// Hold implements planner.OwnTables: it makes changes durable, to be completed by Define.
+func (o *Tables) Hold(ctx context.Context, c *write.Changes, schemas map[change.TableID]*schema.Table) (planner.HeldRows, error) {
+	h, err := o.Store.Hold(ctx, c, schemas)
+	if err != nil {
+		return nil, Error(err)
+	}
+	return held{h}, nil
+}
+
+type held struct{ *own.Held }
+
+// Complete implements planner.HeldRows.
+func (h held) Complete(txn *catalog.Txn) error {
+	err := h.Held.Complete(txn)
+	if errors.Is(err, own.ErrHeldVoid) {
+		return fmt.Errorf("%w: %w", planner.ErrRowsVoid, err)
+	}
+	return err
 }
 
 // Holder implements planner.OwnTables: it returns a holder of no table.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -63,6 +64,16 @@ func (c *Changes) Touches(t change.TableID) bool {
 		}
 	}
 	return false
+}
+
+// Tables are those that there are some of.
+func (c *Changes) Tables() (out []change.TableID) {
+	for _, b := range c.list {
+		if !slices.Contains(out, b.Table) {
+			out = append(out, b.Table)
+		}
+	}
+	return out
 }
 
 // Mark is how many there are, to come back to; none of nil.
