@@ -99,6 +99,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return &utility{session: s, run: tagOnly("UNLISTEN")}, nil
 	case *pg.Node_ConstraintsSetStmt: // there are no constraints to defer
 		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
+	case *pg.Node_VacuumStmt:
+		return s.prepareVacuum(n.VacuumStmt)
 	case *pg.Node_CreateExtensionStmt:
 		return s.prepareExtension(n.CreateExtensionStmt)
 	}
@@ -114,7 +116,7 @@ var refusals = map[string]string{
 	"IndexStmt":      "CREATE INDEX",
 	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA",
 	"CreateFunctionStmt": "CREATE FUNCTION",
-	"ListenStmt":         "LISTEN", "NotifyStmt": "NOTIFY", "VacuumStmt": "VACUUM and ANALYZE",
+	"ListenStmt":         "LISTEN", "NotifyStmt": "NOTIFY",
 	"DoStmt":       "DO",
 	"CallStmt":     "CALL",
 	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -11,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
 // result is what a utility statement returns.
@@ -51,6 +54,63 @@ func (s *session) prepareExtension(n *pg.CreateExtensionStmt) (pgwire.Statement,
 		e.Code = codes.DuplicateObject
 		return &result{tag: "CREATE EXTENSION"}, sink.Notice(e)
 	}}, nil
+}
+
+// vacuumOptions are those of VACUUM, and of ANALYZE true.
+var vacuumOptions = map[string]bool{
+	"verbose": true, "skip_locked": true, "analyze": false, "freeze": false, "full": false, "disable_page_skipping": false,
+	"index_cleanup": false, "process_toast": false, "truncate": false, "parallel": false,
+}
+
+// prepareVacuum answers VACUUM and ANALYZE, which find nothing to do: lake and log are
+// kept tidy without them, and there are no statistics.
+func (s *session) prepareVacuum(n *pg.VacuumStmt) (pgwire.Statement, error) {
+	word, analyze := "VACUUM", !n.IsVacuumcmd
+	if analyze {
+		word = "ANALYZE"
+	}
+	for _, o := range n.Options {
+		name := o.GetDefElem().GetDefname()
+		if both, known := vacuumOptions[name]; !known || !both && !n.IsVacuumcmd {
+			return nil, pgerr.New(codes.Syntax, "unrecognized %s option \"%s\"", word, name)
+		}
+		analyze = analyze || name == "analyze"
+	}
+	return &utility{session: s, run: func(_ context.Context, sink pgwire.Sink) (*result, error) {
+		if n.IsVacuumcmd && s.tx.open {
+			return nil, pgerr.New(codes.ActiveSQLTransaction, "VACUUM cannot run inside a transaction block")
+		}
+		for _, r := range n.Rels {
+			if err := s.vacuum(r.GetVacuumRelation(), word, analyze, sink); err != nil {
+				return nil, err
+			}
+		}
+		return &result{tag: word}, nil
+	}}, nil
+}
+
+// vacuum looks whether a table, and columns of it, are there.
+func (s *session) vacuum(r *pg.VacuumRelation, word string, analyze bool, sink pgwire.Sink) error {
+	snap, release := s.now()
+	defer release()
+	names := s.namesOf(snap)
+	rel, err := pgsql.FindRelation(r.Relation, s.env(names))
+	if err != nil {
+		return hintElsewhere(err, names)
+	}
+	if len(r.VaCols) > 0 && !analyze {
+		return pgerr.New(codes.FeatureNotSupported, "ANALYZE option must be specified when a column list is provided")
+	}
+	for _, c := range r.VaCols {
+		name := c.GetString_().GetSval()
+		if !slices.ContainsFunc(rel.Columns, func(c pgsql.RelationColumn) bool { return c.Name == name }) {
+			return pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
+		}
+	}
+	if rel.View == "" {
+		return nil
+	}
+	return sink.Notice(warning(codes.Warning, "skipping \"%s\" --- cannot %s non-tables or special system tables", rel.Name, strings.ToLower(word)))
 }
 
 // Empty implements pgwire.Statement.
