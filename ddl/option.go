@@ -38,6 +38,7 @@ var connectionOptions = map[string][]OptionDoc{
 		{"CONNECT_TIMEOUT", "integer", "10", "seconds", checkInt(1, 3600)},
 		{"APPLICATION_NAME", "text", "skipprd", "shown in the source's pg_stat_activity", checkText},
 		{"CHANNEL_BINDING", "enum", "prefer", "disable, prefer, require", checkEnum("disable", "prefer", "require")},
+		{"REQUIRE_AUTH", "text", "any", "how the server must ask who connects, as in libpq: scram-sha-256, password, …", checkText},
 		{"TARGET_SESSION_ATTRS", "text", "any", "which of several hosts to use, as in libpq", checkText},
 		{"OPTIONS", "text", "", "command-line options for the source's server", checkText},
 	},

@@ -1,6 +1,7 @@
 package ddl
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -29,6 +30,8 @@ type SetOwner struct {
 	Object string // PIPELINE, CONNECTION, SECRET
 	Name   string
 	To     string
+	// Quoted says that To is a name also where it is that of a special role.
+	Quoted bool
 }
 
 // Tag implements Statement.
@@ -99,8 +102,9 @@ func (p *parser) owner(object, name string) (Statement, error) {
 	if err := p.expectWord("to"); err != nil {
 		return nil, err
 	}
+	quoted := p.peek().kind == tokQuoted
 	to, err := p.name()
-	return &SetOwner{Object: object, Name: name, To: to}, err
+	return &SetOwner{Object: object, Name: name, To: to, Quoted: quoted}, err
 }
 
 // access is a role that runs a statement, and what it may do.
@@ -124,12 +128,26 @@ func (x *Executor) authorize(s Statement, session Session) error {
 		return a.createSecret(s)
 	case *CreateConnection:
 		_, err := a.snap.Connection(s.Name)
-		return a.create("connection", s.Name, err == nil && s.OrReplace, s.Spec.Options)
+		if err := a.create("connection", s.Name, err == nil && s.OrReplace, s.Spec.Options); err != nil {
+			return err
+		}
+		return a.reach(&s.Spec)
 	case *AlterConnection:
 		if err := a.owns("connection", s.Name); err != nil {
 			return err
 		}
-		return a.secrets(s.Options)
+		if err := a.secrets(s.Options); err != nil {
+			return err
+		}
+		spec := ConnectionSpec{Options: s.Options}
+		if c, err := a.snap.Connection(s.Name); err == nil {
+			spec.Kind = c.Kind
+		}
+		if err := a.reach(&spec); err != nil {
+			return err
+		}
+		s.Options = spec.Options
+		return nil
 	case *ValidateConnection:
 		return a.uses("connection", s.Name)
 	case *CreatePipeline:
@@ -213,6 +231,33 @@ func (a access) create(kind, name string, replaces bool, options []Option) error
 	return a.secrets(options)
 }
 
+// serverOptions name files of the server's host, or say how far it is trusted there.
+var serverOptions = []string{"SSLROOTCERT", "SSLCERT", "SSLKEY", "PASSFILE", "SERVICE", "SERVICEFILE", "REQUIRE_AUTH"}
+
+// asksForPassword is the REQUIRE_AUTH of connections that roles other than superusers make.
+const asksForPassword = "scram-sha-256,md5,password"
+
+// reach keeps who is no superuser from what the server's host may do: to read its files, and
+// to connect where that host is trusted. Its connections are to servers that ask for a
+// password.
+func (a access) reach(spec *ConnectionSpec) error {
+	if spec.Kind != "postgres" {
+		return nil
+	}
+	options, err := expandURL(*spec)
+	if err != nil {
+		return nil // which the statement says
+	}
+	for _, o := range options {
+		if slices.Contains(serverOptions, strings.ToUpper(o.Name)) {
+			return pgerr.New(codes.InsufficientPrivilege, "must be superuser to set %s of a connection", strings.ToUpper(o.Name)).
+				WithHint("Leave it out, and give a PASSWORD.").WithPosition(o.Pos)
+		}
+	}
+	spec.Options = append(spec.Options[:len(spec.Options):len(spec.Options)], Option{Name: "REQUIRE_AUTH", Value: asksForPassword})
+	return nil
+}
+
 // secrets asks for USAGE on the secrets that options name.
 func (a access) secrets(options []Option) error {
 	for _, o := range options {
@@ -246,6 +291,11 @@ func (a access) createPipeline(s *CreatePipeline) error {
 	}
 	if err := a.create("pipeline", s.Name, err == nil && s.OrReplace, options); err != nil {
 		return err
+	}
+	if s.Inline != nil {
+		if err := a.reach(s.Inline); err != nil {
+			return err
+		}
 	}
 	if s.Connection != "" {
 		if err := a.uses("connection", s.Connection); err != nil {

@@ -557,10 +557,11 @@ func (s *session) ownOwner(st *ddl.SetOwner) (grant.Op, error) {
 		return nil, err
 	}
 	to := &pg.RoleSpec{Roletype: pg.RoleSpecType_ROLESPEC_CSTRING, Rolename: st.To}
-	switch st.To {
-	case "current_user", "current_role":
+	switch {
+	case st.Quoted:
+	case st.To == "current_user", st.To == "current_role":
 		to.Roletype = pg.RoleSpecType_ROLESPEC_CURRENT_USER
-	case "session_user":
+	case st.To == "session_user":
 		to.Roletype = pg.RoleSpecType_ROLESPEC_SESSION_USER
 	}
 	var with []right.Object

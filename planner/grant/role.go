@@ -216,6 +216,11 @@ func (w World) alterRole(n *pg.AlterRoleStmt) (Op, error) {
 			return pgerr.New(codes.FeatureNotSupported, "permission denied to alter role").
 				WithDetail("The bootstrap superuser must have the SUPERUSER attribute.")
 		}
+		if !canEnter(c) {
+			if err := leavesSuperuser(e, oid); err != nil {
+				return err
+			}
+		}
 		e.PutRole(c)
 		members, err := rolesOf(e, who, a.members, false)
 		if err != nil {
@@ -233,6 +238,24 @@ func (w World) alterRole(n *pg.AlterRoleStmt) (Op, error) {
 		}
 		return nil
 	}, nil
+}
+
+// canEnter says that a role is a superuser that may connect.
+func canEnter(r *right.Role) bool { return r.Superuser && r.CanLogin }
+
+// leavesSuperuser asks for a superuser that may connect besides a role: without one nobody could
+// undo it, since there is no way to start the server without its roles.
+func leavesSuperuser(e *right.Editor, role uint32) error {
+	if r := e.Role(role); r == nil || !canEnter(r) {
+		return nil
+	}
+	for _, r := range e.Roles() {
+		if r.OID != role && canEnter(r) {
+			return nil
+		}
+	}
+	return pgerr.New(codes.ObjectNotInPrerequisiteState, "role \"%s\" is the last superuser that can log in", e.Name(role)).
+		WithHint("Make another one first: CREATE ROLE … SUPERUSER LOGIN PASSWORD '…';")
 }
 
 // mayAlter says whether somebody may change a role so.
@@ -375,6 +398,9 @@ func (w World) dropRoles(n *pg.DropRoleStmt) Op {
 			if detail := w.dependents(e, r.OID); len(detail) > 0 {
 				return pgerr.New(codes.DependentObjectsStillExist, "role \"%s\" cannot be dropped because some objects depend on it", r.Name).
 					WithDetail("%s", strings.Join(detail, "\n"))
+			}
+			if err := leavesSuperuser(e, r.OID); err != nil {
+				return err
 			}
 			e.DropRole(r.OID)
 		}

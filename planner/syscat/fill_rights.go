@@ -2,10 +2,8 @@ package syscat
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
@@ -298,7 +296,7 @@ func roleMembersRelation() ownRelation {
 }
 
 func fillRoleMembers(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	var rows []row
+	rows := []row{{"member": int64(right.Public), "role": int64(right.Public), "inherits": true, "admin": false}}
 	for _, r := range env.Rights.Roles() {
 		rows = append(rows, row{"member": int64(r.OID), "role": int64(right.Public), "inherits": true, "admin": false})
 		for of := range env.Rights.Members(r.OID) {
@@ -374,136 +372,4 @@ func fillPrivileges(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 		g.add(o.Class, int64(p.OID), 0, b.Owner(o), b.ACL(o))
 	}
 	return c.build("skippr.privileges", g.rows)
-}
-
-// wordsOf splits a text of privileges in SQL.
-const wordsOf = `list_transform(string_split(upper(%s), ','), lambda w: trim(w))`
-
-// holds is the SQL that says whether role %[1]s holds a privilege of the text %[4]s on object
-// %[3]s of class %[2]s; %[5]s restricts columns.
-func holdsSQL(role, class, object, words, columns string) string {
-	list := strings.ReplaceAll(wordsOf, "%s", words)
-	any := "-2"
-	if class == "r" {
-		any = "CASE WHEN " + object + " < 16384 THEN -1 ELSE -2 END"
-	}
-	return `(coalesce((SELECT bool_or(r.rolsuper) FROM {rel:pg_catalog.pg_roles} r WHERE r.oid = ` + role + `), false)
-	OR (SELECT count(*) > 0 FROM {rel:skippr.privileges} p JOIN {rel:skippr.role_members} m ON m.role = p.grantee AND m.inherits
-	WHERE m.member = ` + role + ` AND p.class = '` + class + `' AND (p.object = ` + object + ` OR p.object = ` + any + `)` + columns + `
-	AND (p.privilege = '*' OR list_contains(` + list + `, p.privilege)
-	OR p.grantable AND list_contains(` + list + `, p.privilege || ' WITH GRANT OPTION'))))`
-}
-
-// asker is the SQL of the oid of the role that asks; roleNamed of the one that an argument names.
-const (
-	asker     = "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = {fact:user})"
-	roleNamed = "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = $1)"
-	spaceOf   = "(SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = %s)"
-)
-
-// object is an argument of has_…_privilege: its types, and the SQL of the oid it means.
-type object struct {
-	oid uint32
-	sql string
-}
-
-// privileges are the functions that ask what a role may do. A role or object that does not
-// exist gives null.
-func privileges() []planner.SystemFunction {
-	var out []planner.SystemFunction
-	tables := []object{{oidText, strings.ReplaceAll(classOfName, "$1", "%s")}, {oidOID, "%s"}}
-	spaces := []object{{oidText, spaceOf}, {oidOID, "%s"}}
-	databases := []object{{oidText, "(CASE WHEN %s = {fact:database} THEN 5 END)"}, {oidOID, "%s"}}
-	out = append(out, has("has_table_privilege", "r", tables, " AND p.column_number = 0")...)
-	out = append(out, has("has_any_column_privilege", "r", tables, "")...)
-	out = append(out, has("has_sequence_privilege", "S", tables, "")...)
-	out = append(out, has("has_schema_privilege", "n", spaces, "")...)
-	out = append(out, has("has_database_privilege", "d", databases, "")...)
-	out = append(out, hasColumn(tables)...)
-	out = append(out, hasRole()...)
-	for _, name := range []string{
-		"has_function_privilege", "has_type_privilege", "has_tablespace_privilege", "has_language_privilege",
-		"has_foreign_data_wrapper_privilege", "has_server_privilege", "has_parameter_privilege",
-	} {
-		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidAny, oidText), fn(name, oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidText))
-	}
-	return out
-}
-
-// askers are the ways to name the role: its argument's type, 0 for none, and the SQL of its oid.
-var askers = []object{{0, asker}, {oidName, roleNamed}, {oidText, roleNamed}, {oidOID, "$1"}}
-
-// has makes the variants of a function: of the role that asks or a named one, an object by
-// name or oid.
-func has(name, class string, objects []object, columns string) []planner.SystemFunction {
-	var out []planner.SystemFunction
-	for _, who := range askers {
-		for _, o := range objects {
-			args, at := []uint32{o.oid, oidText}, 1
-			if who.oid != 0 {
-				args, at = []uint32{who.oid, o.oid, oidText}, 2
-			}
-			oid := strings.ReplaceAll(o.sql, "%s", fmt.Sprintf("$%d", at))
-			out = append(out, fn(name, oidBool, asked(who.sql, class, oid, fmt.Sprintf("$%d", at+1), columns), args...))
-		}
-	}
-	return out
-}
-
-// asked is the SQL of one question: null when there is no such object. The oids are found once.
-func asked(who, class, oid, words, columns string) string {
-	return "(SELECT CASE WHEN q.o IS NULL OR q.u IS NULL THEN NULL ELSE " + holdsSQL("q.u", class, "q.o", "q.w", columns) +
-		" END FROM (SELECT " + who + " AS u, " + oid + " AS o, " + words + " AS w) q)"
-}
-
-// hasColumn are the variants of has_column_privilege.
-func hasColumn(tables []object) []planner.SystemFunction {
-	var out []planner.SystemFunction
-	for _, who := range askers {
-		for _, o := range tables {
-			for _, column := range []uint32{oidText, oidInt2} {
-				args, at := []uint32{o.oid, column, oidText}, 1
-				if who.oid != 0 {
-					args, at = append([]uint32{who.oid}, args...), 2
-				}
-				oid := strings.ReplaceAll(o.sql, "%s", fmt.Sprintf("$%d", at))
-				number := fmt.Sprintf("(SELECT min(a.attnum) FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = %s AND a.attname = $%d)", oid, at+1)
-				if column == oidInt2 {
-					number = fmt.Sprintf("$%d", at+1)
-				}
-				sql := "(SELECT CASE WHEN q.o IS NULL OR q.u IS NULL OR q.c IS NULL THEN NULL ELSE " +
-					holdsSQL("q.u", "r", "q.o", "q.w", " AND (p.column_number = 0 OR p.column_number = q.c)") +
-					" END FROM (SELECT " + who.sql + " AS u, " + oid + " AS o, " + number + " AS c, " + fmt.Sprintf("$%d", at+2) + " AS w) q)"
-				out = append(out, fn("has_column_privilege", oidBool, sql, args...))
-			}
-		}
-	}
-	return out
-}
-
-// hasRole are the variants of pg_has_role: USAGE asks for privileges without SET ROLE, MEMBER
-// for the right to it.
-func hasRole() []planner.SystemFunction {
-	var out []planner.SystemFunction
-	roles := []object{
-		{oidName, "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = %s)"},
-		{oidText, "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = %s)"},
-		{oidOID, "%s"},
-	}
-	for _, who := range askers {
-		for _, o := range roles {
-			args, at := []uint32{o.oid, oidText}, 1
-			if who.oid != 0 {
-				args, at = []uint32{who.oid, o.oid, oidText}, 2
-			}
-			list := fmt.Sprintf("list_transform(string_split(upper($%d), ','), lambda w: trim(w))", at+1)
-			sql := "(SELECT CASE WHEN q.o IS NULL OR q.u IS NULL THEN NULL ELSE " +
-				"(coalesce((SELECT bool_or(r.rolsuper) FROM {rel:pg_catalog.pg_roles} r WHERE r.oid = q.u), false) " +
-				"OR (SELECT count(*) > 0 FROM {rel:skippr.role_members} m WHERE m.member = q.u AND m.role = q.o AND " +
-				"(list_contains(q.w, 'MEMBER') OR m.inherits AND list_contains(q.w, 'USAGE') OR m.admin AND len(list_filter(q.w, lambda w: w LIKE '%OPTION')) > 0)))" +
-				" END FROM (SELECT " + who.sql + " AS u, " + strings.ReplaceAll(o.sql, "%s", fmt.Sprintf("$%d", at)) + " AS o, " + list + " AS w) q)"
-			out = append(out, fn("pg_has_role", oidBool, sql, args...))
-		}
-	}
-	return out
 }

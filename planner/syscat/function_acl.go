@@ -92,3 +92,166 @@ func accessLists() []planner.SystemFunction {
 			cols("relid", oidRegclass, "parentrelid", oidRegclass, "isleaf", oidBool, "level", oidInt4), oidRegclass),
 	}
 }
+
+// wordsOf splits a text of privileges in SQL.
+const wordsOf = `list_transform(string_split(upper(%s), ','), lambda w: trim(w))`
+
+// wordsMay are the privileges that has_…_privilege asks of a class of objects, in SQL.
+var wordsMay = map[string]string{
+	"r": "['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']", "n": "['CREATE', 'USAGE']",
+	"d": "['CREATE', 'CONNECT', 'TEMPORARY', 'TEMP']", "c": "['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']",
+	"S":    "['USAGE', 'SELECT', 'UPDATE']",
+	"role": "['USAGE', 'MEMBER', 'USAGE WITH ADMIN OPTION', 'MEMBER WITH ADMIN OPTION', 'USAGE WITH GRANT OPTION', 'MEMBER WITH GRANT OPTION']",
+}
+
+// checkedWords is a text of privileges in SQL, an error when it has one that its class has not.
+func checkedWords(words, class string) string {
+	list := strings.ReplaceAll(wordsOf, "%s", words)
+	may := wordsMay[class]
+	if class != "role" {
+		may = "list_concat(" + may + ", list_transform(" + may + ", lambda w: w || ' WITH GRANT OPTION'))"
+	}
+	return "CASE WHEN NOT list_has_all(" + may + ", " + list + ") THEN error('22023: unrecognized privilege type: \"' || " + words + " || '\"') ELSE " + words + " END"
+}
+
+// holds is the SQL that says whether role %[1]s holds a privilege of the text %[4]s on object
+// %[3]s of class %[2]s; %[5]s restricts columns.
+func holdsSQL(role, class, object, words, columns string) string {
+	list := strings.ReplaceAll(wordsOf, "%s", words)
+	any := "-2"
+	if class == "r" {
+		any = "CASE WHEN " + object + " < 16384 THEN -1 ELSE -2 END"
+	}
+	return `(coalesce((SELECT bool_or(r.rolsuper) FROM {rel:pg_catalog.pg_roles} r WHERE r.oid = ` + role + `), false)
+	OR (SELECT count(*) > 0 FROM {rel:skippr.privileges} p JOIN {rel:skippr.role_members} m ON m.role = p.grantee AND m.inherits
+	WHERE m.member = ` + role + ` AND p.class = '` + class + `' AND (p.object = ` + object + ` OR p.object = ` + any + `)` + columns + `
+	AND (p.privilege = '*' OR list_contains(` + list + `, p.privilege)
+	OR p.grantable AND list_contains(` + list + `, p.privilege || ' WITH GRANT OPTION'))))`
+}
+
+// asker is the SQL of the oid of the role that asks; roleNamed of the one that an argument names.
+const (
+	asker     = "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = {fact:user})"
+	roleNamed = "CASE WHEN $1 = 'public' THEN 0 ELSE coalesce((SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = $1), " +
+		"CASE WHEN $1 IS NOT NULL THEN CAST(error('42704: role \"' || $1 || '\" does not exist') AS BIGINT) END) END"
+	spaceOf = "(SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = %s)"
+)
+
+// object is an argument of has_…_privilege: its types, and the SQL of the oid it means.
+type object struct {
+	oid uint32
+	sql string
+}
+
+// named is the SQL of the oid that a name means, an error where it means none.
+func named(sql, code, message string) string {
+	return "coalesce(" + sql + ", CASE WHEN %s IS NOT NULL THEN CAST(error('" + code + ": ' || " + message + ") AS BIGINT) END)"
+}
+
+// privileges are the functions that ask what a role may do. A name of a role or object that
+// does not exist is an error, as is a privilege that its kind has not; the oid 0 gives null.
+func privileges() []planner.SystemFunction {
+	var out []planner.SystemFunction
+	tables := []object{{oidText, named(strings.ReplaceAll(classOfName, "$1", "%s"), "42P01", "'relation \"' || %s || '\" does not exist'")}, {oidOID, "nullif(%s, 0)"}}
+	spaces := []object{{oidText, named(spaceOf, "3F000", "'schema \"' || %s || '\" does not exist'")}, {oidOID, "nullif(%s, 0)"}}
+	databases := []object{
+		{oidText, named("CASE WHEN %s = {fact:database} THEN 5 END", "3D000", "'database \"' || %s || '\" does not exist'")}, {oidOID, "nullif(%s, 0)"},
+	}
+	out = append(out, has("has_table_privilege", "r", tables, " AND p.column_number = 0")...)
+	out = append(out, has("has_any_column_privilege", "r", tables, "")...)
+	out = append(out, has("has_sequence_privilege", "S", tables, "")...)
+	out = append(out, has("has_schema_privilege", "n", spaces, "")...)
+	out = append(out, has("has_database_privilege", "d", databases, "")...)
+	out = append(out, hasColumn(tables)...)
+	out = append(out, hasRole()...)
+	for _, name := range []string{
+		"has_function_privilege", "has_type_privilege", "has_tablespace_privilege", "has_language_privilege",
+		"has_foreign_data_wrapper_privilege", "has_server_privilege", "has_parameter_privilege",
+	} {
+		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidAny, oidText), fn(name, oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidText))
+	}
+	return out
+}
+
+// askers are the ways to name the role: its argument's type, 0 for none, and the SQL of its oid.
+var askers = []object{{0, asker}, {oidName, roleNamed}, {oidText, roleNamed}, {oidOID, "$1"}}
+
+// has makes the variants of a function: of the role that asks or a named one, an object by
+// name or oid.
+func has(name, class string, objects []object, columns string) []planner.SystemFunction {
+	var out []planner.SystemFunction
+	for _, who := range askers {
+		for _, o := range objects {
+			args, at := []uint32{o.oid, oidText}, 1
+			if who.oid != 0 {
+				args, at = []uint32{who.oid, o.oid, oidText}, 2
+			}
+			oid := strings.ReplaceAll(o.sql, "%s", fmt.Sprintf("$%d", at))
+			out = append(out, fn(name, oidBool, asked(who.sql, class, oid, fmt.Sprintf("$%d", at+1), columns), args...))
+		}
+	}
+	return out
+}
+
+// asked is the SQL of one question: null when there is no such object. The oids are found once.
+func asked(who, class, oid, words, columns string) string {
+	kind := class
+	if class == "r" && columns == "" {
+		kind = "c" // of any column
+	}
+	return "(SELECT CASE WHEN q.o IS NULL OR q.u IS NULL THEN NULL ELSE " + holdsSQL("q.u", class, "q.o", "q.w", columns) +
+		" END FROM (SELECT " + who + " AS u, " + oid + " AS o, " + checkedWords(words, kind) + " AS w) q)"
+}
+
+// hasColumn are the variants of has_column_privilege.
+func hasColumn(tables []object) []planner.SystemFunction {
+	var out []planner.SystemFunction
+	for _, who := range askers {
+		for _, o := range tables {
+			for _, column := range []uint32{oidText, oidInt2} {
+				args, at := []uint32{o.oid, column, oidText}, 1
+				if who.oid != 0 {
+					args, at = append([]uint32{who.oid}, args...), 2
+				}
+				oid := strings.ReplaceAll(o.sql, "%s", fmt.Sprintf("$%d", at))
+				number := fmt.Sprintf("coalesce((SELECT min(a.attnum) FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = %s AND a.attname = $%[2]d), "+
+					"CASE WHEN %[1]s IS NOT NULL AND $%[2]d IS NOT NULL THEN CAST(error('42703: column \"' || $%[2]d || '\" does not exist') AS BIGINT) END)", oid, at+1)
+				if column == oidInt2 {
+					number = fmt.Sprintf("$%d", at+1)
+				}
+				sql := "(SELECT CASE WHEN q.o IS NULL OR q.u IS NULL OR q.c IS NULL THEN NULL ELSE " +
+					holdsSQL("q.u", "r", "q.o", "q.w", " AND (p.column_number = 0 OR p.column_number = q.c)") +
+					" END FROM (SELECT " + who.sql + " AS u, " + oid + " AS o, " + number + " AS c, " + checkedWords(fmt.Sprintf("$%d", at+2), "c") + " AS w) q)"
+				out = append(out, fn("has_column_privilege", oidBool, sql, args...))
+			}
+		}
+	}
+	return out
+}
+
+// hasRole are the variants of pg_has_role: USAGE asks for privileges without SET ROLE, MEMBER
+// for the right to it.
+func hasRole() []planner.SystemFunction {
+	var out []planner.SystemFunction
+	roles := []object{
+		{oidName, named("(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = %s)", "42704", "'role \"' || %s || '\" does not exist'")},
+		{oidText, named("(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = %s)", "42704", "'role \"' || %s || '\" does not exist'")},
+		{oidOID, "%s"},
+	}
+	for _, who := range askers {
+		for _, o := range roles {
+			args, at := []uint32{o.oid, oidText}, 1
+			if who.oid != 0 {
+				args, at = []uint32{who.oid, o.oid, oidText}, 2
+			}
+			list := strings.ReplaceAll(wordsOf, "%s", checkedWords(fmt.Sprintf("$%d", at+1), "role"))
+			sql := "(SELECT CASE WHEN q.o IS NULL OR q.u IS NULL THEN NULL ELSE " +
+				"(coalesce((SELECT bool_or(r.rolsuper) FROM {rel:pg_catalog.pg_roles} r WHERE r.oid = q.u), false) " +
+				"OR (SELECT count(*) > 0 FROM {rel:skippr.role_members} m WHERE m.member = q.u AND m.role = q.o AND " +
+				"(list_contains(q.w, 'MEMBER') OR m.inherits AND list_contains(q.w, 'USAGE') OR m.admin AND len(list_filter(q.w, lambda w: w LIKE '%OPTION')) > 0)))" +
+				" END FROM (SELECT " + who.sql + " AS u, " + strings.ReplaceAll(o.sql, "%s", fmt.Sprintf("$%d", at)) + " AS o, " + list + " AS w) q)"
+			out = append(out, fn("pg_has_role", oidBool, sql, args...))
+		}
+	}
+	return out
+}
