@@ -340,7 +340,7 @@ func (s *Supervisor) RetryDeadLetters(ctx context.Context, name string, only map
 // table has.
 func (s *Supervisor) fillLetters(ctx context.Context, t *catalog.Table, batches []*change.Batch) ([]*change.Batch, error) {
 	if s.deps.Rows == nil {
-		return nil, &deadletter.RefusedError{Reason: "values that did not change were not sent"}
+		return nil, &deadletter.RefusedError{Reason: "values that did not change were not sent", Hint: deadletter.HintAgain}
 	}
 	table := func(change.TableID) (*fill.Table, error) {
 		return &fill.Table{Exact: true, Version: func(n uint32) *schema.Table {
@@ -360,7 +360,7 @@ func (s *Supervisor) fillLetters(ctx context.Context, t *catalog.Table, batches 
 	case errors.As(err, &unknown):
 		return nil, &deadletter.RefusedError{Reason: fmt.Sprintf(
 			"column %s did not change and was not sent, and the row before is not here",
-			quote.Name(unknown.Column))}
+			quote.Name(unknown.Column)), Hint: deadletter.HintAgain}
 	case err != nil:
 		return nil, fmt.Errorf("look up values that an update left unchanged: %w", err)
 	case more:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -19,20 +20,49 @@ import (
 )
 
 // RefusedError says that a row still cannot be taken in. Reason is a clause; Hint is what
-// helps, sentences, "" for hintAgain.
+// helps, sentences, "" for what does with a value as its letter's code says.
 type RefusedError struct{ Reason, Hint string }
+
+func again(reason string) *RefusedError { return &RefusedError{Reason: reason, Hint: HintAgain} }
 
 // Error is the reason.
 func (e *RefusedError) Error() string { return e.Reason }
 
-// What helps where a letter stays: a row that is written again at the source comes again, and
-// supersedes it; a copy has all rows as they are there.
+// HintAgain is what helps where the letter itself has not enough: a row that is written again at
+// the source comes again, and supersedes it; a copy has all rows as they are there.
+const HintAgain = "UPDATE the row at the source, or copy its table anew: ALTER PIPELINE … RESYNC TABLE …;"
+
+// What helps with others.
 const (
-	hintAgain = "UPDATE the row at the source, or copy its table anew: ALTER PIPELINE … RESYNC TABLE …;"
-	hintText  = "Correct the text at the source, where raw_row says which bytes it has, as \\x…; or leave the column out: " +
-		"ALTER PIPELINE … RESYNC TABLE … EXCEPT (…);"
+	hintText = "Correct the text at the source, where raw_row says which bytes it has, as \\x…; or leave the column out: " +
+		"ALTER PIPELINE … RESYNC TABLE … EXCEPT (COLUMN);"
+	hintRange = "Say what becomes of such values, ALTER PIPELINE … SET (out_of_range = 'null'); and run RETRY DEAD LETTERS again; " +
+		"or keep them as text: ALTER PIPELINE … RESYNC TABLE … (*, COLUMN AS text);"
+	hintArray = "Keep the column as text: ALTER PIPELINE … RESYNC TABLE … (*, COLUMN AS text);"
 	hintLater = "Run RETRY DEAD LETTERS again when pg_stat_pipeline_table has the table as ready."
 )
+
+// hint is what helps with a letter.
+func (e *RefusedError) hint(l *catalog.DeadLetter) string {
+	column := "…"
+	if l.Column != "" {
+		column = quote.NameIfNeeded(l.Column)
+	}
+	return strings.ReplaceAll(cmp.Or(e.Hint, hintOf(l.Code)), "COLUMN", column)
+}
+
+// hintOf is what helps with a value that was refused with a code; COLUMN is its column's name.
+func hintOf(code string) string {
+	switch code {
+	case CodeOutOfRange, CodeDateTime:
+		return hintRange
+	case CodeArray:
+		return hintArray
+	case CodeEncoding, CodeNoUTF8:
+		return hintText
+	}
+	return HintAgain
+}
 
 // Retry applies open letters again. No stream of the pipeline runs meanwhile, and its log
 // is open.
@@ -132,7 +162,7 @@ func (r *Retry) table(ctx context.Context, t *catalog.Table, letters []*catalog.
 			res.Failing++
 			if res.Failing <= toldMost {
 				r.Tell(fmt.Sprintf("dead letter %d of %s.%s stays (%s): %s. %s", l.ID, t.Schema, t.Name,
-					l.Code, refused.Reason, t.Exact(cmp.Or(refused.Hint, hintAgain), r.name)))
+					l.Code, refused.Reason, t.Exact(refused.hint(l), r.name)))
 			}
 			continue
 		case err != nil:
@@ -171,7 +201,7 @@ func (r *Retry) fill(ctx context.Context, t *catalog.Table, l *catalog.DeadLette
 	}
 	if slices.ContainsFunc(whole, func(b *change.Batch) bool { return len(b.Unchanged) > 0 }) {
 		if r.Fill == nil {
-			return &RefusedError{Reason: "values that did not change were not sent"}
+			return again("values that did not change were not sent")
 		}
 		batches := whole
 		defer release(batches)
@@ -213,9 +243,9 @@ func (r *Retry) decode(t *catalog.Table, l *catalog.DeadLetter) (partly bool, er
 func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) (left []int, err error) {
 	switch {
 	case l.Row == "":
-		return nil, &RefusedError{Reason: fmt.Sprintf("its row was not kept: it is longer than %d MiB, or there was no room for it, or it was not sent whole", RowBytesMax>>20)}
+		return nil, again(fmt.Sprintf("its row was not kept: it is longer than %d MiB, or there was no room for it, or it was not sent whole", RowBytesMax>>20))
 	case l.Doubtful:
-		return nil, &RefusedError{Reason: "it may have changed while it was copied, in a transaction that was open for long"}
+		return nil, again("it may have changed while it was copied, in a transaction that was open for long")
 	case l.Code == CodeEncoding:
 		return nil, &RefusedError{Reason: "its text is not UTF-8", Hint: hintText}
 	case l.Code == CodeNoUTF8:
@@ -223,7 +253,7 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 	}
 	then, ok := version(t, l.SchemaVersion)
 	if !ok {
-		return nil, &RefusedError{Reason: fmt.Sprintf("schema version %d, which its row has, is not known any more", l.SchemaVersion)}
+		return nil, again(fmt.Sprintf("schema version %d, which its row has, is not known any more", l.SchemaVersion))
 	}
 	row, err := ParseRow(l.Row)
 	if err != nil {
@@ -243,7 +273,7 @@ func (r *Retry) add(b *change.Builder, t *catalog.Table, l *catalog.DeadLetter) 
 		if !sent && l.Op == change.Update && t.Current.HasKey() {
 			left = append(left, i)
 		} else if !sent {
-			return nil, &RefusedError{Reason: fmt.Sprintf("column %s did not change and was not sent", quote.Name(f.Name))}
+			return nil, again(fmt.Sprintf("column %s did not change and was not sent", quote.Name(f.Name)))
 		}
 		now[f.Name] = text
 	}

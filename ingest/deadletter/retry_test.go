@@ -170,7 +170,7 @@ func TestRetryTells(t *testing.T) {
 		w.update(func(txn *catalog.Txn) error {
 			return txn.AddDeadLetter(&catalog.DeadLetter{
 				Table: 1, DeadLetterRef: catalog.DeadLetterRef{Token: int64(id), ID: id}, SchemaVersion: version, Key: "k", Row: row,
-				Reason: "r", Code: code, Doubtful: doubtful,
+				Reason: "r", Code: code, Doubtful: doubtful, Column: "V",
 			})
 		})
 	}
@@ -184,14 +184,15 @@ func TestRetryTells(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	const again = ". UPDATE the row at the source, or copy its table anew: ALTER PIPELINE p RESYNC TABLE s.t;"
-	const text = `. Correct the text at the source, where raw_row says which bytes it has, as \x…; or leave the column out: ALTER PIPELINE p RESYNC TABLE s.t EXCEPT (…);`
+	const text = `. Correct the text at the source, where raw_row says which bytes it has, as \x…; or leave the column out: ALTER PIPELINE p RESYNC TABLE s.t EXCEPT ("V");`
 	want := []string{
 		"dead letter 5 of s.t stays (54000): its row was not kept: it is longer than 6 MiB, or there was no room for it, or it was not sent whole" + again,
 		"dead letter 6 of s.t stays (22021): its text is not UTF-8" + text,
 		"dead letter 7 of s.t stays (22P05): its text has no equivalent in UTF-8" + text,
 		"dead letter 8 of s.t stays (22008): it may have changed while it was copied, in a transaction that was open for long" + again,
 		"dead letter 9 of s.t stays (22008): schema version 77, which its row has, is not known any more" + again,
-		"dead letter 10 of s.t stays (22003): no number" + again,
+		"dead letter 10 of s.t stays (22003): no number. Say what becomes of such values, ALTER PIPELINE p SET (out_of_range = 'null'); and run RETRY DEAD LETTERS " +
+			"again; or keep them as text: ALTER PIPELINE p RESYNC TABLE s.t (*, \"V\" AS text);",
 	}
 	if !slices.Equal(w.told, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(w.told, "\n"), strings.Join(want, "\n"))
