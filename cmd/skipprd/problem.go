@@ -178,7 +178,7 @@ func sentence(err error) string {
 	if s == "" {
 		return s
 	}
-	if last := s[len(s)-1]; last != '.' {
+	if last := s[len(s)-1]; last != '.' && last != ';' {
 		s += "."
 	}
 	return string(append([]byte{}, upper(s[0]))) + s[1:]

@@ -124,7 +124,8 @@ func (b *backfill) copyTo(ctx context.Context, conn *pgconn.PgConn, out *rowWrit
 // lockLeaf keeps the leaf from being changed while its chunk is read (see unlocked), and
 // checks that it is as it was when the chunk was planned. It returns its name now.
 func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error) {
-	query := fmt.Sprintf("SELECT %[1]d::oid::regclass::text, coalesce(pg_catalog.pg_relation_filenode(%[1]d), 0)", c.leaf)
+	names := naming.Of(conn)
+	query := names.SQL(fmt.Sprintf("SELECT {{%[1]d::oid::regclass}}, coalesce(pg_catalog.pg_relation_filenode(%[1]d), 0)", c.leaf))
 	gone := &ingest.TableError{Reason: "the table was dropped while it was copied", Hint: resync}
 	if c.part {
 		gone = &ingest.TableError{Reason: "a partition was dropped while the table was copied", Anew: true, Hint: resync}
@@ -134,8 +135,13 @@ func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if row[0] == fmt.Sprint(c.leaf) {
+		if row[0] = names.Text(row[0]); row[0] == fmt.Sprint(c.leaf) {
 			return "", gone
+		}
+		if !naming.Said(row[0]) {
+			return "", &ingest.TableError{
+				Reason: "its name, or that of a partition, is not UTF-8, or has what UTF-8 has no equivalent of: " + naming.Show(row[0]), Hint: renameIt,
+			}
 		}
 		if err := run(ctx, conn, "LOCK TABLE ONLY "+row[0]+" IN ACCESS SHARE MODE"); err != nil {
 			return "", err
@@ -144,7 +150,7 @@ func lockLeaf(ctx context.Context, conn *pgconn.PgConn, c chunk) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if locked[0] != row[0] {
+		if names.Text(locked[0]) != row[0] {
 			continue // renamed in between
 		}
 		if locked[1] != fmt.Sprint(c.file) {

@@ -40,7 +40,8 @@ func names(t *testing.T, encoding, bad, good string) {
 		`CREATE SCHEMA "sBAD"`, `CREATE TABLE "sBAD".t (id int PRIMARY KEY)`, `CREATE TYPE "eBAD" AS ENUM ('x', 'yBAD')`,
 		`CREATE DOMAIN "dBAD" AS int DEFAULT 7`, `CREATE TABLE typed (id int PRIMARY KEY, e "eBAD", d "dBAD", v text DEFAULT 'zBAD')`,
 		`INSERT INTO typed VALUES (1, 'x', 2, 'y')`, `COMMENT ON TABLE typed IS 'BAD'`,
-		`CREATE TABLE computed (id int PRIMARY KEY, v text, g text GENERATED ALWAYS AS (v || 'BAD') STORED)`, `INSERT INTO computed VALUES (1, 'x')`)
+		`CREATE TABLE computed (id int PRIMARY KEY, v text, g text GENERATED ALWAYS AS (v || 'BAD') STORED)`, `INSERT INTO computed VALUES (1, 'x')`,
+		`CREATE TABLE still (id int PRIMARY KEY)`, `CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id)`, `CREATE TABLE "pBAD" PARTITION OF parts DEFAULT`)
 	s := harness.New(t, t.TempDir())
 	s.Start()
 	defer s.Stop()
@@ -61,9 +62,9 @@ func names(t *testing.T, encoding, bad, good string) {
 		"SELECT id || e || d || v FROM p.typed": "1x2y",
 		"SELECT id || v FROM p.computed":        "1x",
 		"SELECT id FROM q.badcolumn":            "1",
-		"SELECT coalesce(string_agg(reason, ' '), '') FROM pg_stat_pipeline":                                                                               "",
-		"SELECT count(*) FROM pg_stat_pipeline_table WHERE pipeline = 'p' AND table_name IN ('computed', 'listed', 'plain', 't', 'typed', '" + good + "')": "6",
-		"SELECT count(*) FROM pg_stat_pipeline_table WHERE pipeline = 'p'":                                                                                 "6",
+		"SELECT coalesce(string_agg(reason, ' '), '') FROM pg_stat_pipeline":                                                                                        "",
+		"SELECT count(*) FROM pg_stat_pipeline_table WHERE pipeline = 'p' AND table_name IN ('computed', 'listed', 'plain', 'still', 't', 'typed', '" + good + "')": "7",
+		"SELECT count(*) FROM pg_stat_pipeline_table WHERE pipeline = 'p' AND state = 'ready'":                                                                      "7",
 	})
 	report := findings(t, s.DSN, "CREATE PIPELINE r FROM POSTGRES "+quote.Text(source)+" FOR ALL TABLES WITH (dry_run, slot_name = 'skippr_r')")
 	for _, want := range []string{
@@ -81,6 +82,7 @@ func names(t *testing.T, encoding, bad, good string) {
 	raw(`ALTER TABLE typed ADD COLUMN n text DEFAULT 'nBAD'`, `INSERT INTO typed VALUES (2, 'x', 2, 'y')`, `ALTER TABLE plain RENAME TO "plainBAD"`,
 		`INSERT INTO "plainBAD" VALUES (2, 'y')`, `CREATE TABLE "newBAD" (id int PRIMARY KEY)`, `ALTER TABLE listed ADD COLUMN "lBAD" int`,
 		`INSERT INTO listed VALUES (1, 'x', 1)`, `ALTER TABLE other.t RENAME TO u`, `INSERT INTO other.u VALUES (2)`)
+	raw(`ALTER TABLE still RENAME TO "stillBAD"`)
 	harness.Exec(t, source+" client_encoding=UTF8", `INSERT INTO "`+good+`" VALUES (2, 'y')`)
 	harness.Exec(t, s.DSN, "SYNC PIPELINE p UNTIL CAUGHT UP")
 	const stopped = "SELECT string_agg(table_name || ': ' || reason, '; ' ORDER BY table_name) FROM pg_stat_pipeline_table WHERE state = 'stopped'"
@@ -90,9 +92,15 @@ func names(t *testing.T, encoding, bad, good string) {
 		"SELECT id FROM p.plain":        "1",
 		"SELECT count(*) FROM p.listed": "0",
 		stopped: `listed: the name of a column is not UTF-8, or has what UTF-8 has no equivalent of: "l` + "\uFFFD" + `"; ` +
+			`parts: its name, or that of a partition, is not UTF-8, or has what UTF-8 has no equivalent of: public."p` + "\uFFFD" + `"; ` +
 			`plain: its name is not UTF-8, or has what UTF-8 has no equivalent of: "plain` + "\uFFFD" + `"; ` +
 			`typed: column "n" was added with a default that cannot be taken in at the source`,
 	})
+	if report := findings(t, s.DSN, "VERIFY PIPELINE p"); !strings.Contains(report, "p.still |  |  |  |  | skipped |  | its name, or that of a partition of it") {
+		t.Errorf("VERIFY: %s", report)
+	}
+	raw(`ALTER TABLE "stillBAD" RENAME TO still`, `ALTER TABLE "pBAD" RENAME TO p`)
+	harness.Exec(t, s.DSN, "ALTER PIPELINE p RESYNC TABLE p.parts")
 	raw(`ALTER TABLE "plainBAD" RENAME TO plain`, `ALTER TABLE listed RENAME "lBAD" TO l`)
 	harness.Exec(t, s.DSN, "ALTER PIPELINE p RESYNC TABLE p.plain", "ALTER PIPELINE p RESYNC TABLE p.listed", "ALTER PIPELINE p RESYNC TABLE p.typed",
 		"SYNC PIPELINE p UNTIL CAUGHT UP")

@@ -163,6 +163,7 @@ const (
 	codeUndefinedColumn = "42703"
 	codePrivilege       = "42501"
 	codeLockTimeout     = "55P03"
+	codeNoUTF8          = "22P05"
 )
 
 // skip turns an error that is about one table into why it cannot be compared.
@@ -178,6 +179,8 @@ func skip(err error) error {
 		return &verify.SkipError{Reason: "a column was dropped or renamed at the source, and the pipeline has not got there: run it again"}
 	case codePrivilege:
 		return &verify.SkipError{Reason: "the role may not read it: GRANT SELECT on it to the connection's user"}
+	case codeNoUTF8:
+		return &verify.SkipError{Reason: "its name, or that of a partition of it, or a text of it that is not taken in, has what UTF-8 has no equivalent of"}
 	case codeLockTimeout:
 		return &verify.SkipError{Reason: "it is locked at the source: run it again"}
 	}
