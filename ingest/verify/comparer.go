@@ -100,24 +100,41 @@ const momentsMost = 3
 // Compare compares tables of a pipeline with its source, and tells progress about once a
 // second. What is in the way of all of them is a *Refusal, of one of them a line.
 func (c *Comparer) Compare(ctx context.Context, r Request, progress func(string)) ([]Line, error) {
-	lines, err := c.compare(ctx, r, progress)
-	if ctx.Err() != nil {
-		return lines, err
-	}
-	// Whatever failed or was skipped when the pipeline went away is of that.
-	snap := c.Catalog.Snapshot()
-	defer snap.Close()
-	if _, missing := snap.Pipeline(r.Pipeline); missing != nil && !errors.Is(err, catalog.ErrPipelineNotFound) {
-		return nil, &Refusal{Kind: NotNow, Message: fmt.Sprintf("pipeline %s was dropped while it was compared", quote.Name(r.Pipeline)), Cause: err}
-	}
-	return lines, err
-}
-
-func (c *Comparer) compare(ctx context.Context, r Request, progress func(string)) ([]Line, error) {
 	p, err := c.running(r.Pipeline)
 	if err != nil {
 		return nil, err
 	}
+	inner, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	lines, err := c.compare(inner, p, r, func(line string) { // each wait and each reading comes by here, if with nothing to tell
+		switch gone := c.gone(p); {
+		case gone != nil:
+			end(gone)
+		case line != "":
+			progress(line)
+		}
+	})
+	if ctx.Err() != nil {
+		return lines, err
+	}
+	// Whatever failed or was skipped when the pipeline went away is of that.
+	if gone := c.gone(p); gone != nil {
+		return nil, gone
+	}
+	return lines, err
+}
+
+// gone says that a pipeline was dropped, also if there is one of its name again.
+func (c *Comparer) gone(p *catalog.Pipeline) *Refusal {
+	snap := c.Catalog.Snapshot()
+	defer snap.Close()
+	if _, err := snap.PipelineByID(p.ID); err != nil {
+		return &Refusal{Kind: NotNow, Message: fmt.Sprintf("pipeline %s was dropped while it was compared", quote.Name(p.Name))}
+	}
+	return nil
+}
+
+func (c *Comparer) compare(ctx context.Context, p *catalog.Pipeline, r Request, progress func(string)) ([]Line, error) {
 	for tried := 1; ; tried++ {
 		s, err := c.freeze(ctx, p, r, progress)
 		if err != nil {
@@ -201,10 +218,13 @@ func (c *Comparer) freeze(ctx context.Context, p *catalog.Pipeline, r Request, p
 	}
 	told := ""
 	waits := func(reason string) {
-		if reason != "" && reason != told {
-			told = reason
-			progress(reason)
+		if reason == told {
+			reason = ""
 		}
+		if reason != "" {
+			told = reason
+		}
+		progress(reason)
 	}
 	if s.frozen, err = f.Freeze(ctx, p.SourceState, r.RowsPerSecond, waits); err != nil {
 		return nil, err
@@ -241,6 +261,9 @@ func (c *Comparer) await(ctx context.Context, p *catalog.Pipeline, s *sides, mos
 			continue
 		case !errors.Is(err, errLook):
 			return err
+		}
+		if gone := c.gone(p); gone != nil {
+			return gone
 		}
 		status, _ := c.Pipelines.Status(p.Name)
 		if status.Throttled { // the rest that we ask for may be why

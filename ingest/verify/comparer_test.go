@@ -361,6 +361,24 @@ func TestComparer(t *testing.T) {
 			},
 			nil, `refused 1: pipeline "shop" was dropped while it was compared||`,
 		},
+		"the pipeline goes, and another comes": {
+			func(w *compareWorld) {
+				w.compared = func() {
+					w.compared = nil
+					w.update(func(txn *catalog.Txn) error {
+						return errors.Join(txn.DeletePipeline(1), txn.CreatePipeline(&catalog.Pipeline{Name: "shop", Connection: "c", Options: map[string]string{}}))
+					})
+				}
+			},
+			nil, `refused 1: pipeline "shop" was dropped while it was compared||`,
+		},
+		"the pipeline goes while it is awaited": {
+			func(w *compareWorld) {
+				w.await = []error{errLook, errLook, errLook}
+				w.pinned = func() { w.update(func(txn *catalog.Txn) error { return txn.DeletePipeline(1) }) }
+			},
+			nil, `refused 1: pipeline "shop" was dropped while it was compared||`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newCompareWorld(t)

@@ -221,29 +221,36 @@ func (s *Session) pieces(ctx context.Context, run func(l leaf, where []string) (
 				return skip(err)
 			}
 			read += rows
-			if err := s.pace(ctx, began, read); err != nil {
+			share := min(1, float64(done+first+step)/float64(max(total, 1)))
+			if err := s.pace(ctx, began, read, func() { tick(share) }); err != nil {
 				return err
 			}
 			if last {
 				break
 			}
-			tick(float64(done+first+step) / float64(max(total, 1)))
+			tick(share)
 		}
 		done += l.pages
 	}
 	return nil
 }
 
-// pace waits until so many rows may have been read since.
-func (s *Session) pace(ctx context.Context, began time.Time, rows int64) error {
+// pace waits until so many rows may have been read since. tick is called about once a second.
+func (s *Session) pace(ctx context.Context, began time.Time, rows int64, tick func()) error {
 	if s.cfg.RowsPerSecond <= 0 {
 		return nil
 	}
 	due := time.Duration(float64(rows) / float64(s.cfg.RowsPerSecond) * float64(time.Second))
-	if ahead := due - s.clock.Since(began); ahead > 0 {
-		return s.clock.Sleep(ctx, ahead)
+	for {
+		ahead := due - s.clock.Since(began)
+		if ahead <= 0 {
+			return nil
+		}
+		if err := s.clock.Sleep(ctx, min(ahead, time.Second)); err != nil {
+			return err
+		}
+		tick()
 	}
-	return nil
 }
 
 // Sums implements verify.Reader.
