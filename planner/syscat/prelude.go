@@ -26,20 +26,32 @@ const nameParts = `CREATE OR REPLACE MACRO skippr_name_part(s, i) AS
 	THEN replace(trim(list_extract(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".]+'), i), '"'), '""', '"')
 	ELSE lower(trim(list_extract(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".]+'), i))) END`
 
+// modified are the types whose names have a modifier, from the least that there is, and
+// their arrays.
+var modified = []struct {
+	oid, array, least int
+	name              string
+}{
+	{1043, 1015, 4, "'character varying(' || (m - 4) || ')'"},
+	{1042, 1014, 4, "'character(' || (m - 4) || ')'"},
+	{1700, 1231, 4, "'numeric(' || ((m - 4) >> 16) || ',' || (xor((m - 4) & 2047, 1024) - 1024) || ')'"},
+	{1114, 1115, 0, "'timestamp(' || m || ') without time zone'"},
+	{1184, 1185, 0, "'timestamp(' || m || ') with time zone'"},
+	{1083, 1183, 0, "'time(' || m || ') without time zone'"},
+	{1266, 1270, 0, "'time(' || m || ') with time zone'"},
+	{1560, 1561, 0, "'bit(' || m || ')'"},
+	{1562, 1563, 0, "'bit varying(' || m || ')'"},
+}
+
 // formatType is the macro behind format_type(oid, typmod), a CASE over the built-in
 // types and domains; the names with a modifier are put together in the engine.
 func formatType(domains map[uint32]string) string {
 	var b strings.Builder
 	b.WriteString("CREATE OR REPLACE MACRO skippr_format_type(o, m) AS CASE WHEN o IS NULL THEN NULL")
-	b.WriteString(" WHEN m >= 4 AND o = 1043 THEN 'character varying(' || (m - 4) || ')'")
-	b.WriteString(" WHEN m >= 4 AND o = 1042 THEN 'character(' || (m - 4) || ')'")
-	b.WriteString(" WHEN m >= 4 AND o = 1700 THEN 'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 2047) || ')'")
-	b.WriteString(" WHEN m >= 0 AND o = 1114 THEN 'timestamp(' || m || ') without time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1184 THEN 'timestamp(' || m || ') with time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1083 THEN 'time(' || m || ') without time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1266 THEN 'time(' || m || ') with time zone'")
-	b.WriteString(" WHEN m >= 0 AND o = 1560 THEN 'bit(' || m || ')'")
-	b.WriteString(" WHEN m >= 0 AND o = 1562 THEN 'bit varying(' || m || ')'")
+	for _, t := range modified {
+		fmt.Fprintf(&b, " WHEN m >= %d AND o = %d THEN %s", t.least, t.oid, t.name)
+		fmt.Fprintf(&b, " WHEN m >= %d AND o = %d THEN %s || '[]'", t.least, t.array, t.name)
+	}
 	b.WriteString(" ELSE CASE o")
 	for _, t := range schema.BuiltinTypes() {
 		fmt.Fprintf(&b, " WHEN %d THEN '%s'", t.OID, strings.ReplaceAll(schema.PostgresTypeName(t.OID, -1), "'", "''"))

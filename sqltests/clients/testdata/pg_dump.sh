@@ -11,7 +11,7 @@ dump() { "$bin/pg_dump" "$@"; }
 restored() { dump -Fc "$@" | "$bin/pg_restore" -f -; }
 made() {
   "$bin/psql" -Xq -v ON_ERROR_STOP=1 <<'SQL'
-CREATE TABLE public.kept (id int PRIMARY KEY, "Two Words" text NOT NULL, at timestamptz DEFAULT now(), n numeric(5,1) DEFAULT 1.5, ok boolean DEFAULT true);
+CREATE TABLE public.kept (id int PRIMARY KEY, "Two Words" text NOT NULL, at timestamptz DEFAULT now(), n numeric(5,1) DEFAULT 1.5, list numeric(5,1)[], ok boolean DEFAULT true);
 COMMENT ON TABLE public.kept IS 'what is kept';
 COMMENT ON COLUMN public.kept.ok IS 'it''s';
 GRANT SELECT ON public.kept TO PUBLIC;

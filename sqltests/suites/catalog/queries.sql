@@ -349,3 +349,4 @@ select case when true then 1 else 'x'::text end
 select case when true then 'x'::text when false then 2 else 3 end
 select case when false then '2024-01-01'::date else now() end is not null
 select 'Odd'::information_schema.sql_identifier, 'x'::information_schema.character_data, 'x'::information_schema.nosuch
+select format_type(1231, 327685), format_type(1015, 7), format_type(1014, 7), format_type(1115, 0), format_type(1185, 3), format_type(1183, 2), format_type(1270, 6), format_type(1561, 3), format_type(1563, 3), format_type(1231, -1), format_type(1015, null), format_type(1700, 198658), format_type(1700, 198660)
