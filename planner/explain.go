@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -30,19 +31,26 @@ func (s *session) prepareExplain(sql string, n *pg.ExplainStmt, types []uint32) 
 	if err != nil {
 		return nil, err
 	}
-	sel := n.Query.GetSelectStmt()
-	if sel == nil {
-		return nil, s.refuse(n.Query)
-	}
-	q, err := s.prepareQuery(sql, sel, types)
-	if err != nil {
-		return nil, err
-	}
 	oid := uint32(pgsql.OIDText)
 	if opts.json {
 		oid = pgsql.OIDJSON
 	}
-	return &explainStatement{query: q, options: opts, columns: []pgwire.Column{column("QUERY PLAN", oid)}}, nil
+	e := &explainStatement{session: s, options: opts, columns: []pgwire.Column{column("QUERY PLAN", oid)}}
+	query := n.Query
+	if c := query.GetCreateTableAsStmt(); c != nil && !opts.analyze {
+		query = c.Query
+	}
+	sel, word := query.GetSelectStmt(), writeWord(query)
+	switch {
+	case sel != nil && (sel.IntoClause == nil || !opts.analyze):
+		sel.IntoClause = nil
+		e.query, err = s.prepareQuery(sql, sel, types)
+	case word != "":
+		e.write, err = s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: query}, types, word)
+	default:
+		return nil, s.refuse(query)
+	}
+	return e, err
 }
 
 func parseExplainOptions(list []*pg.Node) (explainOptions, error) {
@@ -78,9 +86,11 @@ func parseExplainOptions(list []*pg.Node) (explainOptions, error) {
 	return o, nil
 }
 
-// explainStatement is EXPLAIN of a query.
+// explainStatement is EXPLAIN of a query, or of a statement that writes: the other is nil.
 type explainStatement struct {
+	session *session
 	query   *queryStatement
+	write   *writeStatement
 	options explainOptions
 	columns []pgwire.Column
 }
@@ -89,7 +99,12 @@ type explainStatement struct {
 func (*explainStatement) Empty() bool { return false }
 
 // Params implements pgwire.Statement.
-func (e *explainStatement) Params() []uint32 { return e.query.Params() }
+func (e *explainStatement) Params() []uint32 {
+	if e.write != nil {
+		return e.write.Params()
+	}
+	return e.query.Params()
+}
 
 // Columns implements pgwire.Statement.
 func (e *explainStatement) Columns() []pgwire.Column { return e.columns }
@@ -101,13 +116,17 @@ func (*explainStatement) AllowedInAborted() bool { return false }
 func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, resultFormats []int16) (pgwire.Portal,
 	error,
 ) {
-	params, err := decodeParams(e.query.session.input(), e.query.Params(), values, formats)
+	params, err := decodeParams(e.session.input(), e.Params(), values, formats)
 	if err != nil {
 		return nil, err
 	}
-	s := e.query.session
+	s := e.session
 	u := &utility{session: s, columns: e.columns, run: func(ctx context.Context, _ pgwire.Sink) (*result, error) {
-		r, err := s.explain(ctx, e, params)
+		explain := s.explain
+		if e.write != nil {
+			explain = s.explainWrite
+		}
+		r, err := explain(ctx, e, params)
 		if err != nil {
 			return nil, clientError(ctx, err)
 		}
@@ -118,10 +137,13 @@ func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, res
 
 // explanation is what EXPLAIN shows; FORMAT JSON has it as it is.
 type explanation struct {
-	Pin    explainedPin `json:"Pin"`
-	Plan   []string     `json:"Engine Plan"`
-	Millis float64      `json:"Execution Time,omitempty"`
-	SQL    string       `json:"Engine SQL,omitempty"`
+	// Write is what a statement that writes does, and Written to how many rows it did that.
+	Write   string       `json:"Operation,omitempty"`
+	Written *int         `json:"Actual Rows,omitempty"`
+	Pin     explainedPin `json:"Pin"`
+	Plan    []string     `json:"Engine Plan"`
+	Millis  float64      `json:"Execution Time,omitempty"`
+	SQL     string       `json:"Engine SQL,omitempty"`
 }
 
 type explainedPin struct {
@@ -156,13 +178,46 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 	}
 	var out *result
 	err := e.query.pinned(func(a *pgsql.Analysis) (err error) {
-		out, err = s.explainAnalysis(ctx, e, a, params)
+		x, err := s.explainAnalysis(ctx, e.options, a, params)
+		if err == nil {
+			out, err = x.result(e.options.json)
+		}
 		return err
 	})
 	return out, err
 }
 
-func (s *session) explainAnalysis(ctx context.Context, e *explainStatement, a *pgsql.Analysis, params []*string) (*result,
+// explainWrite explains how the rows that a statement writes are found, and with ANALYZE has it
+// write them.
+func (s *session) explainWrite(ctx context.Context, e *explainStatement, params []*string) (*result, error) {
+	w, options := e.write, e.options
+	if err := w.refresh(); err != nil {
+		return nil, err
+	}
+	if err := s.mayWrite(w.analysis, w.word); err != nil {
+		return nil, err
+	}
+	options.analyze = false // it would read the rows, and then once more
+	x, err := s.explainAnalysis(ctx, options, w.analysis.Rows, params)
+	if err != nil {
+		return nil, err
+	}
+	words := map[string]string{"INSERT": "Insert", "UPDATE": "Update", "DELETE": "Delete"}
+	x.Write = words[w.word] + " on " + quote.NameIfNeeded(w.analysis.Relation.Name)
+	if e.options.analyze {
+		portal := &writePortal{queryPortal: &queryPortal{session: s, columns: w.columns, params: params}, statement: w}
+		defer portal.Close()
+		started := s.engine.deps.Clock.Now()
+		if err := portal.write(ctx); err != nil {
+			return nil, err
+		}
+		x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
+		x.Written = &portal.count
+	}
+	return x.result(options.json)
+}
+
+func (s *session) explainAnalysis(ctx context.Context, options explainOptions, a *pgsql.Analysis, params []*string) (*explanation,
 	error,
 ) {
 	if err := s.awaitPosition(ctx, a); err != nil {
@@ -181,15 +236,15 @@ func (s *session) explainAnalysis(ctx context.Context, e *explainStatement, a *p
 		return nil, err
 	}
 	defer plan.holds.release()
-	x := explanation{Pin: explainedPin{Repeatable: s.repeatable()}}
+	x := &explanation{Pin: explainedPin{Repeatable: s.repeatable()}}
 	if err := s.explainPin(snap, plan.pins, &x.Pin); err != nil {
 		return nil, err
 	}
-	if e.options.verbose {
+	if options.verbose {
 		x.SQL = plan.SQL
 	}
 	word := "EXPLAIN "
-	if e.options.analyze {
+	if options.analyze {
 		word = "EXPLAIN ANALYZE "
 	}
 	plan.SQL = word + plan.SQL
@@ -197,10 +252,10 @@ func (s *session) explainAnalysis(ctx context.Context, e *explainStatement, a *p
 	if x.Plan, err = s.enginePlan(ctx, plan.Plan); err != nil {
 		return nil, err
 	}
-	if e.options.analyze {
+	if options.analyze {
 		x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
 	}
-	return x.result(e.options.json)
+	return x, nil
 }
 
 // explainPin says what the pin holds: where the logs stood and what each table reads.
@@ -215,7 +270,7 @@ func (s *session) explainPin(snap *catalog.Snapshot, pins []pinned, x *explained
 			DeleteFiles: p.deleteFiles, Slices: p.slices, LiveChanges: p.liveRows, Compare: p.compareTokens,
 			Predicate: p.predicate,
 		})
-		if seen[p.pipeline] {
+		if seen[p.pipeline] || p.pipeline == 0 { // of the session itself
 			continue
 		}
 		seen[p.pipeline] = true
@@ -302,7 +357,14 @@ func (x *explanation) lines() []string {
 	if x.Pin.Repeatable {
 		kept = "for the transaction"
 	}
-	out := []string{"Pin (" + kept + ")"}
+	var out []string
+	switch {
+	case x.Written != nil:
+		out = append(out, fmt.Sprintf("%s (actual rows=%d)", x.Write, *x.Written))
+	case x.Write != "":
+		out = append(out, x.Write)
+	}
+	out = append(out, "Pin ("+kept+")")
 	for _, p := range x.Pin.Pipelines {
 		lagText := "unknown"
 		if p.Lag != nil {
