@@ -527,6 +527,9 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 		if at < 0 {
 			return nil, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", n.Subname, a.table.Name)
 		}
+		if n.Newname == a.table.Name+"_pkey" || slices.ContainsFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == n.Newname }) {
+			return nil, pgerr.New(codes.DuplicateObject, "constraint \"%s\" for relation \"%s\" already exists", n.Newname, a.table.Name)
+		}
 		a.table.Checks = slices.Clone(a.table.Checks)
 		a.table.Checks[at].Name = n.Newname
 	}

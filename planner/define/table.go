@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -480,16 +481,11 @@ func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env)
 		return name == t.Name+"_pkey" || slices.ContainsFunc(t.Checks, func(k catalog.Check) bool { return k.Name == name })
 	}
 	if name == "" {
-		base := t.Name + "_check"
 		if column == "" && len(used) == 1 {
 			column = used[0]
 		}
-		if column != "" {
-			base = t.Name + "_" + column + "_check"
-		}
-		name = base
-		for i := 1; taken(name); i++ {
-			name = fmt.Sprintf("%s%d", base, i)
+		for i := 0; name == "" || taken(name); i++ {
+			name = checkName(t.Name, column, i)
 		}
 	}
 	if taken(name) {
@@ -497,6 +493,26 @@ func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env)
 	}
 	t.Checks = append(t.Checks, catalog.Check{Name: name, SQL: text})
 	return nil
+}
+
+// checkName is PostgreSQL's name of the n-th check of a column, "" for one of the table.
+func checkName(table, column string, n int) string {
+	const longest = 63
+	if column != "" {
+		column = "_" + column
+	}
+	end := "_check"
+	if n > 0 {
+		end += strconv.Itoa(n)
+	}
+	for len(table)+len(column)+len(end) > longest {
+		if len(table) > len(column)-1 {
+			table = clip(table)
+		} else {
+			column = clip(column)
+		}
+	}
+	return table + column + end
 }
 
 // checkKeyType refuses a key of a type whose values can be equal and yet be kept as

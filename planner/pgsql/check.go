@@ -84,6 +84,23 @@ func AnalyzeChecks(rel *Relation, env *Env) (*Analysis, error) {
 	return out, nil
 }
 
+// ConditionColumns are the columns that a condition names, each once.
+func ConditionColumns(sql string) (columns []string, err error) {
+	n, err := parseExpression(sql)
+	if err != nil {
+		return nil, err
+	}
+	walk(n.ProtoReflect(), func(m protoreflect.ProtoMessage) {
+		if c, ok := m.(*pg.ColumnRef); ok {
+			names, _ := fieldNames(c.Fields)
+			if len(names) > 0 && !slices.Contains(columns, names[len(names)-1]) {
+				columns = append(columns, names[len(names)-1])
+			}
+		}
+	})
+	return columns, nil
+}
+
 // RenameColumn is a condition with another name for a column.
 func RenameColumn(sql, from, to string) (string, error) {
 	n, err := parseExpression(sql)

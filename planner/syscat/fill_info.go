@@ -164,7 +164,7 @@ func fillInfoTableConstraints(_ context.Context, c *Catalog, env *planner.System
 			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
 		})
 	}
-	return c.build("information_schema.table_constraints", rows)
+	return c.build("information_schema.table_constraints", append(rows, tableChecks(env)...))
 }
 
 func fillInfoKeyColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
@@ -199,7 +199,7 @@ func fillInfoConstraintColumns(_ context.Context, c *Catalog, env *planner.Syste
 			})
 		}
 	}
-	return c.build("information_schema.constraint_column_usage", rows)
+	return c.build("information_schema.constraint_column_usage", append(rows, checkColumns(env)...))
 }
 
 func fillInfoCharacterSets(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

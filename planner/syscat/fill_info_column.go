@@ -31,12 +31,96 @@ func notNulls(env *planner.SystemEnv) []notNull {
 	return out
 }
 
+// check is a CHECK of a table.
+type check struct {
+	table   *catalog.Table
+	oid     uint32
+	name    string
+	sql     string // in parentheses
+	columns []schema.Field
+}
+
+// oidChecks is where the OIDs of CHECK constraints begin, with a range for each table.
+const oidChecks uint32 = 0x50000000
+
+// checks are the CHECK constraints of tables.
+func checks(env *planner.SystemEnv) []check {
+	var out []check
+	for _, t := range env.Snapshot.AllTables() {
+		for i, k := range t.Checks {
+			x := check{table: t, name: k.Name, sql: "(" + k.SQL + ")", oid: oidChecks + (uint32(t.Face())&0xfffff)<<8 + uint32(i)&0xff}
+			names, _ := pgsql.ConditionColumns(k.SQL) // it was one when the table got it
+			for _, name := range names {
+				if f, ok := t.Current.FieldByName(name); ok {
+					x.columns = append(x.columns, f)
+				}
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// checkConstraints are the rows of pg_constraint of CHECK constraints.
+func checkConstraints(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, x := range checks(env) {
+		var numbers []int64
+		for _, f := range x.columns {
+			numbers = append(numbers, int64(attNum(f, x.table.Current.Index(f.ID))))
+		}
+		r := row{
+			"oid": x.oid, "conname": x.name, "connamespace": namespaceOID(env, x.table.Schema), "contype": "c",
+			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(x.table.Face()), "contypid": 0,
+			"conindid": 0, "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ", "confmatchtype": " ", "conislocal": true,
+			"coninhcount": 0, "connoinherit": false, "conbin": x.sql,
+		}
+		if len(numbers) > 0 {
+			r["conkey"] = numbers
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// tableChecks are the rows of information_schema.table_constraints of CHECK constraints.
+func tableChecks(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, x := range checks(env) {
+		rows = append(rows, row{
+			"constraint_catalog": env.Database, "constraint_schema": x.table.Schema, "constraint_name": x.name,
+			"table_catalog": env.Database, "table_schema": x.table.Schema, "table_name": x.table.Name, "constraint_type": "CHECK",
+			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
+		})
+	}
+	return rows
+}
+
+// checkColumns are the rows of information_schema.constraint_column_usage of CHECK constraints.
+func checkColumns(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, x := range checks(env) {
+		for _, f := range x.columns {
+			rows = append(rows, row{
+				"table_catalog": env.Database, "table_schema": x.table.Schema, "table_name": x.table.Name, "column_name": f.Name,
+				"constraint_catalog": env.Database, "constraint_schema": x.table.Schema, "constraint_name": x.name,
+			})
+		}
+	}
+	return rows
+}
+
 func fillInfoChecks(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, n := range notNulls(env) {
 		rows = append(rows, row{
 			"constraint_catalog": env.Database, "constraint_schema": n.table.Schema, "constraint_name": n.name,
 			"check_clause": n.column + " IS NOT NULL",
+		})
+	}
+	for _, x := range checks(env) {
+		rows = append(rows, row{
+			"constraint_catalog": env.Database, "constraint_schema": x.table.Schema, "constraint_name": x.name, "check_clause": "(" + x.sql + ")",
 		})
 	}
 	return c.build("information_schema.check_constraints", rows)

@@ -297,7 +297,7 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": keyNumbers(t),
 		})
 	}
-	return c.build("pg_catalog.pg_constraint", rows)
+	return c.build("pg_catalog.pg_constraint", append(rows, checkConstraints(env)...))
 }
 
 // fillType are the row types of tables, and those of their arrays.

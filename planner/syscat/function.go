@@ -71,6 +71,10 @@ const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef +
 const constraintDef = `(SELECT 'PRIMARY KEY (' || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
 	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1)`
 
+// checkDef is a CHECK as SQL, in parentheses of its own if a condition says so.
+const checkDef = `(SELECT min('CHECK ' || CASE WHEN %s THEN '(' || CAST(c.conbin AS VARCHAR) || ')' ELSE CAST(c.conbin AS VARCHAR) END)
+	FROM {rel:pg_catalog.pg_constraint} c WHERE c.oid = $1 AND c.contype = 'c')`
+
 func definitions() []planner.SystemFunction {
 	null := "CAST(NULL AS VARCHAR)"
 	out := []planner.SystemFunction{
@@ -78,8 +82,8 @@ func definitions() []planner.SystemFunction {
 		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_roles} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
 		fn("pg_get_indexdef", oidText, indexDef, oidOID),
 		fn("pg_get_indexdef", oidText, indexColumn, oidOID, oidInt4, oidBool),
-		fn("pg_get_constraintdef", oidText, constraintDef, oidOID),
-		fn("pg_get_constraintdef", oidText, constraintDef, oidOID, oidBool),
+		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+fmt.Sprintf(checkDef, "true")+")", oidOID),
+		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+fmt.Sprintf(checkDef, "NOT $2")+")", oidOID, oidBool),
 		fn("pg_encoding_to_char", oidName, "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END", oidInt4),
 		fn("pg_char_to_encoding", oidInt4, "CASE replace(lower($1), '-', '') WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END", oidName),
 		fn("pg_get_serial_sequence", oidText, serialSequence, oidText, oidText),
