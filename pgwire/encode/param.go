@@ -2,6 +2,8 @@ package encode
 
 import (
 	"encoding/json"
+	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/digit"
+	"github.com/skipprd/skipprd/pgwire/encode/canon"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -152,12 +155,73 @@ func (in Input) decodeText(oid uint32, text string) (string, *pgerr.Error) {
 		if _, err := bitsFromText(nil, text); err != nil {
 			return "", err
 		}
+	}
+	return in.canonical(oid, text)
+}
+
+// canonical gives the text of a type that is kept as text the form in which PostgreSQL writes
+// it.
+func (in Input) canonical(oid uint32, text string) (string, *pgerr.Error) {
+	out, err := text, error(nil)
+	switch oid {
 	case oidInet, oidCIDR:
-		if _, err := inetFromText(nil, text, oid); err != nil {
-			return "", err
+		out, err = canon.Network(text, oid == oidCIDR)
+	case oidMacaddr, oidMacaddr8:
+		out, err = canon.MAC(text, oid == oidMacaddr8)
+	case oidLSN:
+		out, err = canon.LSN(text)
+	case oidMoney:
+		cents, failed := moneyCents(text)
+		if failed != nil {
+			return "", failed
+		}
+		out = canon.Money(cents)
+	case 600, 601, 602, 603, 604, 628, 718:
+		out, err = canon.Shape(oid, text, func(s string) (string, error) {
+			f, failed := parseFloat(s, 64)
+			if failed != nil {
+				return "", failed
+			}
+			return string(appendFloat(nil, f, 64)), nil
+		})
+	case 3904, 3906, 3908, 3912, 3926:
+		kind := map[uint32]canon.Kind{3904: canon.Integers, 3926: canon.Integers, 3912: canon.Days, 3906: canon.Numbers, 3908: canon.Moments}[oid]
+		sub := map[uint32]uint32{3904: oidInt4, 3926: oidInt8, 3912: oidDate, 3906: oidNumeric, 3908: oidTimestamp}[oid]
+		out, err = canon.Range(text, kind, func(s string) (string, error) {
+			v, failed := in.decodeText(sub, s)
+			if failed == nil && (sub == oidDate || sub == oidTimestamp) {
+				v, failed = in.Settled(sub, s, nil)
+			}
+			if failed != nil {
+				return "", failed
+			}
+			return v, nil
+		})
+	case 3910:
+		if !utcRange.MatchString(text) {
+			err = canon.ErrUnsupported
 		}
 	}
-	return text, nil
+	return out, canonError(err, oid, text)
+}
+
+// utcRange is a tstzrange as it is kept: in UTC.
+var utcRange = regexp.MustCompile(`^(?:empty|[\[(](?:"[0-9-]{10,13} [0-9:.]{8,15}\+00")?,(?:"[0-9-]{10,13} [0-9:.]{8,15}\+00")?[\])])$`)
+
+func canonError(err error, oid uint32, text string) *pgerr.Error {
+	var failed *pgerr.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed):
+		return failed
+	case errors.Is(err, canon.ErrOrder):
+		return pgerr.New(codes.DataException, "%s", err)
+	case errors.Is(err, canon.ErrUnsupported):
+		return pgerr.New(codes.FeatureNotSupported, "this text of a value of type %s is not supported", typeName(oid)).
+			WithHint("Write it as PostgreSQL does.")
+	}
+	return errSyntax(typeName(oid), text)
 }
 
 func errJSON() *pgerr.Error {

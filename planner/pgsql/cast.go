@@ -468,7 +468,11 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 
 // checkedText reports whether a type that the engine has as text has a form of its own.
 func checkedText(oid uint32) bool {
-	return oid == OIDInet || oid == 650 || oid == 1560 || oid == 1562
+	switch oid {
+	case OIDInet, 650, 774, 790, 829, 1560, 1562, 3220, 3904, 3906, 3908, 3910, 3912, 3926:
+		return true
+	}
+	return lookupType(oid).category == 'G'
 }
 
 // convertArray casts the elements of an array.

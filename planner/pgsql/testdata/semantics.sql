@@ -624,3 +624,13 @@ SELECT id, v AS id2 FROM t ORDER BY id2, 1
 SELECT v FROM t ORDER BY length(v), v
 SELECT upper(v) AS v FROM t ORDER BY v
 SELECT -id AS id FROM t ORDER BY -id
+SELECT '08002b010203'::macaddr, '08:00:2b:01:02:03'::macaddr
+SELECT '08002b0102030405'::macaddr8
+SELECT '$1,000.5'::money
+SELECT '[1,5]'::int4range, 'empty'::int4range, '(1,5)'::int4range, '[1,1)'::int4range
+SELECT '[2024-01-01,2024-01-31]'::daterange
+SELECT '[2024-01-01 10:00,2024-01-31)'::tsrange
+SELECT '[5,1)'::int4range
+SELECT 'x'::int4range
+SELECT '10.1.2.3/8'::cidr
+SELECT '0/0'::pg_lsn, '00/1'::pg_lsn
