@@ -233,11 +233,20 @@ type Table struct {
 	// Temp says that it is one session's, and what becomes of its rows at a commit: "" for any
 	// other table. It is of no pipeline.
 	Temp TempRows `json:"-"`
+	// GaveUp are its copies that were given up since one was made last; nil: none. It is never
+	// changed in place.
+	GaveUp *GaveUp `json:",omitempty"`
 	// CopyOf is the table whose place this one takes when it is copied, 0 for any other.
 	// Until then only those who store and stream tables know of it (EveryTable).
 	CopyOf change.TableID `json:",omitempty"`
 	// FaceID is the table whose place this one has taken, 0 for any other; see Face.
 	FaceID change.TableID `json:",omitempty"`
+}
+
+// GaveUp counts the copies of a table that were given up, one after the other.
+type GaveUp struct {
+	At    time.Time // the last
+	Times int
 }
 
 // TempRows is what becomes of the rows of a temporary table when a transaction commits.

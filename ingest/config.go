@@ -41,6 +41,9 @@ type Config struct {
 	// LookInterval is how often a source is asked what has become of its tables, beside
 	// the stream. Default 2 s.
 	LookInterval time.Duration
+	// CopyAgain is how long a table rests after its copy was given up, twice as long each time
+	// up to 32 times, before another one is begun that nobody has asked for. Default 10 s.
+	CopyAgain time.Duration
 	// BackoffMin and BackoffMax bound the wait after an error of the source, which
 	// doubles each time, with jitter. Defaults 200 ms and 30 s.
 	BackoffMin, BackoffMax time.Duration
@@ -84,6 +87,9 @@ func (c Config) withDefaults() Config {
 	if c.LookInterval == 0 {
 		c.LookInterval = 2 * time.Second
 	}
+	if c.CopyAgain == 0 {
+		c.CopyAgain = 10 * time.Second
+	}
 	if c.StopWait == 0 {
 		c.StopWait = 10 * time.Second
 	}
@@ -111,7 +117,7 @@ func (c Config) Validate() error {
 	if c.Freshness < 0 || c.Freshness > time.Hour {
 		errs = append(errs, fmt.Errorf("ingest: freshness %v is outside 0..1 h", c.Freshness))
 	}
-	if c.BackoffMin < 0 || c.BackoffMax < 0 || c.IdleInterval < 0 || c.GroupInterval < 0 || c.LookInterval < 0 {
+	if c.BackoffMin < 0 || c.BackoffMax < 0 || c.IdleInterval < 0 || c.GroupInterval < 0 || c.LookInterval < 0 || c.CopyAgain < 0 {
 		errs = append(errs, errors.New("ingest: an interval is negative"))
 	}
 	return errors.Join(errs...)

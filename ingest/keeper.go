@@ -38,6 +38,8 @@ type keeper struct {
 	// deferred says that a table could not be dealt with while it was being copied.
 	mark     string
 	deferred bool
+	// again is when to look whatever the mark is, zero: never; see rests.
+	again time.Time
 	// renewed says that tables were added, have stopped or are to be copied anew, or that the
 	// source asks for it: the session is to begin anew.
 	renewed bool
@@ -189,6 +191,9 @@ func (k *keeper) look(ctx context.Context) error {
 	if k.deferred && !s.copying.Load() {
 		k.mark, k.deferred = "", false
 	}
+	if !k.again.IsZero() && !s.deps.Clock.Now().Before(k.again) {
+		k.mark, k.again = "", time.Time{}
+	}
 	snap := s.deps.Catalog.Snapshot()
 	p, err := snap.PipelineByID(s.pipeline.ID)
 	tables := snap.Tables(s.pipeline.ID)
@@ -278,6 +283,25 @@ func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, f
 	})
 }
 
+// copyAgainTwice is how often the rest of Config.CopyAgain is doubled.
+const copyAgainTwice = 5
+
+// rests says that a table is not to be copied yet, since its last copy was given up. Each
+// begins the session anew, and with it the others.
+func (k *keeper) rests(txn *catalog.Txn, t *catalog.Table) bool {
+	if t.GaveUp == nil {
+		return false
+	}
+	until := t.GaveUp.At.Add(k.session.cfg.CopyAgain << min(t.GaveUp.Times-1, copyAgainTwice))
+	if now := txn.Now(); !now.Before(until) || now.Before(t.GaveUp.At) {
+		return false
+	}
+	if k.again.IsZero() || until.Before(k.again) {
+		k.again = until
+	}
+	return true
+}
+
 // take takes a new table of the selection in.
 func (k *keeper) take(txn *catalog.Txn, p *catalog.Pipeline, f SourceTable) error {
 	if f.OID == 0 || !enabled(p, "auto_refresh") {
@@ -333,6 +357,8 @@ func (k *keeper) remade(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table,
 			return err
 		}
 		return k.tell(txn, p, t, "table copied anew", detail)
+	case k.rests(txn, t):
+		return nil
 	}
 	k.renewed = true
 	if err := beginCopy(txn, t, f); err != nil {
@@ -363,6 +389,9 @@ func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog
 		k.deferred = true
 		return nil
 	}
+	if k.rests(txn, t) {
+		return nil
+	}
 	k.renewed = true
 	fresh := sourceTable(t)
 	fresh.Parts, fresh.PartMarks, fresh.EstimatedRows = a.Parts, a.Marks, t.Backfill.RowsEstimate
@@ -386,6 +415,8 @@ func (k *keeper) reworded(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Tabl
 	switch {
 	case !t.Answers(), txn.CopyFor(t.ID) != nil:
 		k.deferred = true
+		return nil
+	case p.Options["on_type_change"] != "stop" && k.rests(txn, t):
 		return nil
 	case p.Options["on_type_change"] != "stop":
 		k.renewed = true

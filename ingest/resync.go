@@ -336,11 +336,16 @@ func giveUpCopy(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
 		return err
 	}
 	why := "its new copy was given up: " + c.Reason
+	times := 1
+	if t.GaveUp != nil {
+		times += t.GaveUp.Times
+	}
+	t.GaveUp = &catalog.GaveUp{At: txn.Now(), Times: times}
 	if (t.State != catalog.TableStopped || t.Reason == reasonRefiltered) && t.Away == "" {
 		t.Reason, t.Hint = why, c.Hint
-		if err := txn.PutTable(t); err != nil {
-			return err
-		}
+	}
+	if err := txn.PutTable(t); err != nil {
+		return err
 	}
 	return txn.AddEvent(catalog.Event{
 		At: txn.Now(), Level: "error", Pipeline: pipeline, Table: t.Schema + "." + t.Name,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -243,6 +244,51 @@ func TestPartitions(t *testing.T) {
 	if events := w.events("partitions changed"); len(events) != 1 {
 		t.Errorf("events %q", events)
 	}
+	w.expect(small, 2500)
+}
+
+// TestCopyRests: a copy that nobody has asked for and that cannot be made is not begun again at
+// once, which would begin the session, and the others with it, anew and anew. A copy that
+// somebody asks for is.
+func TestCopyRests(t *testing.T) {
+	seen := &seenTables{mark: "0"}
+	var broken atomic.Bool
+	w := newWorld(t, shopFactory(small, func(s ingest.Source) ingest.Source {
+		return &watched{&brokenTable{s, broken.Load}, seen}
+	}))
+	w.start()
+	w.awaitReady("2500")
+	oid := w.table("orders").SourceOID
+	broken.Store(true)
+	parts := func(n int) func(map[uint32]watch.There) {
+		return func(known map[uint32]watch.There) {
+			t := known[oid]
+			for i := range n {
+				t.Parts = append(t.Parts, watch.Part{OID: uint32(8 + i), Born: i == 0})
+			}
+			known[oid] = t
+		}
+	}
+	seen.change("1", nil, parts(1))
+	w.await("noted", func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").PartsKnown })
+	seen.change("2", nil, parts(2))
+	w.await("given up", func(s *catalog.Snapshot) bool {
+		o := w.tableIn(s, "orders")
+		return o.GaveUp != nil && o.GaveUp.Times == 1 && o.State == catalog.TableReady
+	})
+	for _, mark := range []string{"3", "4"} { // of sessions that begin afterwards, too
+		seen.change(mark, nil, parts(2))
+		seen.awaitLook(w)
+	}
+	if o := w.table("orders"); o.GaveUp.Times != 1 || !strings.Contains(o.Reason, "column is gone") || len(w.events("table copied anew")) != 1 {
+		t.Errorf("orders %+v, %s; %d copies", o.GaveUp, o.Reason, len(w.events("table copied anew")))
+	}
+	broken.Store(false)
+	w.resync("orders")
+	w.await("copied", func(s *catalog.Snapshot) bool {
+		o := w.tableIn(s, "orders")
+		return o.Generation > 0 && o.GaveUp == nil && o.State == catalog.TableReady
+	})
 	w.expect(small, 2500)
 }
 

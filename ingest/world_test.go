@@ -329,7 +329,7 @@ func (w *world) boot() {
 	w.supervisor = ingest.NewSupervisor(ingest.Config{
 		DataDir: w.t.TempDir(), BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
 		IdleInterval: time.Millisecond, LookInterval: 10 * time.Millisecond, GroupBytes: w.group, GroupInterval: w.interval,
-		PartBytes: w.part, StopWait: w.stopWait,
+		PartBytes: w.part, StopWait: w.stopWait, CopyAgain: time.Hour,
 	}, ingest.Deps{
 		Catalog: c, Sources: map[string]ingest.SourceFactory{generate.Kind: w.factory},
 		Clock: clock, IDs: ids, Log: log, Lake: w.lake,
