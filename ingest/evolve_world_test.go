@@ -190,15 +190,10 @@ func TestEvolveKill(t *testing.T) {
 }
 
 func testEvolveKill(t *testing.T, kill killPoint, after int) {
-	source := &scripted{}
 	factory := func(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
-		source = &scripted{ended: make(chan struct{})}
-		return source, nil
+		return &scripted{ended: make(chan struct{})}, nil
 	}
-	w := newWorld(t, factory)
-	w.stop()
-	w.group = 1 // each transaction is a group
-	w.boot()
+	w := newWorldAs(t, func(w *world) { w.factory, w.group = factory, 1 }) // each transaction is a group
 	if kill != never {
 		died := w.disk.killAt(kill, after)
 		w.startDoomed()

@@ -58,8 +58,9 @@ func TestKill(t *testing.T) {
 }
 
 func testKill(t *testing.T, kill killPoint, after int) {
-	var w *world
-	w = newWorld(t, aheadFactory(small, func(s ingest.Source) ingest.Source { return &ackWatch{s, w} }))
+	w := newWorldAs(t, func(w *world) {
+		w.factory = aheadFactory(small, func(s ingest.Source) ingest.Source { return &ackWatch{s, w} })
+	})
 	for round := range 4 {
 		w.dieOnce(kill, after+round)
 		w.disk.revive()

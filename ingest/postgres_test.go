@@ -28,16 +28,14 @@ func TestPostgres(t *testing.T) {
 		`CREATE TABLE hist (acct int, delta int, note text)`,
 		`INSERT INTO acct SELECT i, 1000, repeat('x', i % 300) FROM generate_series(1, 20000) i`,
 		`INSERT INTO hist SELECT i, 0, 'before' FROM generate_series(1, 20000) i`)
-	w := newWorld(t, func(ctx context.Context, c ingest.ResolvedConnection, p *catalog.Pipeline,
-		d ingest.SourceDeps,
-	) (ingest.Source, error) {
+	factory := func(ctx context.Context, c ingest.ResolvedConnection, p *catalog.Pipeline, d ingest.SourceDeps) (ingest.Source, error) {
 		c.Kind, c.Options = "postgres", map[string]string{"DSN": dsn}
 		named := p.Clone()
 		named.Name = "ingest_test"
 		named.Options["backfill_chunk_pages"] = "8"
 		return postgres.New(ctx, c, named, d)
-	})
-	w.disk.opaque = true
+	}
+	w := newWorldAs(t, func(w *world) { w.factory, w.disk.opaque = factory, true })
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
 	w.start()

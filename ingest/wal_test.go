@@ -83,7 +83,8 @@ func testWAL(t *testing.T, at env.Failpoint, n int, once bool, w *world) {
 	w.create()
 	ctx, cancel := context.WithCancel(context.Background())
 	starting := make(chan error, 1)
-	go func() { starting <- w.supervisor.Start(ctx, "shop") }()
+	supervisor := w.supervisor // boot makes another
+	go func() { starting <- supervisor.Start(ctx, "shop") }()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

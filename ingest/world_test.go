@@ -255,7 +255,15 @@ func (l *lakeDrops) DropTable(_ context.Context, id change.TableID) error {
 
 func newWorld(t *testing.T, factory ingest.SourceFactory) *world {
 	t.Helper()
-	w := &world{t: t, store: memkv.New(), disk: &disk{}, factory: factory, lake: &lakeDrops{}, interval: 1, group: 64 << 10}
+	return newWorldAs(t, func(w *world) { w.factory = factory })
+}
+
+// newWorldAs is newWorld for what must be set before the pipeline runs, which it does before
+// newWorldAs returns.
+func newWorldAs(t *testing.T, set func(*world)) *world {
+	t.Helper()
+	w := &world{t: t, store: memkv.New(), disk: &disk{}, lake: &lakeDrops{}, interval: 1, group: 64 << 10}
+	set(w)
 	w.create()
 	return w
 }
