@@ -1,6 +1,7 @@
 package values
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -62,6 +63,17 @@ func untranslatable(t *testing.T, encoding, bad, digits, good string) {
 		rows: "1 " + good + ", 4 x, 6 y", keys: "x 2", others: "x, y",
 		letters: `k k ["` + hex + `"], r v, r v, t a ["3"], t v ["4"], t v ["5"]`,
 	})
+	// VERIFY compares what can be, and says why the rest is left out: a key is compared as text.
+	report := findings(t, s.DSN, "VERIFY PIPELINE p")
+	for _, line := range []string{
+		"p.t |  |  | 2 | 2 | equal |  | ", "p.t |  |  |  |  | dead letter | 3 | ", "p.t |  |  |  |  | dead letter | 5 | ",
+		"p.k |  |  |  |  | skipped |  | ", "a text of it that is not taken in, has what UTF-8 has no equivalent of", "p.k |  |  |  |  | dead letter | " + strings.ReplaceAll(hex, `\\`, `\`) + " | ",
+		"p.r |  |  |  |  | skipped |  | it has open dead letters (2)",
+	} {
+		if !strings.Contains(report, line) {
+			t.Errorf("VERIFY lacks %q:\n%s", line, report)
+		}
+	}
 	retried, err := harness.Text(s.DSN, "RETRY DEAD LETTERS FROM p WHERE key = '[\"5\"]'")
 	if err != nil || retried != "0" {
 		t.Errorf("RETRY: %q, %v", retried, err)
@@ -72,5 +84,10 @@ func untranslatable(t *testing.T, encoding, bad, digits, good string) {
 	expect("mended", map[string]string{
 		rows: "1 " + good + ", 3 x, 4 mended, 5 mended, 6 y", keys: "mended 2, x 2", others: "mended, x, y", letters: "",
 	})
+	for line := range strings.Lines(findings(t, s.DSN, "VERIFY PIPELINE p")) {
+		if !strings.Contains(line, " | equal | ") {
+			t.Errorf("VERIFY after all was mended: %s", line)
+		}
+	}
 	expect("no error", map[string]string{"SELECT coalesce(string_agg(reason, ''), '') FROM pg_stat_pipeline_table": "", "SELECT coalesce(reason, '') FROM pg_stat_pipeline": ""})
 }
