@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -292,7 +293,7 @@ func (s *Supervisor) Recovered(ctx context.Context, id change.PipelineID) error 
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return fmt.Errorf("log of pipeline %s is not open: %s: %w", quote.Name(p.Name), h.mu.reason, ErrNotRunning)
+	return fmt.Errorf("log of pipeline %s is not open: %s: %w", quote.Name(p.Name), cmp.Or(h.mu.reason, "it is being opened"), ErrNotRunning)
 }
 
 // RecoverLog opens a pipeline's log, which publishes what the catalog has not, and closes
