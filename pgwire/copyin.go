@@ -7,6 +7,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // copyReader is the client's data of a COPY FROM STDIN. The data of a CopyData
@@ -51,6 +52,9 @@ func (r *copyReader) lost() error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
 	}
+	if mutant.On(mutant.CopyLostIsEnd) {
+		return io.EOF
+	}
 	return &connError{io.ErrUnexpectedEOF}
 }
 
@@ -82,6 +86,9 @@ func (r *copyReader) next() error {
 		why := m.text()
 		if m.err != nil {
 			return m.err
+		}
+		if mutant.On(mutant.CopyFailIsEnd) {
+			return io.EOF
 		}
 		return pgerr.New(codes.QueryCanceled, "COPY from stdin failed: %s", why)
 	case 'H', 'S': // sent by clients that do not look; PostgreSQL ignores them here too

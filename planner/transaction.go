@@ -14,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 func warning(code codes.Code, format string, args ...any) *pgerr.Error {
@@ -267,7 +268,7 @@ func (s *session) commit(ctx context.Context, commit bool) error {
 	if commit && s.temp != nil {
 		after, err = s.temporaryAfter()
 	}
-	if commit && err == nil {
+	if (commit || mutant.On(mutant.RolledBackKept)) && err == nil {
 		if err = s.commitRights(ctx); err == nil {
 			err = s.commitChanges(ctx)
 		}
@@ -338,7 +339,9 @@ func (s *session) markChanges() changesMark {
 }
 
 func (s *session) rollbackChanges(m changesMark) {
-	s.tx.changes.Rollback(m.kept)
+	if !mutant.On(mutant.SavepointKept) {
+		s.tx.changes.Rollback(m.kept)
+	}
 	if s.temp != nil {
 		s.temp.Rows.Rollback(m.temp)
 	}
@@ -368,6 +371,9 @@ func (s *session) commitChanges(ctx context.Context) error {
 	}
 	changes, holder := s.tx.changes, s.tx.holder
 	s.tx.changes, s.tx.holder = nil, nil // the commit's, whose fate may be open for a while
+	if mutant.On(mutant.OwnLockEarly) {
+		holder.Release()
+	}
 	return s.engine.deps.Own.Commit(ctx, changes, holder.Release)
 }
 

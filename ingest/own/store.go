@@ -9,6 +9,7 @@ import (
 
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // ErrInDoubt means that a commit was interrupted when it was on its way into the log: it
@@ -96,6 +97,9 @@ func (s *Store) Commit(ctx context.Context, c Changes, settled func()) error {
 	s.mu.queue = append(s.mu.queue, e)
 	s.mu.Unlock()
 	signal(s.wake)
+	if mutant.On(mutant.OwnToldEarly) {
+		return nil
+	}
 	err := s.deps.Tasks.Wait(ctx, 0, e.done)
 	if err == nil {
 		return e.err
@@ -107,6 +111,9 @@ func (s *Store) Commit(ctx context.Context, c Changes, settled func()) error {
 	case at < 0: // its fate was known at the same moment
 		return e.err
 	case at >= s.mu.handed && e.token == 0:
+		if mutant.On(mutant.OwnTakenBackKept) {
+			return err
+		}
 		s.mu.queue = slices.Delete(s.mu.queue, at, at+1)
 		e.settle(err)
 		return err
@@ -129,6 +136,9 @@ func (e *entry) settle(err error) {
 func (s *Store) resume(from int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if mutant.On(mutant.OwnSettledAnew) {
+		from = max(from, s.mu.newest)
+	}
 	s.settleTo(from)
 	if s.mu.handed > 0 {
 		if s.mu.queue[0].tries++; s.mu.queue[0].tries >= triesMax {
@@ -136,7 +146,9 @@ func (s *Store) resume(from int64) {
 		}
 	}
 	s.mu.handed = 0
-	s.mu.newest = max(s.mu.newest, from)
+	if !mutant.On(mutant.OwnTokensAnew) {
+		s.mu.newest = max(s.mu.newest, from)
+	}
 	s.mu.queue = slices.DeleteFunc(s.mu.queue, func(e *entry) bool {
 		if e.left != nil {
 			e.settle(e.left)

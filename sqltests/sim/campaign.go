@@ -229,6 +229,14 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.OwedForgotten:           {script: "letters/keyless_row_is_deleted_before_it_is_copied.sim"},
 	mutant.OwedPaidEarly:           {script: "letters/closed_as_it_was_copied.sim"},
 	mutant.CopyAfterDelete:         {script: "rows/deleted_while_copied.sim"},
+	mutant.OwnTakenBackKept:        {script: "copy_frames/commit_is_cancelled_in_the_queue.sim"},
+	mutant.OwnSettledAnew:          {script: "copy_frames/sync_fails.sim"},
+	mutant.OwnLockEarly:            {script: "copy_frames/same_key_while_it_is_made_durable.sim"},
+	mutant.OwnTokensAnew:           {most: 150},
+	mutant.RolledBackKept:          {script: "copy_frames/rolled_back.sim"},
+	mutant.SavepointKept:           {script: "copy_frames/in_a_transaction.sim"},
+	mutant.CopyFailIsEnd:           {script: "copy_frames/client_gives_up.sim"},
+	mutant.CopyLostIsEnd:           {script: "copy_frames/client_vanishes.sim"},
 	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
 }
 

@@ -32,7 +32,7 @@ var marksAlways = []string{
 	"own table dropped", "client told COPY", "client told INSERT", "client told UPDATE", "client told DELETE",
 	"client told TRUNCATE", "client told COMMIT", "client told error 23505", "client told error 22P02",
 	"client told error 22P04", "client told error 57014", "client told error 25P02", "client told error 42P01",
-	"client told error 42P07",
+	"client told error 42P07", "client cancelled", "own commit in doubt",
 	"value left out", "unchanged values looked up", "unchanged values fetched", "columns computed", "computed value refused",
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/kv/memkv"
+	"github.com/skipprd/skipprd/planner/owned"
 	"github.com/skipprd/skipprd/sqltests/sim/own"
 	"github.com/skipprd/skipprd/sqltests/sim/query"
 	"github.com/skipprd/skipprd/sqltests/sim/script"
@@ -87,12 +88,15 @@ func (p *process) serveOwn() error {
 			}
 			return n
 		},
-		Alive: func() bool { return !p.dead }, Leads: func() bool { return !p.superseded && !p.dead && p.epoch != 0 && p.epoch >= w.reign }, Mark: w.mark, Say: w.say,
+		Alive: func() bool { return !p.dead }, Faulted: func() bool { return p.faulted || w.objects != nil },
+		Leads: func() bool { return !p.superseded && !p.dead && p.epoch != 0 && p.epoch >= w.reign }, Mark: w.mark, Say: w.say,
 		Acked: func(at change.Position) { p.acked(at) },
 	}, own.Deps{
 		Catalog: p.catalog, Warehouse: warehouse{p}, Pins: warehouse{p}, Logs: ownHolds{p}, LogDir: p.logDir,
-		Recovered: func(ctx context.Context, id change.PipelineID) error { return p.supervisor.Recovered(ctx, id) },
-		Executor:  func() *query.Executor { return p.executor() }, Epoch: func() segment.Epoch { return p.epoch },
+		Recovered: func(ctx context.Context, id change.PipelineID) error {
+			return owned.Error(p.supervisor.Recovered(ctx, id))
+		},
+		Executor: func() *query.Executor { return p.executor() }, Epoch: func() segment.Epoch { return p.epoch },
 		Clock: clock{p}, IDs: p.ids, Tasks: tasks{p}, Log: w.logger(),
 	})
 	return err
@@ -179,12 +183,26 @@ func (w *World) clientStep(s script.ClientStep) {
 	switch {
 	case s.Verb == script.Vanish:
 		c.Vanish()
+	case s.Verb == script.Cancel:
+		if serve := c.Cancel(); serve != nil {
+			w.spawn(w.processOf(c.Server()), "cancel "+c.Name, serve)
+		}
 	case !c.Connected() || c.Waiting():
 	case c.Copying():
 		w.clientData(c, s)
 	default:
 		w.clientStatement(c, s)
 	}
+}
+
+// processOf is the process that has a server.
+func (w *World) processOf(s *own.Server) *process {
+	for _, h := range w.hosts {
+		if h.proc != nil && h.proc.server == s {
+			return h.proc
+		}
+	}
+	return nil
 }
 
 // clientData has a client send something of a COPY.
@@ -242,7 +260,7 @@ func (w *World) clientStatement(c *own.Client, s script.ClientStep) {
 var (
 	copyVerbs = []script.Verb{
 		script.Rows, script.Rows, script.Rows, script.Rows, script.Half, script.Half, script.Done, script.Done, script.Done,
-		script.Empty, script.Bad, script.Fail, script.Vanish,
+		script.Empty, script.Bad, script.Fail, script.Vanish, script.Cancel,
 	}
 	blockVerbs = []script.Verb{
 		script.Insert, script.Insert, script.Insert, script.Copy, script.Copy, script.Update, script.Update, script.Delete,
@@ -276,13 +294,18 @@ func (w *World) drawClient() {
 	switch {
 	case c.Copying():
 		verbs = copyVerbs
-	case c.Waiting() && w.rng.one(12):
-		verbs = []script.Verb{script.Vanish}
+	case c.Waiting() && w.rng.one(6):
+		verbs = []script.Verb{script.Vanish, script.Cancel, script.Cancel}
 	case c.Open():
 		verbs = blockVerbs
 	}
 	s.Verb = verbs[w.rng.n(len(verbs))]
 	w.clientStep(s)
+	if s.Verb == script.CommitBlock && w.rng.one(4) { // it cannot wait for the answer
+		w.goOn(going{points: w.rng.n(8)})
+		s.Verb = script.Cancel
+		w.clientStep(s)
+	}
 }
 
 // endClients has clients come to an end of what they do.

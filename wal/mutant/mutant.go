@@ -118,6 +118,24 @@ const (
 	AwaitNothing
 	// ComputedNull leaves columns null that the source computes and does not send.
 	ComputedNull
+	// OwnToldEarly tells a session of its commit before that is durable.
+	OwnToldEarly
+	// OwnTakenBackKept commits a transaction of which the session was told that it is not.
+	OwnTakenBackKept
+	// OwnSettledAnew takes what the log was given for durable when the stream begins anew.
+	OwnSettledAnew
+	// OwnTokensAnew gives sessions' transactions order tokens that were given out before.
+	OwnTokensAnew
+	// OwnLockEarly lets others change a table while what a session has changed is on its way.
+	OwnLockEarly
+	// RolledBackKept commits what a session rolls back.
+	RolledBackKept
+	// SavepointKept keeps what came after the savepoint that a session goes back to.
+	SavepointKept
+	// CopyFailIsEnd loads what a client sent of a COPY before it gave that up.
+	CopyFailIsEnd
+	// CopyLostIsEnd loads what a client sent of a COPY before it was gone.
+	CopyLostIsEnd
 
 	end
 )
@@ -164,4 +182,8 @@ var names = [end]string{
 	OwedPaidEarly:     "dead letter closed before its row's delete",
 	LetterClosedFirst: "dead letter closed before its row", LetterRetriedLate: "dead letter of before retried",
 	AwaitNothing: "position not awaited", ComputedNull: "computed column left null",
+	OwnToldEarly: "own commit told early", OwnTakenBackKept: "own commit taken back and made", OwnSettledAnew: "own commit settled by a new stream",
+	OwnTokensAnew: "own tokens given out again", OwnLockEarly: "own lock let go before its commit", RolledBackKept: "rolled back and made",
+	SavepointKept: "savepoint keeps what came after", CopyFailIsEnd: "copy that was given up is loaded",
+	CopyLostIsEnd: "copy of a client that is gone is loaded",
 }

@@ -18,6 +18,8 @@ func (c *Client) hear(b []byte) {
 				c.ledger.Fail("PANIC", fmt.Sprintf("client %s: its session has panicked", c.Name))
 			}
 			c.refused(fieldOf(body, 'C'), fieldOf(body, 'M'))
+		case 'K':
+			c.key = bytes.Clone(body)
 		case 'Z':
 			c.ready(body[0])
 		}
@@ -36,7 +38,7 @@ func fieldOf(body []byte, which byte) string {
 
 func (c *Client) ready(status byte) {
 	c.greeted, c.sent, c.data = true, nil, nil
-	c.open = status != 'I'
+	c.open, c.conn.cancelled = status != 'I', false
 	if !c.open {
 		c.txn, c.marks = nil, nil
 	}
@@ -109,7 +111,7 @@ func (c *Client) written(s *statement) {
 		c.wrong("succeeded before the end of its data")
 	case s.taken:
 		c.wrong("succeeded, and a key is there already")
-	case s.table == spare && c.ledger.gone(spare):
+	case s.table == spare && c.ledger.gone(spare) && c.ledger.begun == s.begun:
 		c.wrong("succeeded, and the table was dropped")
 	case c.txn != nil:
 		c.txn.changes = append(c.txn.changes, s.changes...)
@@ -128,6 +130,10 @@ func (c *Client) refused(code, text string) {
 	c.server.hooks.Say("  client %s is told %s: %s", c.Name, code, text)
 	c.server.hooks.Mark("client told error " + code)
 	switch code {
+	case "XX000":
+		if !c.server.hooks.Faulted() {
+			c.wrong("%s, and nothing has failed", text)
+		}
 	case "23505":
 		if s.committed == nil && s.writes() {
 			s.verdict = c.judge(s)
@@ -140,7 +146,7 @@ func (c *Client) refused(code, text string) {
 			c.wrong("data are said to be bad: %s", text)
 		}
 	case "57014":
-		if !s.failed {
+		if !s.failed && !s.cancelled {
 			c.wrong("said to have been given up: %s", text)
 		}
 	case "42P01":
@@ -157,7 +163,7 @@ func (c *Client) refused(code, text string) {
 	switch {
 	case !s.defines():
 	case code == "42P01", code == "42P07":
-		c.ledger.define(code == "42P07")
+		c.ledger.define(s, code == "42P07")
 	default:
 		c.ledger.defining-- // its fate is open
 	}
@@ -166,16 +172,16 @@ func (c *Client) refused(code, text string) {
 // defined is told that a table was made or dropped, or will be with its transaction.
 func (c *Client) defined(s *statement) {
 	c.server.hooks.Mark(map[kind]string{create: "own table made", drop: "own table dropped"}[s.kind])
-	c.ledger.define(s.kind == create)
-	if c.server.hooks.Leads() && c.ledger.defining == 0 && c.server.has(spare) != (s.kind == create) {
+	c.ledger.define(s, s.kind == create)
+	if c.server.hooks.Leads() && c.ledger.begun == s.begun && c.ledger.defining == 0 && c.server.has(spare) != (s.kind == create) {
 		c.wrong("succeeded, and the catalog does not have it so")
 	}
 }
 
 // define says how it is with the spare table after a statement that is about it, unless another
-// is under way.
-func (l *Ledger) define(there bool) {
-	if l.defining--; l.defining == 0 {
+// has begun since, or is under way.
+func (l *Ledger) define(s *statement, there bool) {
+	if l.defining--; l.defining == 0 && l.begun == s.begun {
 		l.there[spare] = there
 	}
 }

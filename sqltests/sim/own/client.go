@@ -1,6 +1,10 @@
 package own
 
-import "github.com/skipprd/skipprd/sqltests/sim/source"
+import (
+	"encoding/binary"
+
+	"github.com/skipprd/skipprd/sqltests/sim/source"
+)
 
 // Client is a client of one server at a time: it waits for the answer to a statement before it
 // sends the next one. Used by one goroutine.
@@ -12,6 +16,7 @@ type Client struct {
 	conn   *conn
 	// greeted: the server has said that it is ready once.
 	greeted bool
+	key     []byte     // the number and the secret of its session
 	sent    *statement // whose answer it waits for
 	// open says that it is in a transaction block, txn is what it has done there, and marks are
 	// the savepoints in it.
@@ -27,6 +32,9 @@ func NewClient(name string, l *Ledger) *Client { return &Client{Name: name, ledg
 
 // Free says whether it may connect: no server has anything to do with it.
 func (c *Client) Free() bool { return c.conn == nil }
+
+// Server is the server that it is connected to.
+func (c *Client) Server() *Server { return c.server }
 
 // Connected says whether it is connected to a server.
 func (c *Client) Connected() bool { return c.conn != nil && !c.conn.closed }
@@ -87,6 +95,29 @@ func (c *Client) Vanish() {
 	}
 }
 
+// Cancel makes a connection that cancels the client's statement; nil if there is none to be
+// cancelled. serve serves it.
+func (c *Client) Cancel() (serve func()) {
+	if !c.Connected() || c.sent == nil {
+		return nil
+	}
+	s, mine := c.server, c.conn
+	other := &Client{Name: c.Name, ledger: c.ledger, server: s}
+	other.conn = &conn{client: other, hooks: s.hooks, in: cancelRequest(c.key)}
+	return func() {
+		s.wire.ServeConn(other.conn)
+		if c.conn != mine || c.sent == nil || !s.hooks.Alive() {
+			return
+		}
+		for _, i := range s.wire.Sessions() {
+			if i.PID == binary.BigEndian.Uint32(c.key) && i.State == "active" {
+				s.hooks.Mark("client cancelled")
+				mine.cancelled, c.sent.cancelled = true, true
+			}
+		}
+	}
+}
+
 // Leave ends the connection in agreement.
 func (c *Client) Leave() { c.send('X') }
 
@@ -105,8 +136,10 @@ func (c *Client) say(s *statement) {
 	c.sent, c.data = s, nil
 	if s.defines() { // from now on it may be so, or not
 		c.ledger.defining++
+		c.ledger.begun++
 		delete(c.ledger.there, spare)
 	}
+	s.begun = c.ledger.begun
 	sql := s.sql(t)
 	c.server.hooks.Say("  client %s: %s", c.Name, sql)
 	c.send('Q', append([]byte(sql), 0))

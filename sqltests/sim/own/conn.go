@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 )
 
@@ -16,7 +17,9 @@ type conn struct {
 	in     []byte // sent by the client and not read
 	// closed says that the client is gone: what it has sent can still be read.
 	closed bool
-	broken error // what reads and writes fail with
+	// cancelled: the statement was, so that a read ends at once.
+	cancelled bool
+	broken    error // what reads and writes fail with
 }
 
 var _ net.Conn = (*conn)(nil)
@@ -28,13 +31,16 @@ func (c *conn) Read(b []byte) (int, error) {
 	if c.broken != nil {
 		return 0, c.broken
 	}
-	if err := c.hooks.Wait(func() bool { return len(c.in) > 0 || c.closed }); err != nil {
+	if err := c.hooks.Wait(func() bool { return len(c.in) > 0 || c.closed || c.cancelled }); err != nil {
 		return 0, c.breaks(err)
 	}
 	if err := c.hooks.Point("receive"); err != nil {
 		return 0, c.breaks(err)
 	}
-	if len(c.in) == 0 {
+	switch {
+	case c.cancelled:
+		return 0, os.ErrDeadlineExceeded
+	case len(c.in) == 0:
 		return 0, io.EOF
 	}
 	n := copy(b, c.in[:c.hooks.Split(len(c.in))])
@@ -113,6 +119,13 @@ func startup(name string) []byte {
 	body := binary.BigEndian.AppendUint32(nil, protocol3)
 	body = append(body, "user\x00postgres\x00database\x00lake\x00application_name\x00"...)
 	return message(nil, 0, append(append(body, name...), 0, 0))
+}
+
+// cancelCode is the version that a cancel request has in place of one.
+const cancelCode = 80877102
+
+func cancelRequest(key []byte) []byte {
+	return message(nil, 0, binary.BigEndian.AppendUint32(nil, cancelCode), key)
 }
 
 // eachMessage yields the messages of what a server says, which ends with whole ones.

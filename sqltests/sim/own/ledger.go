@@ -2,9 +2,11 @@ package own
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -31,8 +33,8 @@ type Ledger struct {
 	tables map[uint32]*source.Table
 	// there says of tables that come and go whether they do exist; not known when missing.
 	there map[string]bool
-	// defining are the statements under way that make or drop them.
-	defining int
+	// defining are the statements under way that make or drop them, and begun how many ever were.
+	defining, begun int
 }
 
 // attempt is a transaction under way into the log of an epoch.
@@ -137,8 +139,30 @@ func (l *Ledger) Durable(to int64) {
 		case a.txn.lsn != 0:
 			l.Fail(labelCommit, fmt.Sprintf("transaction %d became durable again as %d", a.txn.lsn, token))
 		}
+		l.fits(token, a.txn)
 		a.txn.lsn = token
 		l.DB.CommitAt(token, a.txn.changes)
+	}
+}
+
+// fits makes sure that a transaction finds the rows that it was made for: what it has seen of a
+// table is what there was until its own commit.
+func (l *Ledger) fits(token int64, t *Txn) {
+	rows := map[*source.Table][]source.Row{}
+	for i := range t.changes {
+		c := &t.changes[i]
+		had, known := rows[c.Table]
+		if !known {
+			had = l.DB.Rows(c.Table)
+		}
+		same := func(r source.Row) bool { return keyOf(c.Version, r) == keyOf(c.Version, c.New) }
+		switch {
+		case c.Old != nil && !slices.ContainsFunc(had, func(r source.Row) bool { return source.SameRow(r, c.Old) }):
+			l.Fail(labelAnswer, fmt.Sprintf("transaction %d changes row %q of table %s, which is not there any more", token, c.Old, c.Table.Name))
+		case c.Op == change.Insert && len(c.Version.Key) > 0 && slices.ContainsFunc(had, same):
+			l.Fail(labelAnswer, fmt.Sprintf("transaction %d adds row %q to table %s, whose key is there", token, c.New, c.Table.Name))
+		}
+		rows[c.Table] = apply(c.Table, had, t.changes[i:i+1])
 	}
 }
 

@@ -34,7 +34,9 @@ type Hooks struct {
 	Split func(n int) int
 	// Alive says that the process is, Leads that no other is known to have taken its log over.
 	Alive, Leads func() bool
-	Mark         func(name string)
+	// Faulted says that something has failed which the server may not be able to explain.
+	Faulted func() bool
+	Mark    func(name string)
 	// Say tells the trace.
 	Say func(format string, args ...any)
 	// Acked is told each position that is acknowledged.

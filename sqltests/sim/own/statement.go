@@ -47,6 +47,10 @@ type statement struct {
 	bad, ended, failed bool
 	// answered: its client was told how it ended.
 	answered bool
+	// begun is how many statements that make or drop a table had begun with it.
+	begun int
+	// cancelled: its client has cancelled it.
+	cancelled bool
 
 	verdict
 	// committed: it was evaluated when its transaction, of itself alone, came to be committed.

@@ -34,6 +34,7 @@ const (
 	Drop
 	Leave   // it ends the connection
 	Connect // it connects to the host that leads
+	Cancel  // it cancels its statement, by another connection
 
 	verbEnd
 )
@@ -63,6 +64,7 @@ var verbs = [verbEnd]struct {
 	Truncate: {"truncate", takesTable}, Begin: {"begin", takesNothing}, CommitBlock: {"commit", takesNothing},
 	Rollback: {"rollback", takesNothing}, Savepoint: {"savepoint", takesNothing}, Back: {"back", takesNothing},
 	Create: {"create", takesNothing}, Drop: {"drop", takesNothing}, Leave: {"leave", takesNothing}, Connect: {"connect", takesNothing},
+	Cancel: {"cancel", takesNothing},
 }
 
 // ClientStep is what a client does.
