@@ -221,6 +221,8 @@ type Table struct {
 	Defaults map[int32]string `json:",omitempty"`
 	// Checks are the conditions that its rows meet, of a table of our own.
 	Checks []Check `json:",omitempty"`
+	// Indexes are unique constraints and indexes besides the primary key, of a table of our own.
+	Indexes []Index `json:",omitempty"`
 	// Comment and Comments are what COMMENT ON says of the table and, by field id, of its
 	// columns.
 	Comment  string           `json:",omitempty"`
@@ -442,7 +444,7 @@ func (t *Table) Clone() *Table {
 	c.Versions = slices.Clone(t.Versions)
 	c.Parts, c.PartMarks = slices.Clone(t.Parts), slices.Clone(t.PartMarks)
 	c.Defaults, c.Comments = maps.Clone(t.Defaults), maps.Clone(t.Comments)
-	c.Checks = slices.Clone(t.Checks)
+	c.Checks, c.Indexes = slices.Clone(t.Checks), slices.Clone(t.Indexes)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c

@@ -41,6 +41,22 @@ type Check struct {
 	Name, SQL string
 }
 
+// Index is a unique constraint of a table of our own, or an index. None is kept: that keys are
+// unique is looked up in the rows, and the name of an index is all that there is of another one.
+type Index struct {
+	// ID is one that no table has.
+	ID   change.TableID
+	Name string
+	// Fields are its columns', in order; a unique one has some.
+	Fields []int32 `json:",omitempty"`
+	// Unique says that no two rows have equal values in them, unless one is null; Constraint
+	// that it was made as a constraint.
+	Unique     bool `json:",omitempty"`
+	Constraint bool `json:",omitempty"`
+	// Definition is what follows USING in CREATE INDEX, "" for btree and the fields.
+	Definition string `json:",omitempty"`
+}
+
 // Clone is a copy that shares nothing changeable.
 func (v *View) Clone() *View {
 	c := *v

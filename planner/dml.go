@@ -326,6 +326,7 @@ type writeJob struct {
 	table    *write.Table
 	params   []*string
 	analysis *pgsql.Write
+	written  []int // the columns that a change gives values
 }
 
 // run reads the rows to write and changes them; it returns those changed. given take the
@@ -333,6 +334,7 @@ type writeJob struct {
 func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Rows, error) {
 	j.session.tx.queried = true
 	w := j.analysis
+	j.written = w.Written
 	rows, err := j.read(ctx, w.Rows, w.Old, given...)
 	if err != nil || rows.Len() == 0 {
 		return rows, err
@@ -365,24 +367,18 @@ func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given
 
 // insert adds new rows.
 func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, error) {
-	c, t := j.session.changesOf(j.table), j.table
 	if err := j.check(ctx, rows.New); err != nil {
 		return rows, err
 	}
-	if !t.Keyed() {
-		return rows, c.Put(t, change.Insert, rows.New)
-	}
-	twice, taken, err := j.taken(ctx, t.NewKey(rows.New))
+	conflict := j.analysis.Conflict
+	twice, taken, err := j.arbitrate(ctx, rows.New)
 	if err != nil {
 		return rows, err
 	}
 	either := write.Union(twice, taken)
-	conflict := j.analysis.Conflict
 	switch {
 	case len(either) == 0:
-		return rows, c.Put(t, change.Insert, rows.New)
-	case conflict == nil:
-		return rows, t.Duplicate(t.NewKey(rows.New), int(either[0]))
+		return rows, j.put(ctx, rows.New)
 	case conflict.Update != nil && len(twice) > 0:
 		return rows, pgerr.New(codes.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
 			WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
@@ -393,7 +389,7 @@ func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, err
 		return fresh, err
 	}
 	if conflict.Update == nil {
-		return fresh, c.Put(t, change.Insert, fresh.New)
+		return fresh, j.put(ctx, fresh.New)
 	}
 	inTheWay, err := rows.Take(ctx, taken)
 	if err != nil {
@@ -417,10 +413,11 @@ func (j *writeJob) update(ctx context.Context, conflict *pgsql.Conflict, fresh, 
 			return fresh, err
 		}
 	}
-	if err := j.session.changesOf(j.table).Put(j.table, change.Insert, fresh.New); err != nil || rows.Len() == 0 {
+	if err := j.put(ctx, fresh.New); err != nil || rows.Len() == 0 {
 		rows.Release()
 		return fresh, err
 	}
+	j.written = conflict.Written
 	changed, err := j.change(ctx, rows, conflict.Old)
 	if err != nil {
 		return fresh, err
@@ -524,10 +521,15 @@ func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (wri
 		return rows, err
 	}
 	defer stay.Release()
-	if err := c.Put(t, change.Update, stay.New); err != nil || len(moved) == 0 {
+	if err := c.Put(t, change.Update, stay.New); err != nil {
 		return rows, err
 	}
-	return rows, j.move(ctx, rows, old, moved)
+	if len(moved) > 0 {
+		if err := j.move(ctx, rows, old, moved); err != nil {
+			return rows, err
+		}
+	}
+	return rows, j.recheck(ctx, rows.New)
 }
 
 // move changes rows that get another key, once all of them have left their old one.

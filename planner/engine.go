@@ -2,8 +2,10 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,8 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -134,4 +138,157 @@ func versionNumber(v string) string {
 	var major, minor int
 	_, _ = fmt.Sscanf(v, "%d.%d", &major, &minor) // a version of ours
 	return fmt.Sprintf("%d%04d", major, minor)
+}
+
+// clientError turns an error of a run into what PostgreSQL would say. An ended
+// context and errors of the domain are left to the wire's table.
+func clientError(ctx context.Context, err error) error {
+	if _, ok := pgerr.As(err); ok || ctx.Err() != nil {
+		return err
+	}
+	if e := EngineError(err); e != nil {
+		return e
+	}
+	return err
+}
+
+// EngineError is what a client sees of an error of the query engine, nil when err is
+// none: for statements too that use the engine beside queries.
+func EngineError(err error) *pgerr.Error {
+	var e *duckdb.EngineError
+	switch {
+	case errors.Is(err, duckdb.ErrOutOfMemory):
+		return pgerr.New(codes.OutOfMemory, "out of memory").
+			WithDetail("The query needs more than the query engine may use.").
+			WithHint("Raise --engine-memory, or read less at once.").WithCause(err)
+	case errors.As(err, &e):
+		return engineError(e).WithCause(err)
+	case errors.Is(err, duckdb.ErrWorkerDied):
+		return pgerr.New(codes.System, "the query engine was restarted while it ran the query").
+			WithDetail("No data is affected.").
+			WithHint("Run the statement again. If that ends the same way, it may need more memory than there is.").
+			WithCause(err)
+	case errors.Is(err, duckdb.ErrClosed):
+		return pgerr.New(codes.CannotConnectNow, "the database system is shutting down").WithCause(err)
+	case errors.Is(err, duckdb.ErrCorrupt):
+		return pgerr.New(codes.DataCorrupted, "the log is damaged where the query reads it").WithCause(err)
+	case errors.Is(err, duckdb.ErrPlan):
+		return pgerr.New(codes.Internal, "internal error").WithDetail("The server log has more.").WithCause(err)
+	case errors.Is(err, duckdb.ErrSliceLost), errors.Is(err, lake.ErrNoSnapshot):
+		return errTooOld.WithCause(err)
+	}
+	return nil
+}
+
+// ownCode is how macros of planner/pgsql name their SQLSTATE: "22P02: message". An error of
+// the encoder may have a hint too.
+var ownCode = regexp.MustCompile(`(?s)^([0-9A-Z]{5}): (.*?)(?:\nHINT: (.*))?$`)
+
+// FromWorker gives an error for clients that arose in the engine's worker the form in which
+// it survives the way to the server, where EngineError makes it whole. Others it returns
+// as they are.
+func FromWorker(err error) error {
+	e, ok := pgerr.As(err)
+	if !ok {
+		return err
+	}
+	message := string(e.Code) + ": " + e.Message
+	if e.Hint != "" {
+		message += "\nHINT: " + e.Hint
+	}
+	return &duckdb.EngineError{Kind: duckdb.KindOther, Message: message}
+}
+
+// textTypes name the engine's types as PostgreSQL does.
+var textTypes = map[string]string{
+	"INT32": "integer", "INT64": "bigint", "INT16": "smallint", "INTEGER": "integer", "BIGINT": "bigint",
+	"SMALLINT": "smallint",
+	"DOUBLE":   "double precision", "FLOAT": "real", "BOOL": "boolean", "BOOLEAN": "boolean", "UUID": "uuid",
+	"INT128": "numeric",
+	"DATE":   "date", "TIMESTAMP": "timestamp without time zone", "TIME": "time without time zone",
+}
+
+var (
+	badText   = regexp.MustCompile(`(?s)^Could not convert string ['"](.*)['"] to ([A-Z0-9]+)`)
+	grouping  = regexp.MustCompile(`column "([^"]*)" must appear in the GROUP BY clause`)
+	wrongInt  = regexp.MustCompile(`(?i)INT(16|32|64|128)|(SMALLINT|INTEGER|BIGINT)`)
+	dateField = regexp.MustCompile(`^(date|timestamp|time|interval) field value out of range: "(.*)"`)
+)
+
+func engineError(e *duckdb.EngineError) *pgerr.Error {
+	msg := e.Message
+	if m := ownCode.FindStringSubmatch(msg); m != nil {
+		return pgerr.New(codes.Code(m[1]), "%s", m[2]).WithHint("%s", m[3])
+	}
+	switch {
+	case e.Kind == duckdb.KindDivisionByZero || strings.HasPrefix(msg, "division by zero"):
+		return pgerr.New(codes.DivisionByZero, "division by zero")
+	case strings.Contains(msg, "More than one row returned by a subquery"):
+		return pgerr.New(codes.CardinalityViolation, "more than one row returned by a subquery used as an expression")
+	case strings.Contains(msg, "square root of a negative"):
+		return pgerr.New(codes.InvalidArgumentForPowerFunction, "cannot take square root of a negative number")
+	case strings.Contains(msg, "logarithm of"):
+		return pgerr.New(codes.InvalidArgumentForLogarithm, "%s", strings.Replace(msg, "number", "number", 1))
+	}
+	if m := grouping.FindStringSubmatch(msg); m != nil {
+		return pgerr.New(codes.Grouping,
+			"column \"%s\" must appear in the GROUP BY clause or be used in an aggregate function", m[1])
+	}
+	if m := dateField.FindStringSubmatch(msg); m != nil {
+		return pgerr.New(codes.DatetimeFieldOverflow, "date/time field value out of range: \"%s\"", m[2])
+	}
+	if m := badText.FindStringSubmatch(msg); m != nil && e.Kind == duckdb.KindInvalidText {
+		name := textTypes[m[2]]
+		if name == "" {
+			name = strings.ToLower(m[2])
+		}
+		return pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type %s: \"%s\"", name, m[1])
+	}
+	return byKind(e)
+}
+
+func byKind(e *duckdb.EngineError) *pgerr.Error {
+	switch e.Kind {
+	case duckdb.KindOutOfRange:
+		return outOfRange(e.Message)
+	case duckdb.KindInvalidText:
+		return pgerr.New(codes.InvalidTextRepresentation, "%s", lowerFirst(e.Message))
+	case duckdb.KindInvalidInput:
+		return pgerr.New(codes.InvalidParameterValue, "%s", lowerFirst(e.Message))
+	case duckdb.KindNotSupported, duckdb.KindBinder, duckdb.KindCatalog, duckdb.KindSyntax:
+		return pgerr.New(codes.FeatureNotSupported, "the engine cannot run this query").WithDetail("%s",
+			firstLine(e.Message))
+	case duckdb.KindIO:
+		return pgerr.New("58030", "could not read a file of the lake")
+	case duckdb.KindInterrupted:
+		return pgerr.New(codes.QueryCanceled, "canceling statement due to user request")
+	}
+	return pgerr.New(codes.Internal, "the engine failed").WithDetail("%s", firstLine(e.Message))
+}
+
+// outOfRange says which type a number does not fit, where the engine tells.
+func outOfRange(msg string) *pgerr.Error {
+	name := "numeric field overflow"
+	if all := wrongInt.FindAllString(msg, -1); len(all) > 0 { // of a cast the last is what it is to be
+		if t := textTypes[strings.ToUpper(all[len(all)-1])]; t != "" && t != "numeric" {
+			name = t + " out of range"
+		}
+	}
+	if strings.Contains(strings.ToLower(msg), "timestamp") {
+		return pgerr.New(codes.DatetimeFieldOverflow, "timestamp out of range")
+	}
+	return pgerr.New(codes.NumericValueOutOfRange, "%s", name)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+func lowerFirst(s string) string {
+	s = firstLine(s)
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
 }

@@ -167,7 +167,7 @@ func (s *session) mayWrite(w *pgsql.Write, word string) error {
 	}
 	if c := w.Conflict; c != nil && err == nil {
 		if c.Named {
-			err = s.mayColumns(b, role, w.Relation, right.Select, w.Relation.Key)
+			err = s.mayColumns(b, role, w.Relation, right.Select, c.Columns)
 		}
 		if err == nil {
 			err = s.mayColumns(b, role, w.Relation, right.Update, c.Written)

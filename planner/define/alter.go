@@ -74,7 +74,7 @@ func (a *alteration) done(what string) *Change {
 			}
 		}
 		t.Schema, t.Name, t.SourceSchema, t.SourceName = next.Schema, next.Name, next.Schema, next.Name
-		t.Current, t.Defaults, t.Checks, t.Comments = next.Current, next.Defaults, next.Checks, next.Comments
+		t.Current, t.Defaults, t.Checks, t.Comments, t.Indexes = next.Current, next.Defaults, next.Checks, next.Comments, next.Indexes
 		if err := txn.PutTable(t.Clone()); err != nil {
 			return fmt.Errorf("alter table %s: %w", quote.Name(next.Name), err)
 		}
@@ -134,6 +134,9 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 		c := n.Def.GetConstraint()
 		if c.Contype == pg.ConstrType_CONSTR_CHECK {
 			return a.addCheck(c, "")
+		}
+		if c.Contype == pg.ConstrType_CONSTR_UNIQUE {
+			return a.addUniqueConstraint(c)
 		}
 		if c.Contype == pg.ConstrType_CONSTR_PRIMARY {
 			return unsupported("adding a primary key to a table is not supported").
@@ -241,6 +244,15 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 		d.own()
 		a.also = append(a.also, func(txn *catalog.Txn) error { return makeSerials(txn, a.table.Face(), d.serials) })
 	}
+	for _, u := range d.uniques {
+		if err := a.context.addUnique(a.table, u, true); err != nil {
+			return err
+		}
+		if f.Initial != nil {
+			a.prove("", unsupported("adding a unique column with a default to a table with rows is not supported").
+				WithHint("Add the column, UPDATE the rows, then ADD UNIQUE."))
+		}
+	}
 	for i, k := range d.checks {
 		if err := a.addNewCheck(k, d.of[i], f); err != nil {
 			return err
@@ -335,6 +347,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 	}
 	setText(&a.table.Defaults, f.ID, "")
 	setText(&a.table.Comments, f.ID, "")
+	dropColumnIndexes(a.table, f.ID)
 	a.also = append(a.also, func(txn *catalog.Txn) error { return dropOwned(txn, a.table.Face(), f.ID) })
 	return a.evolve(list, key)
 }
@@ -411,7 +424,8 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 	case !widens(from, t) || !schema.Widens(f.Type, to.Type):
 		return unsupported("changing the type of column \"%s\" from %s to %s is not supported", n.Name, from.Name(), t.Name()).
 			WithHint("A type can become one that has all its values. Else add another column, UPDATE it, then drop this one.")
-	case slices.Contains(a.table.Current.Key, f.ID):
+	case slices.Contains(a.table.Current.Key, f.ID),
+		slices.ContainsFunc(a.table.Indexes, func(x catalog.Index) bool { return x.Unique && slices.Contains(x.Fields, f.ID) }):
 		if err := checkKeyType(to); err != nil {
 			return err
 		}
@@ -475,6 +489,10 @@ func (a *alteration) dropConstraint(n *pg.AlterTableCmd) error {
 	case at >= 0:
 		a.table.Checks = slices.Delete(slices.Clone(a.table.Checks), at, at+1)
 		return nil
+	case constraintIndex(a.table, n.Name) >= 0:
+		at := constraintIndex(a.table, n.Name)
+		a.table.Indexes = slices.Delete(slices.Clone(a.table.Indexes), at, at+1)
+		return nil
 	case n.Name == a.table.Name+"_pkey" && a.table.Current.HasKey():
 		return unsupported("dropping the primary key of a table is not supported").
 			WithHint("Make the table anew without it, and INSERT INTO … SELECT from this one.")
@@ -492,6 +510,8 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 	switch kind {
 	case pg.ObjectType_OBJECT_SEQUENCE:
 		return c.moveSequence(n.Relation, n.MissingOk, func(s *sequence.Sequence) { s.Name = n.Newname })
+	case pg.ObjectType_OBJECT_INDEX:
+		return c.renameIndex(n)
 	case pg.ObjectType_OBJECT_SCHEMA:
 		return nil, unsupported("ALTER SCHEMA … RENAME is not supported")
 	case pg.ObjectType_OBJECT_COLUMN:
@@ -524,6 +544,13 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 		err = a.renameColumn(n.Subname, n.Newname)
 	default:
 		at := slices.IndexFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == n.Subname })
+		if u := constraintIndex(a.table, n.Subname); u >= 0 {
+			if a.context.indexNames(a.table.Schema, a.table.Name, a.table.Indexes)(n.Newname) {
+				return nil, existsError(n.Newname)
+			}
+			a.table.Indexes = renamed(slices.Clone(a.table.Indexes), a.table.Indexes[u].ID, n.Newname)
+			return a.done("table altered"), nil
+		}
 		if at < 0 {
 			return nil, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", n.Subname, a.table.Name)
 		}

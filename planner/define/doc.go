@@ -6,6 +6,6 @@
 // transaction. The function may run several times: for the transaction's own view of the
 // catalog after each of its statements, and once when it commits.
 //
-// Reading order: Plan, Change, table.go, alter.go, drop.go, view.go. It runs no query,
+// Reading order: Plan, Change, table.go, alter.go, drop.go, view.go, sequence.go, index.go. It runs no query,
 // and does no I/O.
 package define

@@ -18,8 +18,8 @@ import (
 
 // droppable are the kinds of objects that DROP drops, as messages name them.
 var droppable = map[pg.ObjectType]string{
-	pg.ObjectType_OBJECT_SEQUENCE: "sequence",
-	pg.ObjectType_OBJECT_TABLE:    "table", pg.ObjectType_OBJECT_VIEW: "view", pg.ObjectType_OBJECT_SCHEMA: "schema",
+	pg.ObjectType_OBJECT_SEQUENCE: "sequence", pg.ObjectType_OBJECT_INDEX: "index",
+	pg.ObjectType_OBJECT_TABLE: "table", pg.ObjectType_OBJECT_VIEW: "view", pg.ObjectType_OBJECT_SCHEMA: "schema",
 }
 
 // object is a table, view or schema that goes.
@@ -44,6 +44,9 @@ type removal struct {
 
 // drop plans DROP TABLE, VIEW and SCHEMA.
 func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
+	if n.RemoveType == pg.ObjectType_OBJECT_INDEX {
+		return c.dropIndexes(n)
+	}
 	kind := droppable[n.RemoveType]
 	out := &Change{Tag: "DROP " + strings.ToUpper(kind)}
 	d := &removal{context: c}

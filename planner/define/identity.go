@@ -65,7 +65,7 @@ func (d *definition) serial(f *schema.NewField, identity string, options []*pg.N
 		return exists || name == d.table.Name || slices.ContainsFunc(d.serials, func(s serial) bool { return s.Name == name })
 	}
 	if name == "" {
-		name = freeName(d.table.Name, f.Name, taken)
+		name = freeName(d.table.Name, f.Name, "_seq", taken)
 	} else if taken(name) {
 		return existsError(name)
 	}

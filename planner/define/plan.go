@@ -2,6 +2,7 @@ package define
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -93,7 +94,8 @@ type Proof struct {
 func Planned(n *pg.Node) bool {
 	switch n.Node.(type) {
 	case *pg.Node_CreateStmt, *pg.Node_AlterTableStmt, *pg.Node_RenameStmt, *pg.Node_AlterObjectSchemaStmt,
-		*pg.Node_CreateSchemaStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_AlterSeqStmt:
+		*pg.Node_CreateSchemaStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_AlterSeqStmt,
+		*pg.Node_IndexStmt:
 		return true
 	case *pg.Node_DropStmt:
 		return droppable[n.GetDropStmt().RemoveType] != ""
@@ -120,6 +122,8 @@ func Plan(n *pg.Node, c *Context) (*Change, error) {
 		return c.createView(v.ViewStmt)
 	case *pg.Node_CreateSeqStmt:
 		return c.createSequence(v.CreateSeqStmt)
+	case *pg.Node_IndexStmt:
+		return c.createIndex(v.IndexStmt)
 	case *pg.Node_AlterSeqStmt:
 		return c.alterSequence(v.AlterSeqStmt)
 	case *pg.Node_DropStmt:
@@ -201,6 +205,11 @@ func free(txn *catalog.Txn, schemaName, name string) error {
 	_, tableErr := txn.TableByName(schemaName, name)
 	_, viewErr := txn.ViewByName(schemaName, name)
 	_, sequenceErr := txn.SequenceByName(schemaName, name)
+	for _, t := range txn.EveryTable() {
+		if t.Schema == schemaName && slices.ContainsFunc(t.Indexes, func(x catalog.Index) bool { return x.Name == name }) {
+			return existsError(name)
+		}
+	}
 	if tableErr == nil || viewErr == nil || sequenceErr == nil {
 		return existsError(name)
 	}

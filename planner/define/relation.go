@@ -24,6 +24,15 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 	for _, k := range t.Checks {
 		r.Checks = append(r.Checks, pgsql.Check{Name: k.Name, SQL: k.SQL})
 	}
+	for _, x := range t.Indexes {
+		if x.Unique {
+			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint}
+			for _, id := range x.Fields {
+				u.Columns = append(u.Columns, t.Current.Index(id))
+			}
+			r.Uniques = append(r.Uniques, u)
+		}
+	}
 	r.WholeRow, r.Own, r.Temp = t.Current.WholeRow, t.Own, t.Temp != ""
 	for _, id := range t.Current.Key {
 		if i := slices.IndexFunc(t.Current.Fields, func(f schema.Field) bool { return f.ID == id }); i >= 0 {

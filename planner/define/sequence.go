@@ -432,11 +432,12 @@ func (c *Context) drawers(s *sequence.Sequence) []drawing {
 	return out
 }
 
-// freeName is PostgreSQL's name of the sequence of a column: taken says which are not free.
-func freeName(table, column string, taken func(string) bool) string {
+// freeName is PostgreSQL's name of what belongs to a column, or several, with a label at its
+// end: taken says which are not free.
+func freeName(table, column, label string, taken func(string) bool) string {
 	const longest = 63
 	for i := 0; ; i++ {
-		end := "_seq"
+		end := label
 		if i > 0 {
 			end += strconv.Itoa(i)
 		}

@@ -106,6 +106,7 @@ type definition struct {
 	key      []string
 	checks   []*pg.Constraint
 	serials  []serial
+	uniques  []unique
 	// of are the columns that the checks of columns stand with, "" of the table's.
 	of []string
 }
@@ -120,6 +121,11 @@ func (d *definition) element(e *pg.Node) error {
 		if c.Contype == pg.ConstrType_CONSTR_CHECK {
 			d.checks, d.of = append(d.checks, c), append(d.of, "")
 			return nil
+		}
+		if c.Contype == pg.ConstrType_CONSTR_UNIQUE {
+			u, err := uniqueOf(c, "")
+			d.uniques = append(d.uniques, u)
+			return err
 		}
 		if c.Contype != pg.ConstrType_CONSTR_PRIMARY {
 			return refuseConstraint(c)
@@ -208,7 +214,7 @@ func (d *definition) primaryKey(key []string) error {
 
 // constraintWords name kinds of constraints that we do not have.
 var constraintWords = map[pg.ConstrType]string{
-	pg.ConstrType_CONSTR_UNIQUE: "UNIQUE", pg.ConstrType_CONSTR_FOREIGN: "FOREIGN KEY",
+	pg.ConstrType_CONSTR_FOREIGN:   "FOREIGN KEY",
 	pg.ConstrType_CONSTR_EXCLUSION: "EXCLUDE", pg.ConstrType_CONSTR_IDENTITY: "identity columns",
 	pg.ConstrType_CONSTR_GENERATED: "generated columns",
 }
@@ -219,7 +225,7 @@ func refuseConstraint(c *pg.Constraint) error {
 		word = "such constraints"
 	}
 	return unsupported("%s of tables is not supported", word).
-		WithHint("Tables here may have a PRIMARY KEY, NOT NULL, CHECK and DEFAULT.")
+		WithHint("Tables here may have a PRIMARY KEY, UNIQUE, NOT NULL, CHECK, DEFAULT and identities.")
 }
 
 // columnsMax is PostgreSQL's.
@@ -304,6 +310,10 @@ func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
 		return d.serial(f, c.GeneratedWhen, c.Options)
 	case pg.ConstrType_CONSTR_PRIMARY:
 		return d.primaryKey([]string{f.Name})
+	case pg.ConstrType_CONSTR_UNIQUE:
+		u, err := uniqueOf(c, f.Name)
+		d.uniques = append(d.uniques, u)
+		return err
 	case pg.ConstrType_CONSTR_CHECK:
 		d.checks, d.of = append(d.checks, c), append(d.of, f.Name)
 	case pg.ConstrType_CONSTR_DEFAULT:
@@ -445,6 +455,11 @@ func (d *definition) finish() (*catalog.Table, error) {
 		return nil, err
 	}
 	d.own()
+	for _, u := range d.uniques {
+		if err := d.context.addUnique(d.table, u, true); err != nil {
+			return nil, err
+		}
+	}
 	for i, k := range d.checks {
 		if err := addCheck(d.table, k, d.of[i], d.context.Env); err != nil {
 			return nil, err
@@ -536,5 +551,5 @@ func checkKeyType(f *schema.NewField) error {
 	default:
 		return nil
 	}
-	return unsupported("a primary key of type %s is not supported", t.Name()).WithHint("%s", hint)
+	return unsupported("a key of type %s is not supported", t.Name()).WithHint("%s", hint)
 }

@@ -38,6 +38,8 @@ type Relation struct {
 	Checks []Check
 	// View is the query of a view, "" for all else.
 	View string
+	// Uniques are unique constraints and indexes besides the key.
+	Uniques []Unique
 	// Sequence says that it is a sequence.
 	Sequence bool
 }

@@ -311,10 +311,11 @@ func CheckDefault(sql string, c RelationColumn, env *Env) error {
 // conflict analyses ON CONFLICT.
 func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	c := n.OnConflictClause
-	if err := w.arbiter(rel, c); err != nil {
+	arbiter, err := w.arbiter(rel, c)
+	if err != nil {
 		return err
 	}
-	w.out.Conflict = &Conflict{Named: len(c.GetInfer().GetIndexElems()) > 0 || c.GetInfer().GetConname() != ""}
+	w.out.Conflict = &Conflict{Arbiter: arbiter, Columns: arbiterColumns(rel, arbiter), Named: len(c.GetInfer().GetIndexElems()) > 0 || c.GetInfer().GetConname() != ""}
 	if c.Action != pg.OnConflictAction_ONCONFLICT_UPDATE {
 		return nil
 	}
@@ -334,7 +335,7 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	}
 	// Columns of excluded are only named with it.
 	var on []string
-	for _, k := range rel.Key {
+	for _, k := range w.out.Conflict.Columns {
 		on = append(on, it.columns[k].sql()+" = "+src.columns[k].sql())
 	}
 	set, err := w.assignments(rel, c.TargetList, s)
@@ -349,40 +350,6 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 		return err
 	}
 	w.out.Conflict.Update, w.out.Conflict.Old = w.finished(sql), old
-	return nil
-}
-
-// arbiter checks that ON CONFLICT means the key.
-func (w *writer) arbiter(rel *Relation, c *pg.OnConflictClause) error {
-	in := c.Infer
-	if in == nil {
-		if c.Action == pg.OnConflictAction_ONCONFLICT_UPDATE {
-			return w.errAt(c.Location, pgerr.New(codes.Syntax, "ON CONFLICT DO UPDATE requires inference specification or constraint name").
-				WithHint("For example, ON CONFLICT (column_name)."))
-		}
-		return nil
-	}
-	if in.Conname != "" {
-		if len(rel.Key) == 0 || in.Conname != rel.Name+"_pkey" {
-			return w.errAt(in.Location, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", in.Conname, rel.Name))
-		}
-		return nil
-	}
-	var named []int
-	for _, e := range in.IndexElems {
-		name := e.GetIndexElem().GetName()
-		i := slices.IndexFunc(rel.Columns, func(c RelationColumn) bool { return c.Name == name })
-		if i < 0 && name != "" {
-			return w.errAt(in.Location, pgerr.New(codes.UndefinedColumn, "column \"%s\" does not exist", name))
-		}
-		if !slices.Contains(named, i) {
-			named = append(named, i)
-		}
-	}
-	same := len(named) == len(rel.Key) && !slices.ContainsFunc(rel.Key, func(k int) bool { return !slices.Contains(named, k) })
-	if !same || len(rel.Key) == 0 || in.WhereClause != nil {
-		return pgerr.New(codes.InvalidColumnReference, "there is no unique or exclusion constraint matching the ON CONFLICT specification")
-	}
 	return nil
 }
 

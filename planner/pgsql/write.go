@@ -48,6 +48,10 @@ type Conflict struct {
 	Written []int
 	// Named says that ON CONFLICT names the key.
 	Named bool
+	// Arbiter is an index into the relation's Uniques, ArbiterKey or ArbiterAny, and Columns are
+	// its columns.
+	Arbiter int
+	Columns []int
 }
 
 // AnalyzeWrite analyses an INSERT, UPDATE or DELETE. See Analyze.

@@ -32,13 +32,18 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 				depends(classDefault, defaultOID(t.Face(), attNum(f, i)), classRelation, table, int64(attNum(f, i)), "a")
 			}
 		}
-		if !t.Current.HasKey() {
-			continue
+		for _, x := range indexesOf(t) {
+			for _, num := range x.numbers() {
+				if x.constraint == 0 {
+					depends(classRelation, x.oid, classRelation, table, num, "a")
+				} else {
+					depends(classConstraint, x.constraint, classRelation, table, num, "a")
+				}
+			}
+			if x.constraint != 0 {
+				depends(classRelation, x.oid, classConstraint, x.constraint, 0, "i")
+			}
 		}
-		for _, num := range keyNumbers(t) {
-			depends(classConstraint, constraintOID(t.Face()), classRelation, table, num, "a")
-		}
-		depends(classRelation, planner.IndexOID(t.Face()), classConstraint, constraintOID(t.Face()), 0, "i")
 	}
 	return c.build("pg_catalog.pg_depend", append(rows, sequenceDepends(env)...))
 }

@@ -5,11 +5,8 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
-	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
@@ -150,10 +147,14 @@ func udtName(oid uint32) string {
 
 func fillInfoTableConstraints(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range keyed(env) {
+	for _, x := range constraints(env) {
+		t, kind := x.table, "UNIQUE"
+		if x.primary {
+			kind = "PRIMARY KEY"
+		}
 		rows = append(rows, row{
-			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
-			"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "constraint_type": "PRIMARY KEY",
+			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": x.name,
+			"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "constraint_type": kind,
 			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
 		})
 	}
@@ -169,33 +170,26 @@ func fillInfoTableConstraints(_ context.Context, c *Catalog, env *planner.System
 
 func fillInfoKeyColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range keyed(env) {
-		for i, f := range t.Current.KeyFields() {
+	for _, x := range constraints(env) {
+		t := x.table
+		for i, name := range x.names() {
 			rows = append(rows, row{
-				"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
-				"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": f.Name, "ordinal_position": i + 1,
+				"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": x.name,
+				"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": name, "ordinal_position": i + 1,
 			})
 		}
 	}
 	return c.build("information_schema.key_column_usage", rows)
 }
 
-// keyList is a table's key columns as SQL.
-func keyList(t *catalog.Table) string {
-	var parts []string
-	for _, f := range t.Current.KeyFields() {
-		parts = append(parts, quote.NameIfNeeded(f.Name))
-	}
-	return strings.Join(parts, ", ")
-}
-
 func fillInfoConstraintColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range keyed(env) {
-		for _, f := range t.Current.KeyFields() {
+	for _, x := range constraints(env) {
+		t := x.table
+		for _, name := range x.names() {
 			rows = append(rows, row{
-				"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": f.Name,
-				"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
+				"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": name,
+				"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": x.name,
 			})
 		}
 	}

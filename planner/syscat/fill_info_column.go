@@ -128,10 +128,11 @@ func fillInfoChecks(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 
 func fillInfoConstraintTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range keyed(env) {
+	for _, x := range constraints(env) {
+		t := x.table
 		rows = append(rows, row{
 			"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name,
-			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": t.Name + "_pkey",
+			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": x.name,
 		})
 	}
 	return c.build("information_schema.constraint_table_usage", rows)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -150,10 +151,11 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		r := classRow(planner.TableOID(t.Face()), t.Name, space, "r", natts)
 		lake := env.Snapshot.LakeState(t.ID)
 		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.Face()), float64(lake.Rows), lake.Bytes/8192
-		r["relhasindex"], r["relchecks"], r["relpersistence"] = t.Current.HasKey(), len(t.Checks), persistence(t)
+		list := indexesOf(t)
+		r["relhasindex"], r["relchecks"], r["relpersistence"] = len(list) > 0, len(t.Checks), persistence(t)
 		rows = append(rows, r)
-		if t.Current.HasKey() {
-			i := classRow(planner.IndexOID(t.Face()), t.Name+"_pkey", space, "i", len(t.Current.Key))
+		for _, x := range list {
+			i := classRow(x.oid, x.name, space, "i", len(x.fields))
 			i["relam"], i["relreplident"], i["reltuples"], i["relpersistence"] = oidBtree, "n", float64(lake.Rows), persistence(t)
 			rows = append(rows, i)
 		}
@@ -188,10 +190,12 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 			}
 			rows = append(rows, r)
 		}
-		for i, id := range t.Current.Key {
-			if f, ok := t.Current.Field(id); ok {
-				oid, typmod := announced(f)
-				rows = append(rows, c.attributeRow(planner.IndexOID(t.Face()), i+1, f.Name, oid, typmod, false))
+		for _, x := range indexesOf(t) {
+			for i, id := range x.fields {
+				if f, ok := t.Current.Field(id); ok {
+					oid, typmod := announced(f)
+					rows = append(rows, c.attributeRow(x.oid, i+1, f.Name, oid, typmod, false))
+				}
 			}
 		}
 	}
@@ -231,34 +235,106 @@ func attNum(f schema.Field, i int) int {
 	return i + 1
 }
 
-// keyNumbers are the attribute numbers of a table's key columns, in key order.
-func keyNumbers(t *catalog.Table) []int64 {
-	var out []int64
-	for _, id := range t.Current.Key {
-		for i, f := range t.Current.Fields {
-			if f.ID == id {
-				out = append(out, int64(attNum(f, i)))
-			}
+// indexInfo is the primary key of a table, a unique constraint, or an index.
+type indexInfo struct {
+	table           *catalog.Table
+	name            string
+	oid             uint32
+	constraint      uint32 // its oid, 0 for none
+	fields          []int32
+	primary, unique bool
+	definition      string // what follows USING
+}
+
+// indexesOf are the indexes of a table, its key first.
+func indexesOf(t *catalog.Table) []indexInfo {
+	var out []indexInfo
+	if t.Current.HasKey() {
+		out = append(out, indexInfo{
+			table: t, name: t.Name + "_pkey", oid: planner.IndexOID(t.Face()), constraint: constraintOID(t.Face()), fields: t.Current.Key,
+			primary: true, unique: true,
+		})
+	}
+	for _, x := range t.Indexes {
+		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, definition: x.Definition}
+		if x.Constraint {
+			i.constraint = constraintOID(x.ID)
+		}
+		out = append(out, i)
+	}
+	for i := range out {
+		if out[i].definition == "" {
+			out[i].definition = "btree (" + out[i].columns() + ")"
 		}
 	}
 	return out
 }
 
+// names are the names of its columns.
+func (x *indexInfo) names() []string {
+	var out []string
+	for _, id := range x.fields {
+		if f, ok := x.table.Current.Field(id); ok {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// columns are its columns as SQL.
+func (x *indexInfo) columns() string {
+	var parts []string
+	for _, name := range x.names() {
+		parts = append(parts, quote.NameIfNeeded(name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// numbers are the attribute numbers of its columns.
+func (x *indexInfo) numbers() []int64 {
+	var out []int64
+	for _, id := range x.fields {
+		out = append(out, int64(columnNumber(x.table, id)))
+	}
+	return out
+}
+
+// keyList is a table's key columns as SQL.
+func keyList(t *catalog.Table) string {
+	x := indexInfo{table: t, fields: t.Current.Key}
+	return x.columns()
+}
+
+// indexes are all indexes.
+func indexes(env *planner.SystemEnv) []indexInfo {
+	var out []indexInfo
+	for _, t := range env.Snapshot.AllTables() {
+		out = append(out, indexesOf(t)...)
+	}
+	return out
+}
+
+// constraints are the indexes of primary keys and unique constraints.
+func constraints(env *planner.SystemEnv) []indexInfo {
+	return slices.DeleteFunc(indexes(env), func(x indexInfo) bool { return x.constraint == 0 })
+}
+
 func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range keyed(env) {
-		n := len(t.Current.Key)
+	for _, x := range indexes(env) {
+		n := len(x.fields)
 		classes, colls := make([]int64, n), make([]int64, n)
-		for i, f := range t.Current.KeyFields() {
+		for i, id := range x.fields {
+			f, _ := x.table.Current.Field(id)
 			oid, _ := announced(f)
 			classes[i] = c.operatorClass(oid)
 			colls[i], _ = strconv.ParseInt(c.types[oid].collation, 10, 64) // "" for what has none
 		}
 		rows = append(rows, row{
-			"indexrelid": planner.IndexOID(t.Face()), "indrelid": planner.TableOID(t.Face()), "indnatts": n, "indnkeyatts": n,
-			"indisunique": true, "indnullsnotdistinct": false, "indisprimary": true, "indisexclusion": false, "indimmediate": true,
+			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n, "indnkeyatts": n,
+			"indisunique": x.unique, "indnullsnotdistinct": false, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
-			"indisreplident": false, "indkey": keyNumbers(t), "indcollation": colls, "indclass": classes,
+			"indisreplident": false, "indkey": x.numbers(), "indcollation": colls, "indclass": classes,
 			"indoption": make([]int64, n),
 		})
 	}
@@ -289,12 +365,16 @@ func constraintOID(id change.TableID) uint32 { return planner.IndexOID(id) + 1<<
 
 func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range keyed(env) {
+	for _, x := range constraints(env) {
+		kind := "u"
+		if x.primary {
+			kind = "p"
+		}
 		rows = append(rows, row{
-			"oid": constraintOID(t.Face()), "conname": t.Name + "_pkey", "connamespace": namespaceOID(env, t.Schema), "contype": "p",
-			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(t.Face()), "contypid": 0,
-			"conindid": planner.IndexOID(t.Face()), "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
-			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": keyNumbers(t),
+			"oid": x.constraint, "conname": x.name, "connamespace": namespaceOID(env, x.table.Schema), "contype": kind,
+			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(x.table.Face()), "contypid": 0,
+			"conindid": x.oid, "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
+			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": x.numbers(),
 		})
 	}
 	return c.build("pg_catalog.pg_constraint", append(rows, checkConstraints(env)...))
@@ -346,11 +426,16 @@ func fillTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 
 func fillIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range keyed(env) {
+	for _, x := range indexes(env) {
+		word := "INDEX "
+		if x.unique {
+			word = "UNIQUE INDEX "
+		}
+		t := x.table
 		rows = append(rows, row{
-			"schemaname": t.Schema, "tablename": t.Name, "indexname": t.Name + "_pkey",
-			"indexdef": "CREATE UNIQUE INDEX " + quote.NameIfNeeded(t.Name+"_pkey") + " ON " + quote.NameIfNeeded(t.Schema) + "." + quote.NameIfNeeded(t.Name) +
-				" USING btree (" + keyList(t) + ")",
+			"schemaname": t.Schema, "tablename": t.Name, "indexname": x.name,
+			"indexdef": "CREATE " + word + quote.NameIfNeeded(x.name) + " ON " + quote.NameIfNeeded(t.Schema) + "." + quote.NameIfNeeded(t.Name) +
+				" USING " + x.definition,
 		})
 	}
 	return c.build("pg_catalog.pg_indexes", rows)

@@ -68,7 +68,7 @@ const shortIndexDef = `(SELECT min(CASE WHEN list_contains(string_split({fact:se
 const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef + ` ELSE ` + indexDef + ` END ELSE (SELECT min(skippr_quote_ident(a.attname))
 	FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
 
-const constraintDef = `(SELECT 'PRIMARY KEY (' || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
+const constraintDef = `(SELECT CASE min(c.contype) WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
 	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1)`
 
 // checkDef is a CHECK as SQL, in parentheses of its own if a condition says so.

@@ -101,8 +101,9 @@ func (v *view) index() {
 	}
 	v.byOID, v.byName = map[uint32]*catalog.Table{}, map[[2]string]*catalog.Table{}
 	for _, t := range v.env.Snapshot.AllTables() {
-		for _, oid := range []uint32{planner.TableOID(t.Face()), planner.IndexOID(t.Face())} {
-			v.byOID[oid] = t
+		v.byOID[planner.TableOID(t.Face())] = t
+		for _, x := range indexesOf(t) {
+			v.byOID[x.oid] = t
 		}
 		v.byName[[2]string{t.Schema, t.Name}] = t
 	}

@@ -33,6 +33,8 @@ type Table struct {
 	// key are the places of the key's fields, in key order; all fields of a table whose
 	// rows are told apart by all of them.
 	key []int
+	// Uniques are the unique constraints besides the key.
+	Uniques []Unique
 }
 
 // Of is a catalog table for writing.
@@ -40,6 +42,16 @@ func Of(t *catalog.Table) *Table {
 	out := &Table{ID: t.ID, Face: t.Face(), Schema: t.Schema, Name: t.Name, Current: t.Current, Temp: t.Temp != ""}
 	for _, id := range t.Current.Key {
 		out.key = append(out.key, t.Current.Index(id))
+	}
+	for _, x := range t.Indexes {
+		if !x.Unique {
+			continue
+		}
+		u := Unique{Name: x.Name}
+		for _, id := range x.Fields {
+			u.Places = append(u.Places, t.Current.Index(id))
+		}
+		out.Uniques = append(out.Uniques, u)
 	}
 	if len(out.key) == 0 {
 		for i := range t.Current.Fields {
@@ -161,17 +173,21 @@ func pick(columns []arrow.Array, places []int) []arrow.Array {
 // Duplicate is the error of a row whose key another one has; key are the key's columns,
 // in which it is at row.
 func (t *Table) Duplicate(key []arrow.Array, row int) error {
+	return t.duplicate(t.Name+"_pkey", t.key, key, row)
+}
+
+func (t *Table) duplicate(constraint string, places []int, key []arrow.Array, row int) error {
 	names, values := "", ""
-	for i, p := range t.key {
+	for i, p := range places {
 		if i > 0 {
 			names, values = names+", ", values+", "
 		}
 		names += t.Current.Fields[p].Name
 		values += valueText(key[i], row)
 	}
-	e := pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s_pkey\"", t.Name).
+	e := pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s\"", constraint).
 		WithDetail("Key (%s)=(%s) already exists.", names, values)
-	e.Schema, e.Table, e.Constraint = t.Schema, t.Name, t.Name+"_pkey"
+	e.Schema, e.Table, e.Constraint = t.Schema, t.Name, constraint
 	return e
 }
 

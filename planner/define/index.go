@@ -1,0 +1,363 @@
+package define
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// unique is a UNIQUE constraint of a table that is being defined: "" for a name that is
+// PostgreSQL's.
+type unique struct {
+	name    string
+	columns []string
+}
+
+// uniqueOf reads a UNIQUE constraint; column is that which it stands with, "" for none.
+func uniqueOf(n *pg.Constraint, column string) (unique, error) {
+	switch {
+	case n.NullsNotDistinct:
+		return unique{}, unsupported("UNIQUE NULLS NOT DISTINCT is not supported")
+	case n.Deferrable || n.Initdeferred:
+		return unique{}, unsupported("UNIQUE constraints that are DEFERRABLE are not supported").
+			WithHint("Here each statement is checked when it has changed all its rows.")
+	case n.Indexname != "":
+		return unique{}, unsupported("UNIQUE USING INDEX is not supported").WithHint("Add the constraint with its columns.")
+	case len(n.Including) > 0, n.WhereClause != nil:
+		return unique{}, unsupported("such UNIQUE constraints are not supported")
+	}
+	u := unique{name: n.Conname}
+	if column != "" {
+		u.columns = []string{column}
+	}
+	for _, k := range n.Keys {
+		u.columns = append(u.columns, k.GetString_().GetSval())
+	}
+	return u, nil
+}
+
+// indexNames says which names indexes of a table cannot have: list are those that it has.
+func (c *Context) indexNames(schemaName, table string, list []catalog.Index) func(string) bool {
+	return func(name string) bool {
+		if name == table || name == table+"_pkey" || slices.ContainsFunc(list, func(x catalog.Index) bool { return x.Name == name }) {
+			return true
+		}
+		if _, exists := c.Env.Resolver.Relation(schemaName, name); exists {
+			return true
+		}
+		t, _ := c.index(schemaName, name)
+		return t != nil
+	}
+}
+
+// index finds an index by its name.
+func (c *Context) index(schemaName, name string) (*catalog.Table, *catalog.Index) {
+	for _, t := range c.Snapshot.AllTables() {
+		if t.Schema != schemaName {
+			continue
+		}
+		for i := range t.Indexes {
+			if t.Indexes[i].Name == name {
+				return t, &t.Indexes[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// addUnique adds what makes values of columns unique to a table that has its columns.
+func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
+	x := catalog.Index{Name: u.name, Unique: true, Constraint: constraint}
+	for _, name := range u.columns {
+		f, ok := t.Current.FieldByName(name)
+		switch {
+		case !ok && constraint:
+			return pgerr.New(codes.UndefinedColumn, "column \"%s\" named in key does not exist", name)
+		case !ok:
+			return pgerr.New(codes.UndefinedColumn, "column \"%s\" does not exist", name)
+		case slices.Contains(x.Fields, f.ID) && constraint:
+			return pgerr.New(codes.DuplicateColumn, "column \"%s\" appears twice in unique constraint", name)
+		}
+		nf := schema.NewField{Name: f.Name, OID: f.OID, TypMod: f.TypMod, Type: f.Type}
+		if err := checkKeyType(&nf); err != nil {
+			return err
+		}
+		x.Fields = append(x.Fields, f.ID)
+	}
+	taken := c.indexNames(t.Schema, t.Name, t.Indexes)
+	label := "_key"
+	if !constraint {
+		label = "_idx"
+	}
+	if x.Name == "" {
+		x.Name = freeName(t.Name, strings.Join(u.columns, "_"), label, taken)
+	} else if taken(x.Name) {
+		return existsError(x.Name)
+	}
+	return c.addIndex(t, x)
+}
+
+// addIndex adds an index under a number of its own.
+func (c *Context) addIndex(t *catalog.Table, x catalog.Index) (err error) {
+	if x.ID, err = c.reserve(t.Schema); err != nil {
+		return err
+	}
+	t.Indexes = append(slices.Clip(t.Indexes), x)
+	return nil
+}
+
+// proveUnique has the rows that there are be unique by the newest index.
+func (a *alteration) proveUnique(columns []string) error {
+	x := a.table.Indexes[len(a.table.Indexes)-1]
+	var names, given []string
+	for _, name := range columns {
+		if !a.asked(name) {
+			return errSplit
+		}
+		names = append(names, quote.NameIfNeeded(name))
+		given = append(given, quote.NameIfNeeded(name)+" IS NOT NULL")
+	}
+	e := pgerr.New(codes.UniqueViolation, "could not create unique index \"%s\"", x.Name).
+		WithDetail("Key (%s) is duplicated.", strings.Join(columns, ", "))
+	e.Constraint = x.Name
+	a.prove(" WHERE "+strings.Join(given, " AND ")+" GROUP BY "+strings.Join(names, ", ")+" HAVING count(*) > 1", e)
+	return nil
+}
+
+// addUniqueConstraint is ADD UNIQUE.
+func (a *alteration) addUniqueConstraint(n *pg.Constraint) error {
+	u, err := uniqueOf(n, "")
+	if err != nil {
+		return err
+	}
+	if u.name != "" && slices.ContainsFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == u.name }) {
+		return pgerr.New(codes.DuplicateObject, "constraint \"%s\" for relation \"%s\" already exists", u.name, a.table.Name)
+	}
+	if err := a.context.addUnique(a.table, u, true); err != nil {
+		return err
+	}
+	return a.proveUnique(u.columns)
+}
+
+// createIndex plans CREATE INDEX.
+func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
+	a, _, err := c.alteredTable(n.Relation, false, "CREATE INDEX")
+	if err != nil {
+		return nil, err
+	}
+	taken := c.indexNames(a.table.Schema, a.table.Name, a.table.Indexes)
+	switch {
+	case n.Idxname != "" && taken(n.Idxname) && n.IfNotExists:
+		return &Change{Tag: "CREATE INDEX", Notices: []*pgerr.Error{
+			notice(codes.DuplicateRelation, "relation \"%s\" already exists, skipping", n.Idxname),
+		}}, nil
+	case n.Idxname != "" && taken(n.Idxname):
+		return nil, existsError(n.Idxname)
+	case n.NullsNotDistinct:
+		return nil, unsupported("UNIQUE NULLS NOT DISTINCT is not supported")
+	}
+	columns, plain := indexColumns(n)
+	if n.Unique {
+		if !plain {
+			return nil, unsupported("unique indexes of expressions, of some rows, or with options are not supported").
+				WithHint("CREATE UNIQUE INDEX … ON table (column, …) is.")
+		}
+		if err := c.addUnique(a.table, unique{n.Idxname, columns}, false); err != nil {
+			return nil, err
+		}
+		if err := a.proveUnique(columns); err != nil {
+			return nil, err
+		}
+		return a.done("index created"), nil
+	}
+	x := catalog.Index{Name: n.Idxname}
+	for _, name := range columns {
+		f, ok := a.table.Current.FieldByName(name)
+		if !ok {
+			return nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" does not exist", name)
+		}
+		x.Fields = append(x.Fields, f.ID)
+	}
+	if !plain {
+		if x.Definition, err = indexText(n); err != nil {
+			return nil, err
+		}
+	}
+	if x.Name == "" {
+		x.Name = freeName(a.table.Name, strings.Join(columnsOr(columns), "_"), "_idx", taken)
+	}
+	if err := c.addIndex(a.table, x); err != nil {
+		return nil, err
+	}
+	a.out.Notices = append(a.out.Notices, notice(codes.SuccessfulCompletion, "index \"%s\" is a name only: no index is kept, and queries need none", x.Name))
+	return a.done("index created"), nil
+}
+
+func columnsOr(columns []string) []string {
+	if len(columns) == 0 {
+		return []string{"expr"}
+	}
+	return columns
+}
+
+// indexColumns are the columns of an index; plain says that it is one of these alone, in
+// ascending order.
+func indexColumns(n *pg.IndexStmt) (columns []string, plain bool) {
+	plain = n.WhereClause == nil && len(n.IndexIncludingParams) == 0 && (n.AccessMethod == "" || n.AccessMethod == "btree")
+	for _, p := range n.IndexParams {
+		e := p.GetIndexElem()
+		if e.Name == "" {
+			plain = false
+			continue
+		}
+		columns = append(columns, e.Name)
+		plain = plain && len(e.Opclass) == 0 && len(e.Collation) == 0 && e.Ordering <= pg.SortByDir_SORTBY_ASC && e.NullsOrdering <= pg.SortByNulls_SORTBY_NULLS_DEFAULT
+	}
+	return columns, plain
+}
+
+// indexText is what follows USING.
+func indexText(n *pg.IndexStmt) (string, error) {
+	tree, err := pg.Parse("SELECT 1")
+	if err != nil {
+		return "", fmt.Errorf("print index: %w", err)
+	}
+	tree.Stmts[0].Stmt = &pg.Node{Node: &pg.Node_IndexStmt{IndexStmt: n}}
+	text, err := pg.Deparse(tree)
+	if err != nil {
+		return "", fmt.Errorf("print index: %w", err)
+	}
+	if _, after, ok := strings.Cut(text, " USING "); ok {
+		return after, nil
+	}
+	_, after, _ := strings.Cut(text, "(")
+	return "btree (" + after, nil
+}
+
+// dropIndexes plans DROP INDEX.
+func (c *Context) dropIndexes(n *pg.DropStmt) (*Change, error) {
+	out := &Change{Tag: "DROP INDEX"}
+	temp := false
+	for _, o := range n.Objects {
+		r := rangeVar(o)
+		t, x := c.findIndex(r)
+		switch {
+		case x == nil && c.isKeyIndex(r):
+			table := strings.TrimSuffix(r.Relname, "_pkey")
+			return nil, requiredIndex(r.Relname, r.Relname, table)
+		case x == nil && n.MissingOk:
+			out.Notices = append(out.Notices, notice(codes.SuccessfulCompletion, "index \"%s\" does not exist, skipping", r.Relname))
+			continue
+		case x == nil:
+			return nil, pgerr.New(codes.UndefinedObject, "index \"%s\" does not exist", r.Relname)
+		case x.Constraint:
+			return nil, requiredIndex(x.Name, x.Name, shownName(t.Schema, t.Name, c.Env))
+		}
+		temp = temp || c.isTemp(t.Schema)
+		out.Alters = append(out.Alters, t.Face())
+		before, id := out.Apply, t.Face()
+		out.Apply = func(txn *catalog.Txn) error {
+			if before != nil {
+				if err := before(txn); err != nil {
+					return err
+				}
+			}
+			return changeIndexes(txn, id, func(list []catalog.Index) []catalog.Index {
+				return slices.DeleteFunc(list, func(o catalog.Index) bool { return o.ID == x.ID })
+			})
+		}
+	}
+	if temp {
+		out.Apply, out.Session = nil, out.Apply
+	}
+	return out, nil
+}
+
+func requiredIndex(index, constraint, table string) error {
+	return pgerr.New(codes.DependentObjectsStillExist, "cannot drop index %s because constraint %s on table %s requires it", index, constraint, table).
+		WithHint("You can drop constraint %s on table %s instead.", constraint, table)
+}
+
+// changeIndexes changes the indexes of a table.
+func changeIndexes(txn *catalog.Txn, id change.TableID, f func([]catalog.Index) []catalog.Index) error {
+	t, err := txn.TableByFace(id)
+	if err != nil {
+		return gone(err, "table", fmt.Sprint(id))
+	}
+	next := t.Clone()
+	next.Indexes = f(slices.Clone(t.Indexes))
+	return txn.PutTable(next)
+}
+
+// findIndex finds an index along the search path.
+func (c *Context) findIndex(r *pg.RangeVar) (*catalog.Table, *catalog.Index) {
+	schemas := c.Env.SearchPath
+	if r.Schemaname != "" {
+		schemas = []string{r.Schemaname}
+	}
+	for _, s := range schemas {
+		if t, x := c.index(s, r.Relname); x != nil {
+			return t, x
+		}
+	}
+	return nil, nil
+}
+
+func (c *Context) isKeyIndex(r *pg.RangeVar) bool {
+	table, ok := strings.CutSuffix(r.Relname, "_pkey")
+	if !ok {
+		return false
+	}
+	rel, err := pgsql.FindRelation(&pg.RangeVar{Schemaname: r.Schemaname, Relname: table, Location: -1}, c.Env)
+	return err == nil && len(rel.Key) > 0
+}
+
+// renameIndex plans ALTER INDEX … RENAME.
+func (c *Context) renameIndex(n *pg.RenameStmt) (*Change, error) {
+	out := &Change{Tag: "ALTER INDEX"}
+	t, x := c.findIndex(n.Relation)
+	switch {
+	case x == nil && n.MissingOk:
+		out.Notices = append(out.Notices, notice(codes.SuccessfulCompletion, "relation \"%s\" does not exist, skipping", n.Relation.Relname))
+		return out, nil
+	case x == nil && c.isKeyIndex(n.Relation):
+		return nil, unsupported("renaming the index of a primary key is not supported")
+	case x == nil:
+		return nil, pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", n.Relation.Relname)
+	case c.indexNames(t.Schema, t.Name, t.Indexes)(n.Newname):
+		return nil, existsError(n.Newname)
+	}
+	out.Alters = append(out.Alters, t.Face())
+	return out.do(c.isTemp(t.Schema), func(txn *catalog.Txn) error {
+		return changeIndexes(txn, t.Face(), func(list []catalog.Index) []catalog.Index { return renamed(list, x.ID, n.Newname) })
+	}), nil
+}
+
+func renamed(list []catalog.Index, id change.TableID, name string) []catalog.Index {
+	for i := range list {
+		if list[i].ID == id {
+			list[i].Name = name
+		}
+	}
+	return list
+}
+
+// constraintIndex is the place of a UNIQUE constraint among the indexes, -1 for none.
+func constraintIndex(t *catalog.Table, name string) int {
+	return slices.IndexFunc(t.Indexes, func(x catalog.Index) bool { return x.Constraint && x.Name == name })
+}
+
+// dropColumnIndexes takes the indexes away that have a column.
+func dropColumnIndexes(t *catalog.Table, id int32) {
+	t.Indexes = slices.DeleteFunc(slices.Clone(t.Indexes), func(x catalog.Index) bool { return slices.Contains(x.Fields, id) })
+}

@@ -1,0 +1,137 @@
+package planner
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/write"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// arbitrate finds, for ON CONFLICT, new rows that come twice, and those in whose way others
+// are: columns are all of the table's. Those of no arbiter are left to put.
+func (j *writeJob) arbitrate(ctx context.Context, columns []arrow.Array) (twice, taken []int32, err error) {
+	t, conflict := j.table, j.analysis.Conflict
+	switch {
+	case conflict == nil:
+		return nil, nil, nil
+	case conflict.Arbiter == pgsql.ArbiterKey, conflict.Arbiter == pgsql.ArbiterAny && t.Keyed() && len(t.Uniques) == 0:
+		return j.taken(ctx, t.NewKey(columns))
+	case conflict.Arbiter >= 0:
+		if taken, err = j.takenOf(ctx, conflict.Arbiter, columns, false); err == nil {
+			twice, err = t.Repeated(ctx, columns, t.Uniques[conflict.Arbiter:conflict.Arbiter+1], false, nil)
+		}
+		return twice, taken, err
+	}
+	if t.Keyed() {
+		again, there, err := j.taken(ctx, t.NewKey(columns))
+		if err != nil {
+			return nil, nil, err
+		}
+		same, err := t.SameKey(columns, there, again)
+		if err != nil {
+			return nil, nil, err
+		}
+		taken = write.Union(there, same)
+	}
+	for i := range t.Uniques {
+		there, err := j.takenOf(ctx, i, columns, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		taken = write.Union(taken, there)
+	}
+	twice, err = t.Repeated(ctx, columns, t.Uniques, t.Keyed(), taken)
+	return twice, taken, err
+}
+
+// arbiter says whether ON CONFLICT means a unique constraint, or, of ArbiterKey, the key.
+func (j *writeJob) arbiter(which int) bool {
+	c := j.analysis.Conflict
+	return c != nil && (c.Arbiter == which || c.Arbiter == pgsql.ArbiterAny)
+}
+
+// put adds new rows, which must be unique by all that is no arbiter.
+func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
+	t := j.table
+	if columns[0].Len() == 0 {
+		return nil
+	}
+	if t.Keyed() && !j.arbiter(pgsql.ArbiterKey) {
+		twice, taken, err := j.taken(ctx, t.NewKey(columns))
+		if err != nil {
+			return err
+		}
+		if either := write.Union(twice, taken); len(either) > 0 {
+			return t.Duplicate(t.NewKey(columns), int(either[0]))
+		}
+	}
+	for i, u := range t.Uniques {
+		if j.arbiter(i) {
+			continue
+		}
+		twice, err := t.Repeated(ctx, columns, t.Uniques[i:i+1], false, nil)
+		if err != nil {
+			return err
+		}
+		taken, err := j.takenOf(ctx, i, columns, false)
+		if err != nil {
+			return err
+		}
+		if either := write.Union(twice, taken); len(either) > 0 {
+			return t.DuplicateOf(u, columns, int(either[0]))
+		}
+	}
+	return j.session.changesOf(t).Put(t, change.Insert, columns)
+}
+
+// takenOf are the places of rows whose values of a unique constraint a row of the table has,
+// or, with twice, several of them.
+func (j *writeJob) takenOf(ctx context.Context, unique int, columns []arrow.Array, twice bool) ([]int32, error) {
+	s := j.session
+	asked := j.table.Uniques[unique].Asked(columns)
+	if asked == nil {
+		return nil, nil
+	}
+	defer asked[len(asked)-1].Release()
+	snap, release := s.now()
+	a, err := pgsql.AnalyzeTaken(j.analysis.Relation, j.analysis.Relation.Uniques[unique], twice, s.env(s.namesOf(snap)))
+	release()
+	if err != nil {
+		return nil, err
+	}
+	given, err := inline(a.Uses[0], asked)
+	if err != nil {
+		return nil, err
+	}
+	var out []int32
+	err = s.records(ctx, a, nil, func() { out = nil }, func(rec arrow.RecordBatch) error {
+		if c, ok := rec.Column(0).(*array.Int32); ok {
+			out = append(out, c.Int32Values()...)
+		}
+		return nil
+	}, given)
+	return out, err
+}
+
+// recheck refuses rows that were changed to values which others have: columns are all of the
+// table's.
+func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
+	for i, u := range j.table.Uniques {
+		if !slices.ContainsFunc(u.Places, func(p int) bool { return slices.Contains(j.written, p) }) {
+			continue
+		}
+		taken, err := j.takenOf(ctx, i, columns, true)
+		if err != nil {
+			return err
+		}
+		if len(taken) > 0 {
+			return j.table.DuplicateOf(u, columns, int(taken[0]))
+		}
+	}
+	return nil
+}
