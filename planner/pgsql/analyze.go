@@ -6,6 +6,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -256,8 +257,10 @@ type analyzer struct {
 	// fold says that literals are to be settled: their texts become ones that mean the same
 	// in every session.
 	fold bool
-	// styled is what style returns, once it has; canonical says that values are stored.
+	// styled is what style returns, once it has, input what reading does; canonical says
+	// that values are stored.
 	styled    *string
+	input     *encode.Input
 	canonical bool
 }
 

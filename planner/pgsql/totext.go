@@ -63,9 +63,13 @@ func (a *analyzer) style() string {
 
 // reading is how the session reads values.
 func (a *analyzer) reading() encode.Input {
-	dates, _ := a.env.Setting("DateStyle")
-	intervals, _ := a.env.Setting("IntervalStyle")
-	return encode.InputOf(dates, intervals)
+	if a.input == nil {
+		dates, _ := a.env.Setting("DateStyle")
+		intervals, _ := a.env.Setting("IntervalStyle")
+		in := encode.InputOf(dates, intervals)
+		a.input = &in
+	}
+	return *a.input
 }
 
 // defaultText is textOf in the style of the engine's functions.
