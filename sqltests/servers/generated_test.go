@@ -9,6 +9,9 @@ import (
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
 
+// tableStates asks what tables say of themselves.
+const tableStates = "SELECT string_agg(concat_ws(' ', table_name, state, reason, hint), E'\n' ORDER BY table_name) FROM pg_stat_pipeline_table"
+
 // generatedLife is a pipeline g of tables with generated columns.
 type generatedLife struct {
 	*testing.T
@@ -45,7 +48,7 @@ func (l *generatedLife) same(when string, statements ...string) {
 }
 
 func (l *generatedLife) states() string {
-	text, err := harness.Text(l.server.DSN, "SELECT string_agg(concat_ws(' ', table_name, state, reason, hint), E'\n' ORDER BY table_name) FROM pg_stat_pipeline_table")
+	text, err := harness.Text(l.server.DSN, tableStates)
 	if err != nil {
 		return err.Error()
 	}
@@ -116,9 +119,7 @@ func generatedExpressions(t *testing.T, version int, kind string) {
 	}
 	l.ours("ALTER PIPELINE g COMPACT")
 	l.same("compacted")
-	if states := l.states(); states != "k ready\np ready\nw ready" {
-		t.Errorf("states: %s", states)
-	}
+	l.becomes(tableStates, "k ready\np ready\nw ready")
 }
 
 // expressions changes those of columns that rows of the stream are computed by.
@@ -166,7 +167,5 @@ func generatedSkipped(t *testing.T, version int) {
 	l.becomes("SELECT count(*)::text FROM skippr.events WHERE kind = 'table replaced by its new copy' AND table_name = 'g.k'", "1")
 	l.becomes(columns, "k.id k.v w.v")
 	rows("(1,b) (2,new) (3,c)(same)", "UPDATE k SET v = 'c' WHERE id = 3")
-	if states := l.states(); states != "k ready\nw ready" {
-		t.Errorf("states: %s", states)
-	}
+	l.becomes(tableStates, "k ready\nw ready")
 }
