@@ -162,7 +162,7 @@ func (c *Client) refused(code, text string) {
 	}
 	switch {
 	case !s.defines():
-	case code == "42P01", code == "42P07":
+	case c.server.hooks.Leads() && (code == "42P01" || code == "42P07"):
 		c.ledger.define(s, code == "42P07")
 	default:
 		c.ledger.defining-- // its fate is open
@@ -172,8 +172,12 @@ func (c *Client) refused(code, text string) {
 // defined is told that a table was made or dropped, or will be with its transaction.
 func (c *Client) defined(s *statement) {
 	c.server.hooks.Mark(map[kind]string{create: "own table made", drop: "own table dropped"}[s.kind])
+	if !c.server.hooks.Leads() {
+		c.ledger.defining--
+		return
+	}
 	c.ledger.define(s, s.kind == create)
-	if c.server.hooks.Leads() && c.ledger.begun == s.begun && c.ledger.defining == 0 && c.server.has(spare) != (s.kind == create) {
+	if c.ledger.begun == s.begun && c.ledger.defining == 0 && c.server.has(spare) != (s.kind == create) {
 		c.wrong("succeeded, and the catalog does not have it so")
 	}
 }
