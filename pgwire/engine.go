@@ -52,6 +52,9 @@ type Startup struct {
 	// Portal returns the portal that a client has bound to a name, nil when there is
 	// none: FETCH and MOVE take its rows, too. Nil where nothing binds any.
 	Portal func(name string) Portal
+	// Wake says that the session has notifications for its client, which it is asked for when
+	// it idles. Safe for concurrent use. Nil where nobody listens.
+	Wake func()
 	// Unbind closes and forgets the portal that Portal returns for a name.
 	Unbind func(name string)
 }
@@ -127,6 +130,20 @@ type Portal interface {
 
 // ConstantPortal is a Portal that PostgreSQL computes whole before it tells the columns.
 type ConstantPortal interface{ Constant() bool }
+
+// Notification is a message of NOTIFY.
+type Notification struct {
+	PID              uint32
+	Channel, Payload string
+}
+
+// Notifier is a Session whose client may listen.
+type Notifier interface {
+	// Listens reports whether anything may come.
+	Listens() bool
+	// Notifications hands over what has come.
+	Notifications() []Notification
+}
 
 // VanishingPortal is a Portal that may go with the savepoint behind which it was bound.
 type VanishingPortal interface{ Gone() bool }

@@ -51,6 +51,8 @@ type session struct {
 	mu     struct {
 		sync.Mutex
 		cancel context.CancelCauseFunc
+		// waiting says that it reads for the next message and may be woken.
+		waiting, interrupted bool
 	}
 }
 
@@ -186,7 +188,7 @@ func (s *session) open(request Startup) error {
 		return err
 	}
 	request.PID, request.TLS, request.Statements, request.Portal = s.pid, s.conn.tls() != nil, &s.statements, s.bound
-	request.Unbind = s.unbind
+	request.Unbind, request.Wake = s.unbind, s.wake
 	request.RemoteAddr = s.conn.tcp.RemoteAddr().String()
 	now := s.server.deps.Clock.Now()
 	s.activity.update(func(i *SessionInfo) {
@@ -255,11 +257,61 @@ func (s *session) ready() error {
 		s.closePortals()
 	}
 	s.activity.idle(s.server.deps.Clock.Now(), status)
+	if _, err := s.tellNotifications(); err != nil {
+		return err
+	}
 	if err := s.tellChanges(); err != nil {
 		return err
 	}
 	s.conn.out = append(s.conn.out, 'Z', 0, 0, 0, 5, byte(status))
 	return s.conn.flush()
+}
+
+// wake has an idle session tell its client what has come. Safe for concurrent use.
+func (s *session) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.waiting {
+		s.mu.interrupted = true
+		s.conn.interruptRead()
+	}
+}
+
+// wait lets others wake the session until stop is called, and sets how long it may wait.
+// What is to be told is to be looked at behind it: who wakes it has put that in place before.
+func (s *session) wait(deadline time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.waiting, s.mu.interrupted = true, false
+	_ = s.conn.tcp.SetReadDeadline(deadline) // fails on a closed socket only
+}
+
+// woken ends wait: from here on nobody interrupts a read.
+func (s *session) woken(deadline time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.waiting = false
+	if !deadline.IsZero() || s.mu.interrupted {
+		_ = s.conn.tcp.SetReadDeadline(time.Time{}) // fails on a closed socket only
+		if s.ending.Load() != nil {                 // which may have been set just before
+			s.conn.interruptRead()
+		}
+	}
+}
+
+// tellNotifications sends what has come for a client outside of a transaction.
+func (s *session) tellNotifications() (told bool, err error) {
+	n, ok := s.sql.(Notifier)
+	if !ok || !n.Listens() || s.sql.Status() != Idle {
+		return false, nil
+	}
+	for _, m := range n.Notifications() {
+		told = true
+		if err := s.conn.send(&pgproto3.NotificationResponse{PID: m.PID, Channel: m.Channel, Payload: m.Payload}); err != nil {
+			return true, err
+		}
+	}
+	return told, nil
 }
 
 // bound is the portal of a name as the engine made it, nil when there is none.

@@ -70,24 +70,16 @@ func (s *session) await() (kind byte, n int, err error) {
 	if timeout > 0 {
 		deadline = s.server.deps.Clock.Now().Add(timeout)
 	}
-	_ = s.conn.tcp.SetReadDeadline(deadline) // fails on a closed socket only
-	// Looked at after the deadline was set: who ends the session sets these first and
-	// the deadline then.
-	if err := s.endingError(); err != nil {
+	if err = s.dropCopy(deadline); err != nil {
 		return 0, 0, err
 	}
-	if s.copyLeft > 0 { // of a COPY that failed
-		left := s.copyLeft
-		s.copyLeft = 0
-		if err := s.conn.discard(left); err != nil {
-			return 0, 0, err
-		}
+	for {
+		kind, n, err = s.header(deadline)
+		if !isTimeout(err) || !deadline.IsZero() && !s.server.deps.Clock.Now().Before(deadline) || s.endingError() != nil {
+			break
+		} // else it was woken
 	}
-	kind, n, err = s.conn.readHeader()
 	if err == nil {
-		if timeout > 0 {
-			_ = s.conn.tcp.SetReadDeadline(time.Time{}) // fails on a closed socket only
-		}
 		return kind, n, nil
 	}
 	switch {
@@ -103,6 +95,37 @@ func (s *session) await() (kind byte, n int, err error) {
 		return 0, 0, errDone
 	}
 	return 0, 0, err
+}
+
+// dropCopy skips what is on its way of a COPY that failed.
+func (s *session) dropCopy(deadline time.Time) error {
+	if s.copyLeft == 0 {
+		return nil
+	}
+	_ = s.conn.tcp.SetReadDeadline(deadline) // fails on a closed socket only
+	if err := s.endingError(); err != nil {
+		return err
+	}
+	left := s.copyLeft
+	s.copyLeft = 0
+	return s.conn.discard(left)
+}
+
+// header reads the next message's header, once what has come meanwhile is told.
+func (s *session) header(deadline time.Time) (kind byte, n int, err error) {
+	s.wait(deadline)
+	defer s.woken(deadline)
+	// Looked at after the deadline was set: who ends the session sets these first and
+	// the deadline then.
+	if err := s.endingError(); err != nil {
+		return 0, 0, err
+	}
+	if told, err := s.tellNotifications(); told || err != nil {
+		if err = cmp.Or(err, s.conn.flush()); err != nil {
+			return 0, 0, err
+		}
+	}
+	return s.conn.readHeader()
 }
 
 // endingError is the reason to end now, nil when there is none.

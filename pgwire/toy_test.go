@@ -30,6 +30,8 @@ type toyEngine struct {
 	running  chan string       // statements that block tell their start here
 	canceled chan error        // and the cause of their end
 	flooded  atomic.Int64      // rows made by floods
+	mail     []pgwire.Notification
+	wakes    []func() // of the sessions
 }
 
 func newToy() *toyEngine {
@@ -50,6 +52,9 @@ func (t *toyEngine) Open(_ context.Context, s pgwire.Startup) (pgwire.Session, e
 	if s.Database == "nowhere" {
 		return nil, pgerr.New(codes.InvalidCatalogName, "database \"nowhere\" does not exist")
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wakes = append(t.wakes, s.Wake)
 	return &toySession{engine: t, startup: s, status: pgwire.Idle}, nil
 }
 
@@ -58,6 +63,27 @@ type toySession struct {
 	startup pgwire.Startup
 	status  pgwire.TxStatus
 	cursor  pgwire.Portal
+}
+
+// notify has mail for whoever asks first, and wakes all.
+func (t *toyEngine) notify(payload string) {
+	t.mu.Lock()
+	t.mail = append(t.mail, pgwire.Notification{PID: 1, Channel: "mail", Payload: payload})
+	wakes := t.wakes
+	t.mu.Unlock()
+	for _, wake := range wakes {
+		wake()
+	}
+}
+
+func (s *toySession) Listens() bool { return true }
+
+func (s *toySession) Notifications() []pgwire.Notification {
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	mail := s.engine.mail
+	s.engine.mail = nil
+	return mail
 }
 
 func (s *toySession) Parameters() map[string]string {

@@ -18,6 +18,8 @@ import (
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/advisory"
+	"github.com/skipprd/skipprd/planner/notify"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/planner/temp"
@@ -31,16 +33,22 @@ type Engine struct {
 	names     atomic.Pointer[names] // of the catalog version seen last
 	recovered sync.Map              // of the pipelines whose recovery was waited for
 	temp      *temp.Server
+	hub       *notify.Hub
+	advisory  *advisory.Locks
 }
 
 var (
 	_ pgwire.Engine      = (*Engine)(nil)
 	_ pgwire.IdleLimiter = (*session)(nil)
+	_ pgwire.Notifier    = (*session)(nil)
 )
+
+// oidDatabase is the OID of the database.
+const oidDatabase = 5
 
 // New makes an engine.
 func New(deps Deps) *Engine {
-	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}, temp: temp.NewServer()}
+	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}, temp: temp.NewServer(), hub: notify.New(), advisory: advisory.New(oidDatabase)}
 	e.pinner = &Pinner{Catalog: deps.Catalog, Warehouse: deps.Warehouse, Pins: deps.Pins, Logs: deps.Logs, LogDir: deps.LogDir}
 	for _, f := range deps.System.Functions() {
 		fn := pgsql.Function{Schema: f.Schema, Name: f.Name, Args: f.Args, Result: f.Result, Set: f.Set, Engine: f.Engine}

@@ -95,8 +95,14 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareFetch(n.FetchStmt)
 	case *pg.Node_ClosePortalStmt:
 		return s.prepareClose(n.ClosePortalStmt)
-	case *pg.Node_UnlistenStmt: // nothing can be listened to
-		return &utility{session: s, run: tagOnly("UNLISTEN")}, nil
+	case *pg.Node_ListenStmt:
+		return s.prepareListen("LISTEN", n.ListenStmt.Conditionname), nil
+	case *pg.Node_UnlistenStmt:
+		return s.prepareListen("UNLISTEN", n.UnlistenStmt.Conditionname), nil
+	case *pg.Node_NotifyStmt:
+		return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+			return &result{tag: "NOTIFY"}, s.notes.Notify(n.NotifyStmt.Conditionname, n.NotifyStmt.Payload)
+		}}, nil
 	case *pg.Node_ConstraintsSetStmt: // there are no constraints to defer
 		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
 	case *pg.Node_VacuumStmt:
@@ -116,10 +122,9 @@ var refusals = map[string]string{
 	"IndexStmt":      "CREATE INDEX",
 	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA",
 	"CreateFunctionStmt": "CREATE FUNCTION",
-	"ListenStmt":         "LISTEN", "NotifyStmt": "NOTIFY",
-	"DoStmt":       "DO",
-	"CallStmt":     "CALL",
-	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",
+	"DoStmt":             "DO",
+	"CallStmt":           "CALL",
+	"CreatedbStmt":       "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",
 	"CheckPointStmt": "CHECKPOINT",
 	"CreateSeqStmt":  "CREATE SEQUENCE", "RenameStmt": "ALTER … RENAME", "AlterSystemStmt": "ALTER SYSTEM",
 	"LoadStmt":       "LOAD",

@@ -252,6 +252,14 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 			if err := s.engine.deps.Clock.Sleep(ctx, d); err != nil {
 				return nil, err
 			}
+		case pgsql.EffectCall:
+			value, err := s.call(ctx, e, params)
+			if err != nil {
+				return nil, err
+			}
+			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, value)
+		case pgsql.EffectChannels:
+			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, listOf(s.notes.Channels()))
 		case pgsql.EffectReload:
 			var err error
 			if done, err = s.reload(); err != nil {

@@ -16,8 +16,10 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/grant"
+	"github.com/skipprd/skipprd/planner/notify"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/planner/temp"
@@ -41,6 +43,11 @@ type session struct {
 	steps    uint64 // see step
 	// sequences are the states of its temporary sequences.
 	sequences map[drafted]*sequence.Sequence
+	// notes is what it listens to and notifies of, locks its advisory locks. warnings are to be
+	// sent before the next rows.
+	notes    *notify.Session
+	locks    *advisory.Owner
+	warnings []*pgerr.Error
 	// pieces are where the statements of the last simple query started in it, for
 	// error positions.
 	pieces []pgsql.Piece
@@ -56,7 +63,13 @@ func newSession(e *Engine, st pgwire.Startup, values *setting.Values) *session {
 	if st.Statements == nil {
 		st.Statements = &pgwire.Statements{}
 	}
-	return &session{engine: e, startup: st, values: values, prepared: st.Statements, cursors: map[string]*cursor{}}
+	if st.Wake == nil {
+		st.Wake = func() {}
+	}
+	return &session{
+		engine: e, startup: st, values: values, prepared: st.Statements, cursors: map[string]*cursor{},
+		notes: e.hub.Session(st.PID, st.Wake), locks: e.advisory.Owner(st.PID),
+	}
 }
 
 // Parameters implements pgwire.Session.
@@ -112,6 +125,11 @@ func (s *session) Fail() {
 	if s.tx.open {
 		s.tx.aborted = true
 		s.closeCursors(false)
+		mark := 0 // what the innermost savepoint has locked goes at once
+		if n := len(s.tx.savepoints); n > 0 {
+			mark = s.tx.savepoints[n-1].locks
+		}
+		s.locks.Release(mark)
 		return
 	}
 	_ = s.endTransaction(context.Background(), false) // a rollback cannot fail
@@ -129,6 +147,8 @@ func (s *session) Sync(ctx context.Context, failed bool) error {
 func (s *session) Close() {
 	s.closeCursors(true)
 	s.tx.unpin()
+	s.notes.Unlisten("")
+	s.locks.Close()
 	if s.temp != nil {
 		s.temp.Close()
 	}
@@ -163,6 +183,7 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 		Settings: s.values.All(), Sessions: d.Sessions,
 	}
 	env.Shown = s.shown
+	env.Locks = s.engine.advisory.List
 	env.Role = s.who(env.Rights).Current
 	if env.Sessions == nil {
 		env.Sessions = func() []SessionInfo { return nil }
@@ -261,6 +282,9 @@ type savepoint struct {
 	// changes is the mark of the transaction's changes, defined how many it has defined, rights
 	// how many changes of rights it has made, restarts how many sequences begin anew.
 	changes, defined, rights, restarts int
+	// notes and locks are the marks of what it has notified of and locked.
+	notes notify.Mark
+	locks int
 	// temp is the mark of what it has changed in temporary tables.
 	temp int
 }
@@ -312,6 +336,8 @@ func (s *session) endTransaction(ctx context.Context, commit bool) error {
 	}
 	s.tx.unpin()
 	s.tx = transaction{}
+	s.notes.End(commit)
+	s.locks.Release(0)
 	return err
 }
 

@@ -249,6 +249,8 @@ func (s *session) prepareDiscard(n *pg.DiscardStmt) (pgwire.Statement, error) {
 			}
 			s.closeCursors(true)
 			s.prepared.DropNamed()
+			s.notes.OnCommit("", false)
+			s.locks.UnlockAll()
 		}
 		if n.Target != pg.DiscardMode_DISCARD_PLANS && n.Target != pg.DiscardMode_DISCARD_SEQUENCES && s.temp != nil {
 			if err := s.discardTemp(ctx); err != nil {

@@ -211,7 +211,11 @@ func (p *queryPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 
 func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (int, error) {
 	if !p.started {
-		if err := p.begin(ctx); err != nil {
+		err := p.begin(ctx)
+		if warned := p.session.warn(sink); err == nil {
+			err = warned
+		}
+		if err != nil {
 			return 0, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/sequence"
+	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -92,6 +93,8 @@ type SystemEnv struct {
 	// Prepared and Cursors are the session's own.
 	Prepared []PreparedInfo
 	Cursors  []CursorInfo
+	// Locks lists the advisory locks of all sessions.
+	Locks func() []advisory.Info
 }
 
 // SessionInfo is a session as pg_stat_activity shows it.

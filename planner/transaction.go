@@ -142,6 +142,7 @@ func (s *session) savepoint(name string) (*result, error) {
 	m := s.markChanges()
 	s.tx.savepoints = append(s.tx.savepoints, savepoint{
 		name: name, mark: s.values.Mark(), changes: m.kept, temp: m.temp, defined: len(s.tx.defined), rights: len(s.tx.rights), restarts: len(s.tx.restarts),
+		notes: s.notes.Mark(), locks: s.locks.Mark(),
 	})
 	return &result{tag: "SAVEPOINT"}, nil
 }
@@ -198,6 +199,8 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	s.tx.defined = s.tx.defined[:s.tx.savepoints[i].defined]
 	s.tx.rights = s.tx.rights[:s.tx.savepoints[i].rights]
 	s.tx.restarts = s.tx.restarts[:s.tx.savepoints[i].restarts]
+	s.notes.RollbackTo(s.tx.savepoints[i].notes)
+	s.locks.Release(s.tx.savepoints[i].locks)
 	s.tx.savepoints = s.tx.savepoints[:i+1]
 	s.tx.aborted = false
 	return &result{tag: "ROLLBACK"}, nil
@@ -267,6 +270,9 @@ func (s *session) commit(ctx context.Context, commit bool) error {
 	var err error
 	if commit && s.temp != nil {
 		after, err = s.temporaryAfter()
+	}
+	if commit && err == nil {
+		err = s.notes.Prepare()
 	}
 	if (commit || mutant.On(mutant.RolledBackKept)) && err == nil {
 		if err = s.commitRights(ctx); err == nil {

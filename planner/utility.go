@@ -5,15 +5,20 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/setting"
 )
 
 // result is what a utility statement returns.
@@ -257,4 +262,144 @@ func (t *textRows) Rows(messages []byte, n int) error {
 		t.all, messages = append(t.all, row), messages[size:]
 	}
 	return nil
+}
+
+// prepareListen prepares LISTEN, and UNLISTEN of a channel or, when it is "", of all.
+func (s *session) prepareListen(tag, channel string) pgwire.Statement {
+	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+		s.notes.OnCommit(channel, tag == "LISTEN")
+		return &result{tag: tag}, nil
+	}}
+}
+
+// Listens implements pgwire.Notifier.
+func (s *session) Listens() bool { return s.notes.Listens() }
+
+// Notifications implements pgwire.Notifier.
+func (s *session) Notifications() []pgwire.Notification {
+	var out []pgwire.Notification
+	for _, n := range s.notes.Take() {
+		out = append(out, pgwire.Notification{PID: n.PID, Channel: n.Channel, Payload: n.Payload})
+	}
+	return out
+}
+
+// listOf is an array of texts as SQL.
+func listOf(texts []string) string {
+	parts := make([]string, len(texts))
+	for i, t := range texts {
+		parts[i] = quote.Text(t)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// warn sends the warnings that calls have left.
+func (s *session) warn(sink pgwire.Sink) error {
+	warnings := s.warnings
+	s.warnings = nil
+	for _, w := range warnings {
+		if err := sink.Notice(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// void is what a function of no result returns, as SQL.
+const void = "''"
+
+// call does an EffectCall, and returns its result as SQL. A call with a null does nothing,
+// but for that of pg_notify, to which it is an empty text.
+func (s *session) call(ctx context.Context, e pgsql.Effect, params []*string) (string, error) {
+	args, err := s.effectArgs(ctx, e.Args, params)
+	if err != nil {
+		return "", err
+	}
+	if e.Name == "pg_notify" {
+		text := func(t *string) string {
+			if t == nil {
+				return ""
+			}
+			return *t
+		}
+		return void, s.notes.Notify(text(args[0]), text(args[1]))
+	}
+	if e.Name == "pg_advisory_unlock_all" {
+		s.locks.UnlockAll()
+		return void, nil
+	}
+	var n [2]int64
+	for i, t := range args {
+		if t == nil {
+			return "NULL", nil
+		}
+		if n[i], err = strconv.ParseInt(*t, 10, 64); err != nil {
+			return "", pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type bigint: \"%s\"", *t)
+		}
+	}
+	key := advisory.Big(n[0])
+	if len(args) == 2 {
+		key = advisory.Pair(int32(n[0]), int32(n[1]))
+	}
+	return s.lockAdvisory(ctx, e.Name, key)
+}
+
+// lockAdvisory does one of the functions of advisory locks.
+func (s *session) lockAdvisory(ctx context.Context, name string, key advisory.Key) (string, error) {
+	mode := advisory.Exclusive
+	if strings.HasSuffix(name, "_shared") {
+		mode = advisory.Share
+	}
+	tx := strings.Contains(name, "_xact_")
+	switch {
+	case strings.HasPrefix(name, "pg_try_"):
+		ok, err := s.locks.Try(key, mode, tx)
+		return strconv.FormatBool(ok), err
+	case strings.HasPrefix(name, "pg_advisory_unlock"):
+		if s.locks.Unlock(key, mode) {
+			return "true", nil
+		}
+		s.warnings = append(s.warnings, warning("01000", "you don't own a lock of type %s", mode))
+		return "false", nil
+	}
+	limited, stop := withTimeout(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)
+	defer stop()
+	return void, s.locks.Lock(limited, key, mode, tx)
+}
+
+// effectArgs are the arguments of a call as texts, nil for a null.
+func (s *session) effectArgs(ctx context.Context, args []pgsql.EffectArg, params []*string) ([]*string, error) {
+	out := make([]*string, len(args))
+	var list []string
+	var columns []pgwire.Column
+	for i, a := range args {
+		out[i] = a.Text
+		if a.SQL != "" {
+			list = append(list, "COALESCE('=' || "+a.SQL+", '')") // a null is no text
+			columns = append(columns, column("a", pgsql.OIDText))
+		}
+	}
+	if len(list) == 0 {
+		return out, nil
+	}
+	rows, frame, err := s.start(ctx, &pgsql.Analysis{SQL: "SELECT " + strings.Join(list, ", ")}, params,
+		s.output(duckdb.OutputRows, columns, nil))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var got textRows
+	if frame == nil || got.Rows(frame.Data, 1) != nil || len(got.all[0]) != len(list) {
+		return nil, pgerr.New(codes.Internal, "arguments were not computed")
+	}
+	for i, a := range args {
+		if a.SQL == "" {
+			continue
+		}
+		if text, ok := strings.CutPrefix(got.all[0][0], "="); ok {
+			out[i] = &text
+		}
+		got.all[0] = got.all[0][1:]
+	}
+	return out, nil
 }

@@ -167,6 +167,8 @@ type OutputColumn struct {
 // Effect is a call with constant arguments that acts on the server.
 type Effect struct {
 	Kind EffectKind
+	// Args are those of an EffectCall of the function Name.
+	Args []EffectArg
 	// Name, Value and Local are those of set_config(name, value, is_local).
 	Name, Value string
 	Local       bool
@@ -191,6 +193,10 @@ const (
 	EffectSleep
 	EffectCancel
 	EffectTerminate
+	// EffectCall is a call of a function that the session does itself; EffectChannels the array
+	// of pg_listening_channels().
+	EffectCall
+	EffectChannels
 	// EffectReload is pg_reload_conf().
 	EffectReload
 	// The functions of sequences.

@@ -48,10 +48,16 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		return a.orderedSet(name, n, s)
 	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend", "pg_reload_conf":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.effect(name, args) }
+	case "pg_listening_channels":
+		e, err := a.listeningChannels(n)
+		return e, true, err
 	case "num_nulls", "num_nonnulls":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.countNulls(name, args) }
 	default:
-		return expr{}, false, nil
+		if _, ok := effectCalls[name]; !ok {
+			return expr{}, false, nil
+		}
+		fn = func(args []expr, n *pg.FuncCall, s *scope) (expr, error) { return a.effectCall(name, args, n, s) }
 	}
 	if n.Over != nil || n.AggFilter != nil || n.AggDistinct || len(n.AggOrder) > 0 || n.AggStar {
 		return expr{}, true, pgerr.New(codes.WrongObjectType, "%s is not an aggregate or window function", name)

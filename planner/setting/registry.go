@@ -93,6 +93,10 @@ func clientSettings() []Setting {
 			Name: "lock_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
 			Description: "Sets the maximum allowed duration of any wait for a lock.",
 		},
+		{ // which is checked at once here
+			Name: "deadlock_timeout", Kind: Int, Default: "1000", Unit: "ms", Min: 1, Max: maxInt4, Category: category,
+			Description: "Sets the time to wait on a lock before checking for deadlock.",
+		},
 		{
 			Name: "idle_in_transaction_session_timeout", Kind: Int, Default: "0", Unit: "ms", Max: maxInt4, Category: category,
 			Description: "Sets the maximum allowed idle time between queries, when in a transaction.",

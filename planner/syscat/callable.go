@@ -28,8 +28,5 @@ func functionShapes(shapes map[string]*shape) map[string]*shape {
 	versions := *shapes["pg_catalog.pg_available_extension_versions"]
 	versions.Columns = append(versions.Columns[:2:2], versions.Columns[3:]...) // without "installed"
 	add("pg_available_extension_versions", versions)
-	channels := shape{own: true}
-	channels.Columns = cols("pg_listening_channels", oidText)
-	add("pg_listening_channels", channels)
 	return out
 }

@@ -56,6 +56,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_stat_activity":                              fillActivity,
 		"pg_catalog.pg_prepared_statements":                        fillPrepared,
 		"pg_catalog.pg_cursors":                                    fillCursors,
+		"pg_catalog.pg_locks":                                      fillLocks,
 		"information_schema.schemata":                              fillInfoSchemata,
 		"information_schema.tables":                                fillInfoTables,
 		"information_schema.columns":                               fillInfoColumns,

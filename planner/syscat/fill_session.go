@@ -117,3 +117,18 @@ func offsetText(seconds int) string {
 	}
 	return fmt.Sprintf("%s%02d:%02d:%02d", sign, seconds/3600, seconds/60%60, seconds%60)
 }
+
+// fillLocks is pg_locks: advisory locks, which are the only ones that sessions have.
+func fillLocks(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	if env.Locks == nil {
+		return nil, nil
+	}
+	var rows []row
+	for _, l := range env.Locks() {
+		rows = append(rows, row{
+			"locktype": "advisory", "database": oidDatabase, "classid": l.A, "objid": l.B, "objsubid": int16(l.Sub),
+			"virtualtransaction": fmt.Sprintf("%d/0", l.PID), "pid": l.PID, "mode": l.Mode.String(), "granted": l.Granted, "fastpath": false,
+		})
+	}
+	return c.build("pg_catalog.pg_locks", rows)
+}

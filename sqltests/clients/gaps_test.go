@@ -4,7 +4,6 @@ package clients
 // says it too. A gap that closes is logged, and should leave the list.
 
 const (
-	noListen     = "LISTEN and NOTIFY are refused"
 	noDefinition = "system views have no definition"
 	noSystemKeys = "system tables show no indexes"
 	noObjects    = "no such objects are here"
@@ -18,14 +17,13 @@ var psqlGaps = map[string]string{
 	`\dF`: noObjects, `\dFd`: noObjects, `\dFp`: noObjects, `\dFt`: noObjects, `\dAf btree int4`: "in another order",
 	`\sv+ pg_user`:                        noDefinition,
 	`\echo :SERVER_VERSION_NUM :ENCODING`: "another minor version",
-	"LISTEN x;":                           noListen, "NOTIFY x, 'payload';": noListen,
 }
 
 var (
 	pgxGaps          = map[string]string{}
 	libpqGaps        = map[string]string{}
 	psycopg2Gaps     = map[string]string{}
-	asyncpgGaps      = map[string]string{"listen": noListen, "record": "records have no binary form"}
+	asyncpgGaps      = map[string]string{"record": "records have no binary form"}
 	dbtGaps          = map[string]string{"snapshot": "UPDATE … FROM is refused for a table without a primary key"}
 	activeRecordGaps = map[string]string{
 		"extensions": "PL/pgSQL is not here, skippr is",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +22,9 @@ import (
 type wire struct {
 	conn net.Conn
 	in   *bufio.Reader
-	key  *pgproto3.BackendKeyData
+	// others are letters for process ids.
+	others map[uint32]string
+	key    *pgproto3.BackendKeyData
 }
 
 func dial(t *testing.T, s target) *wire {
@@ -79,6 +82,19 @@ func (w *wire) read(t *testing.T, ready int, until string) string {
 	return out.String()
 }
 
+// message reads one message.
+func (w *wire) message() (string, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(w.in, head[:]); err != nil {
+		return "", err
+	}
+	body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+	if _, err := io.ReadFull(w.in, body); err != nil {
+		return "", err
+	}
+	return w.told(head[0], body), nil
+}
+
 // told is a message as text, its body byte for byte but for what differs by nature.
 func (w *wire) told(kind byte, body []byte) string {
 	switch kind {
@@ -92,6 +108,9 @@ func (w *wire) told(kind byte, body []byte) string {
 		if bytes.HasPrefix(body, []byte("server_version\x00")) {
 			body = []byte("server_version")
 		}
+	case 'A':
+		name := w.others[binary.BigEndian.Uint32(body)]
+		body = append([]byte(name), body[4:]...)
 	case 'T':
 		body = withoutTables(body)
 	case 'E', 'N':
@@ -101,10 +120,15 @@ func (w *wire) told(kind byte, body []byte) string {
 				kept = append(kept, f)
 			}
 		}
-		body = bytes.Join(kept, []byte{0})
+		body = lockedDatabase.ReplaceAll(bytes.Join(kept, []byte{0}), []byte("advisory lock [db,"))
+		for pid, name := range w.others {
+			body = bytes.ReplaceAll(body, fmt.Appendf(nil, "rocess %d", pid), []byte("rocess "+name))
+		}
 	}
 	return fmt.Sprintf("%c %q\n", kind, body)
 }
+
+var lockedDatabase = regexp.MustCompile(`advisory lock \[\d+,`)
 
 // withoutTables blanks the tables' OIDs of a RowDescription.
 func withoutTables(body []byte) []byte {

@@ -47,7 +47,7 @@ func (s target) dsn() string {
 // servers starts skipprd and a PostgreSQL with the same tables.
 func servers(t *testing.T) (ours, theirs target) {
 	t.Helper()
-	pg := pgtest.StartVersion(t, 15, "timezone = 'UTC'", "log_timezone = 'UTC'", "lc_messages = 'C'")
+	pg := pgtest.StartVersion(t, 15, "timezone = 'UTC'", "log_timezone = 'UTC'", "lc_messages = 'C'", "deadlock_timeout = '1h'")
 	pg.Exec(t, pg.DSN, "CREATE DATABASE "+database)
 	theirs = target{name: "postgresql", port: pg.Port}
 	s := harness.New(t, t.TempDir())

@@ -29,6 +29,9 @@ func TestWire(t *testing.T) {
 	for _, f := range fresh {
 		g.compare(t, f.name, f.run(t, our), f.run(t, their))
 	}
+	for _, p := range pairs {
+		g.compare(t, p.name, runPair(t, our, p.steps), runPair(t, their, p.steps))
+	}
 	g.finish(t)
 }
 

@@ -1,0 +1,95 @@
+package pgsql
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+)
+
+// EffectArg is an argument of an EffectCall: a text, or SQL that the engine computes first.
+type EffectArg struct {
+	Text *string
+	SQL  string
+}
+
+// effectCalls are the functions that the session does itself, with the types of their
+// arguments and what they return.
+var effectCalls = map[string]struct {
+	args   [][]uint32
+	result uint32
+}{
+	"pg_notify":                        {[][]uint32{{OIDText, OIDText}}, OIDVoid},
+	"pg_advisory_lock":                 {advisoryKeys, OIDVoid},
+	"pg_advisory_lock_shared":          {advisoryKeys, OIDVoid},
+	"pg_advisory_xact_lock":            {advisoryKeys, OIDVoid},
+	"pg_advisory_xact_lock_shared":     {advisoryKeys, OIDVoid},
+	"pg_try_advisory_lock":             {advisoryKeys, OIDBool},
+	"pg_try_advisory_lock_shared":      {advisoryKeys, OIDBool},
+	"pg_try_advisory_xact_lock":        {advisoryKeys, OIDBool},
+	"pg_try_advisory_xact_lock_shared": {advisoryKeys, OIDBool},
+	"pg_advisory_unlock":               {advisoryKeys, OIDBool},
+	"pg_advisory_unlock_shared":        {advisoryKeys, OIDBool},
+	"pg_advisory_unlock_all":           {[][]uint32{{}}, OIDVoid},
+}
+
+var advisoryKeys = [][]uint32{{OIDInt8}, {OIDInt4, OIDInt4}}
+
+// effectCall analyses a call that the session does once, before the statement runs: it must
+// be of a SELECT without FROM, whose row it is of.
+func (a *analyzer) effectCall(name string, args []expr, n *pg.FuncCall, s *scope) (expr, error) {
+	f := effectCalls[name]
+	i := slices.IndexFunc(f.args, func(types []uint32) bool {
+		return len(types) == len(args) && !slices.ContainsFunc(args, func(e expr) bool {
+			return !e.undecided() && !canCoerce(e.typ.OID, types[0], implicit)
+		})
+	})
+	if i < 0 {
+		return expr{}, noFunction(name, args, false)
+	}
+	if s == nil || s.parent != nil || len(s.items) > 0 {
+		return expr{}, a.errAt(n.Location, unsupported("%s in a query with a FROM, or in a part of one, is not supported", name))
+	}
+	call := Effect{Kind: EffectCall, Name: name, Mark: fmt.Sprintf("\x01effect%d\x01", len(a.effects))}
+	for k, e := range args {
+		arg, err := a.effectArg(e, f.args[i][k])
+		if err != nil {
+			return expr{}, err
+		}
+		call.Args = append(call.Args, arg)
+	}
+	a.effects = append(a.effects, call)
+	return expr{typ: plain(f.result), scale: -1, sql: call.Mark}, nil
+}
+
+func (a *analyzer) effectArg(e expr, oid uint32) (EffectArg, error) {
+	switch {
+	case e.null:
+		return EffectArg{}, nil
+	case e.lit != nil && oid == OIDText:
+		return EffectArg{Text: e.lit}, nil
+	case e.num != nil:
+		text := strconv.FormatInt(*e.num, 10)
+		return EffectArg{Text: &text}, nil
+	}
+	d, err := a.coerce(e, plain(oid), implicit)
+	if err != nil {
+		return EffectArg{}, err
+	}
+	return EffectArg{SQL: "CAST(" + d.sql + " AS VARCHAR)"}, nil
+}
+
+// listeningChannels is pg_listening_channels(): its rows are those of an array that the
+// session puts in place.
+func (a *analyzer) listeningChannels(n *pg.FuncCall) (expr, error) {
+	if len(n.Args) > 0 {
+		return expr{}, noFunction("pg_listening_channels", nil, false)
+	}
+	mark := fmt.Sprintf("\x01effect%d\x01", len(a.effects))
+	a.effects = append(a.effects, Effect{Kind: EffectChannels, Mark: mark})
+	list := expr{typ: plain(1009), scale: -1, sql: "CAST(" + mark + " AS VARCHAR[])"}
+	out, err := a.callNamed("unnest", []expr{list}, n.Location)
+	out.name = "pg_listening_channels"
+	return out, err
+}
