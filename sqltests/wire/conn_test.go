@@ -128,6 +128,18 @@ func (w *wire) told(kind byte, body []byte) string {
 	return fmt.Sprintf("%c %q\n", kind, body)
 }
 
+// withoutColumns leaves RowDescriptions out, before which or behind which a statement may be
+// interrupted.
+func withoutColumns(out string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "T ") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
 var lockedDatabase = regexp.MustCompile(`advisory lock \[\d+,`)
 
 // withoutTables blanks the tables' OIDs of a RowDescription.

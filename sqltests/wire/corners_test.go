@@ -145,4 +145,11 @@ var corners = []corner{
 	{"arrays and nulls", messages{
 		parse("", "SELECT $1::int[], $2::text", 0, 25), &pgproto3.Bind{Parameters: [][]byte{[]byte("{1,NULL}"), nil}}, describe('P', ""), execute("", 0), sync,
 	}, 1, ""},
+	{"calls with parameters", messages{
+		query("LISTEN n"), parse("", "SELECT pg_notify($1, $2)"), describe('S', ""), bind("", "", "n", "x"), execute("", 0), sync,
+		parse("", "SELECT pg_notify('n', $1 || 'y'), 2 AS two"), bind("", "", "x"), execute("", 0), sync,
+		parse("", "SELECT pg_try_advisory_lock($1, $2 + 1), pg_try_advisory_lock($3)"), describe('S', ""), bind("", "", "1", "2", "-9223372036854775808"), execute("", 0), sync,
+		query("SELECT classid, objid, objsubid, mode FROM pg_locks WHERE locktype = 'advisory' ORDER BY 1, 2"),
+		query("SELECT pg_advisory_unlock_all(); UNLISTEN *"),
+	}, 6, ""},
 }

@@ -63,7 +63,6 @@ var pairs = []struct {
 		{by: 'a', sql: "SELECT pg_try_advisory_lock(4)"},
 		{by: 'b', sql: "SET lock_timeout = 10"},
 		{by: 'b', sql: "ROLLBACK; SET lock_timeout = 10; SELECT pg_advisory_lock(2)"},
-		{by: 'b', sql: "SET statement_timeout = 10; SET lock_timeout = 0; SELECT pg_advisory_lock(2)"},
 		{by: 'b', sql: "RESET ALL; SELECT 5 AS a, pg_try_advisory_lock(5 + 1), pg_try_advisory_lock(9223372036854775807)"},
 		{by: 'a', sql: "DISCARD ALL"},
 		{by: 'b', sql: "SELECT pg_try_advisory_lock(2), pg_try_advisory_lock(3)"},

@@ -19,6 +19,7 @@ func TestWire(t *testing.T) {
 	g := &gaps{told: map[string]bool{}}
 	ours, oursHello := login(t, our, protocol30)
 	theirs, theirsHello := login(t, their, protocol30)
+	ours.others, theirs.others = map[uint32]string{ours.key.ProcessID: "a"}, map[uint32]string{theirs.key.ProcessID: "a"}
 	g.compare(t, "login", oursHello, theirsHello)
 	for _, c := range append(corners, scrolling()...) {
 		b := encoded(t, c.send...)
