@@ -156,7 +156,7 @@ func (t *Txn) CloseDeadLetter(table change.TableID, ref DeadLetterRef, state Dea
 // CloseDeadLettersTo gives all open letters of a table up to one their final state, and those
 // that are yet to come of its generation: a copy may be about to make some durable.
 func (t *Txn) CloseDeadLettersTo(table change.TableID, last DeadLetterRef, state DeadLetterState) error {
-	tbl, err := t.reader.TableByID(table)
+	tbl, err := t.TableByID(table)
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,14 @@ func TestLettersEnd(t *testing.T) {
 		})
 	}
 	add(0, 5, 9)
+	before := snapshot(t, c)
 	end(7)
+	if tbl := get[*catalog.Table](t)(before.TableByID(table)); tbl.LettersEnd != nil {
+		t.Error("a snapshot of before has the end")
+	}
 	wantLetters(t, c, table, "109 open", "105 superseded")
-	add(0, 6, 8) // 6 was on its way
+	c = open(t, store) // which knows it still
+	add(0, 6, 8)       // 6 was on its way
 	wantLetters(t, c, table, "108 open", "109 open", "105 superseded", "106 superseded")
 	end(3) // of an older transaction, sent again
 	add(0, 4)
