@@ -21,6 +21,20 @@ import (
 type unique struct {
 	name    string
 	columns []string
+	// index says that it was made with CREATE UNIQUE INDEX.
+	index bool
+}
+
+// uniquesOf are those of another table, under names of their own.
+func uniquesOf(rel *pgsql.Relation) (out []unique) {
+	for _, u := range rel.Uniques {
+		x := unique{index: !u.Constraint}
+		for _, i := range u.Columns {
+			x.columns = append(x.columns, rel.Columns[i].Name)
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // uniqueOf reads a UNIQUE constraint; column is that which it stands with, "" for none.
@@ -172,7 +186,7 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 			return nil, unsupported("unique indexes of expressions, of some rows, or with options are not supported").
 				WithHint("CREATE UNIQUE INDEX … ON table (column, …) is.")
 		}
-		if err := c.addUnique(a.table, unique{n.Idxname, columns}, false); err != nil {
+		if err := c.addUnique(a.table, unique{name: n.Idxname, columns: columns}, false); err != nil {
 			return nil, err
 		}
 		if err := a.proveUnique(columns); err != nil {

@@ -181,6 +181,9 @@ func (d *definition) like(n *pg.TableLikeClause) error {
 			return err
 		}
 	}
+	if n.Options&likeIndexes != 0 {
+		d.uniques = append(d.uniques, uniquesOf(rel)...)
+	}
 	if n.Options&likeConstraints != 0 {
 		for _, k := range rel.Checks {
 			d.table.Checks = append(d.table.Checks, catalog.Check(k))
@@ -456,7 +459,7 @@ func (d *definition) finish() (*catalog.Table, error) {
 	}
 	d.own()
 	for _, u := range d.uniques {
-		if err := d.context.addUnique(d.table, u, true); err != nil {
+		if err := d.context.addUnique(d.table, u, !u.index); err != nil {
 			return nil, err
 		}
 	}
