@@ -178,6 +178,11 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 	}
 	var out *result
 	err := e.query.pinned(func(a *pgsql.Analysis) (err error) {
+		if !e.options.analyze {
+			a = still(a, a.Effects)
+		} else if a, err = s.act(ctx, a, params); err != nil {
+			return err
+		}
 		x, err := s.explainAnalysis(ctx, e.options, a, params)
 		if err == nil {
 			out, err = x.result(e.options.json)
@@ -185,6 +190,20 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 		return err
 	})
 	return out, err
+}
+
+// still is a query without its calls that act on the server, with null for their results.
+func still(a *pgsql.Analysis, calls []pgsql.Effect) *pgsql.Analysis {
+	if a.Stage != nil {
+		return a.Stage.Rows
+	}
+	out := *a
+	for _, e := range calls {
+		if e.Mark != "" {
+			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, "NULL")
+		}
+	}
+	return &out
 }
 
 // explainWrite explains how the rows that a statement writes are found, and with ANALYZE has it
@@ -198,7 +217,7 @@ func (s *session) explainWrite(ctx context.Context, e *explainStatement, params 
 		return nil, err
 	}
 	options.analyze = false // it would read the rows, and then once more
-	x, err := s.explainAnalysis(ctx, options, w.analysis.Rows, params)
+	x, err := s.explainAnalysis(ctx, options, still(w.analysis.Rows, w.analysis.Effects), params)
 	if err != nil {
 		return nil, err
 	}

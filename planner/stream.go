@@ -36,6 +36,10 @@ type planned struct {
 func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Analysis, params []*string,
 	out duckdb.Output, given ...*duckdb.Relation,
 ) (*planned, error) {
+	if a.Stage != nil || len(a.Effects) > 0 && strings.Contains(a.SQL, a.Effects[0].Mark) && a.Effects[0].Mark != "" {
+		return nil, pgerr.New(codes.FeatureNotSupported, "functions that act on the server are not supported here").
+			WithHint("SELECT them in a statement of their own.")
+	}
 	now := "'" + s.tx.startedAt.UTC().Format(nowLayout) + "'"
 	plan := &planned{Plan: &duckdb.Plan{
 		SQL: strings.ReplaceAll(a.SQL, pgsql.NowMark, now), Params: params, Output: out,

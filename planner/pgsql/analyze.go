@@ -258,6 +258,8 @@ type analyzer struct {
 	effects   []Effect
 	aliases   int
 	depth     int
+	// maybe counts what is around the expression that is analysed and need not compute it.
+	maybe int
 	// record is set while a view is defined.
 	record *recorded
 	// fold says that literals are to be settled: their texts become ones that mean the same

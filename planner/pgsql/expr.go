@@ -209,7 +209,9 @@ func (a *analyzer) boolExpr(n *pg.BoolExpr, s *scope) (expr, error) {
 		pg.BoolExprType_AND_EXPR: "AND", pg.BoolExprType_OR_EXPR: "OR",
 		pg.BoolExprType_NOT_EXPR: "NOT",
 	}[n.Boolop]
-	for _, arg := range n.Args {
+	defer a.mayBe()()
+	for i, arg := range n.Args {
+		a.maybe += min(i, 1) // the first is always computed
 		e, err := a.expr(arg, s)
 		if err != nil {
 			return e, err
@@ -309,9 +311,17 @@ func sqlOf(list []expr) []string {
 
 // choice analyses COALESCE, GREATEST and LEAST.
 func (a *analyzer) choice(fn, word string, args []*pg.Node, loc int32, s *scope) (expr, error) {
-	list, err := a.exprList(args, s)
-	if err != nil {
-		return expr{}, err
+	defer a.mayBe()()
+	var list []expr
+	for i, arg := range args {
+		if fn == "coalesce" {
+			a.maybe += min(i, 1) // the first is always computed
+		}
+		e, err := a.expr(arg, s)
+		if err != nil {
+			return expr{}, err
+		}
+		list = append(list, e)
 	}
 	out, err := a.unify(pointers(list), word)
 	if err != nil {
@@ -346,6 +356,7 @@ func (a *analyzer) caseExpr(n *pg.CaseExpr, s *scope) (expr, error) {
 	}
 	var conds []string
 	var results []expr
+	defer a.mayBe()()
 	for _, w := range n.Args {
 		cw := w.GetCaseWhen()
 		e, err := a.expr(cw.Expr, s)
@@ -361,6 +372,7 @@ func (a *analyzer) caseExpr(n *pg.CaseExpr, s *scope) (expr, error) {
 			return e, err
 		}
 		conds = append(conds, e.sql)
+		a.maybe++ // all but the first condition may not be computed
 		r, err := a.expr(cw.Result, s)
 		if err != nil {
 			return r, err

@@ -75,6 +75,9 @@ func (a *analyzer) sequenceCall(name string, n *pg.FuncCall, s *scope) (expr, er
 		return out, unsupported("%s is not supported here", name).
 			WithDetail("It would be called for each row.").
 			WithHint("It may be all that a query selects, or a whole column that INSERT or UPDATE writes.")
+	case e.Kind != EffectCurrval && a.maybe > 0:
+		return out, unsupported("%s is not supported here", name).
+			WithDetail("It would be called though what is around it may not need its value.")
 	case e.Kind == EffectSetval:
 		if err := a.setvalArgs(&e, n, s); err != nil {
 			return out, err
@@ -82,6 +85,32 @@ func (a *analyzer) sequenceCall(name string, n *pg.FuncCall, s *scope) (expr, er
 	}
 	a.effects, out.sql = append(a.effects, e), e.Mark
 	return out, nil
+}
+
+// mayBe returns what ends a part of an expression that need not be computed.
+func (a *analyzer) mayBe() (end func()) {
+	before := a.maybe
+	return func() { a.maybe = before }
+}
+
+// drawsItself refuses currval and lastval where the statement itself gives the sequence its
+// newest value: they happen before it.
+func (w *writer) drawsItself() error {
+	for _, e := range w.effects {
+		name := "currval"
+		if e.Kind == EffectLastval {
+			name = "lastval"
+		} else if e.Kind != EffectCurrval {
+			continue
+		}
+		for _, f := range w.out.Fills {
+			if e.Sequence == nil || e.Sequence.OID == f.Sequence.OID {
+				return unsupported("%s of a sequence from which the same statement draws is not supported", name).
+					WithHint("RETURNING the column has its value; or SELECT %s(…) in a statement of its own.", name)
+			}
+		}
+	}
+	return nil
 }
 
 func (a *analyzer) noSequenceFunction(name string, n *pg.FuncCall, s *scope) (expr, error) {

@@ -75,6 +75,9 @@ func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
 	if slices.ContainsFunc(w.effects, func(e Effect) bool { return e.Kind < EffectNextval }) {
 		return nil, unsupported("functions that act on the server are not supported in INSERT, UPDATE and DELETE")
 	}
+	if err := w.drawsItself(); err != nil {
+		return nil, err
+	}
 	w.out.Params, err = w.decidedParams()
 	for _, a := range []*Analysis{w.out.Rows, w.out.Returning} {
 		if a != nil {
