@@ -91,7 +91,12 @@ var (
 // run steps a part of the log until the log ends.
 func (l *openLog) run(ctx context.Context, part wal.Part) {
 	ctx = context.WithoutCancel(ctx)
-	defer func() { l.parts-- }()
+	defer func() {
+		l.parts--
+		if l.closing { // two parts may wait at one channel
+			l.poke()
+		}
+	}()
 	for !l.closing && !l.p.dead {
 		did, err := l.stepped.Step(ctx, part)
 		if err != nil {
