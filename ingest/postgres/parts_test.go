@@ -91,6 +91,25 @@ func TestPartitionsOverlooked(t *testing.T) {
 	}
 }
 
+// A role that may not do what has the server look anew is told of it, and its session begins.
+func TestRenewMembershipRefused(t *testing.T) {
+	r := newRig(t)
+	conn := r.connect()
+	parted := []ingest.SourceTable{{OID: 1, Parts: []uint32{2}}}
+	for _, c := range []struct{ set, want string }{
+		{"SET default_transaction_read_only = on", "default_transaction_read_only = off;"},
+		{"SET default_transaction_read_only = off; SET ROLE pg_monitor", "GRANT CREATE ON DATABASE"},
+	} {
+		if _, err := conn.Exec(t.Context(), c.set); err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := renewMembership(t.Context(), conn, &state{Slot: r.name}, parted, 140000)
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], c.want) {
+			t.Errorf("%s: %q, %v", c.set, warnings, err)
+		}
+	}
+}
+
 // Partitions that are attached and detached while the stream runs, one by one and as trees:
 // from the very command on what is written to them comes under the table, or no more, also
 // when the server has sent, or left out, rows of them before, in a transaction that began

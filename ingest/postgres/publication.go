@@ -353,6 +353,9 @@ func renewMembership(ctx context.Context, conn *pgx.Conn, st *state, tables []in
 	switch err := run(ctx, conn.PgConn(), sql); {
 	case err == nil:
 		return nil, nil
+	case code(err) == codeReadOnly:
+		return []string{overlooked + ", unless the role may write: " +
+			fmt.Sprintf("ALTER ROLE %s SET default_transaction_read_only = off;", quoteIdent(conn.Config().User))}, nil
 	case code(err) == codePrivilege:
 		return []string{overlooked + ", unless the role may create a publication: " +
 			fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;", quoteIdent(st.Database), quoteIdent(conn.Config().User))}, nil
