@@ -156,6 +156,9 @@ func (s *session) restartOwned(table change.TableID) error {
 		if q.Table != table {
 			continue
 		}
+		if b := s.book(); !b.Owns(s.who(b).Current, right.Object{Class: right.Sequence, ID: TableOID(q.ID)}) {
+			return pgerr.New(codes.InsufficientPrivilege, "must be owner of sequence %s", q.Name)
+		}
 		_, local, err := s.sequence(&pgsql.Relation{Schema: q.Schema, Name: q.Name, OID: TableOID(q.ID)})
 		if err != nil {
 			return err
@@ -207,6 +210,11 @@ func (s *session) draw(ctx context.Context, rel *pgsql.Relation, n int64) (out [
 	if err := s.maySequence(rel, "nextval", right.Usage, right.Update); err != nil {
 		return nil, err
 	}
+	return s.give(ctx, rel, n)
+}
+
+// give draws n values for who may.
+func (s *session) give(ctx context.Context, rel *pgsql.Relation, n int64) (out []sequence.Range, err error) {
 	id, local, err := s.sequence(rel)
 	if err != nil {
 		return nil, err
@@ -425,7 +433,11 @@ func (s *session) stagedCall(ctx context.Context, st *pgsql.Stage, args []string
 // fill puts the values of sequences into rows that are to be written.
 func (j *writeJob) fill(ctx context.Context, rows write.Rows) error {
 	for _, f := range j.analysis.Fills {
-		ranges, err := j.session.draw(ctx, f.Sequence, int64(rows.Len()))
+		draw := j.session.draw
+		if f.Identity {
+			draw = j.session.give
+		}
+		ranges, err := draw(ctx, f.Sequence, int64(rows.Len()))
 		if err != nil {
 			return err
 		}

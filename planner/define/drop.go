@@ -197,7 +197,7 @@ func (c *Context) droppedObject(kind string, n *pg.Node) (object, error) {
 		return object{kind: kind, name: name}, nil
 	}
 	r := rangeVar(n)
-	if r.Schemaname != "" && !c.Env.Resolver.HasSchema(r.Schemaname) {
+	if r.Schemaname != "" && !c.isTemp(r.Schemaname) && !c.Env.Resolver.HasSchema(r.Schemaname) {
 		return object{}, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", r.Schemaname)
 	}
 	rel, err := pgsql.FindRelation(r, c.Env)

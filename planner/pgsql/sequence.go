@@ -20,6 +20,8 @@ type Fill struct {
 	// Column is an index into the relation's columns.
 	Column   int
 	Sequence *Relation
+	// Identity says that the column gives its own value: that takes no right on the sequence.
+	Identity bool
 }
 
 // Stage is the call of nextval or setval that is all that a query selects: it is made for
@@ -283,7 +285,10 @@ func (w *writer) fillDefault(c RelationColumn) (sql string, ok bool, err error) 
 	if err != nil {
 		return "", false, fmt.Errorf("default of column %s: %w", quote.Name(c.Name), err)
 	}
-	return w.fill(n, c)
+	if sql, ok, err = w.fill(n, c); ok {
+		w.out.Fills[len(w.out.Fills)-1].Identity = c.Identity != ""
+	}
+	return sql, ok, err
 }
 
 // staged analyses a query that selects a call of nextval or setval for each of its rows, or
