@@ -132,11 +132,17 @@ func TestDeadLetterLife(t *testing.T) {
 	l := newLetters(t, "", "INSERT INTO t (id, n) VALUES (1, 1.5), (2, 'NaN'), (3, 3)")
 	l.want(rowsOfT, "1 - - 1.50; 3 - - 3.00")
 	l.want(open, `insert ["2"] n 22003`)
+	seen, err := harness.Text(l.server.DSN, "SELECT first_seen::text FROM skippr.dead_letters")
+	if err != nil || seen == "" {
+		t.Errorf("first seen %q, %v", seen, err)
+	}
 
 	l.at("UPDATE t SET n = 2 WHERE id = 2") // good now
 	l.drain()
 	l.want(rowsOfT, "1 - - 1.50; 2 - - 2.00; 3 - - 3.00")
 	l.want(states, "superseded 1")
+	l.want("SELECT pipeline, table_schema, table_name, source_table, first_seen::text = '"+seen+"', changed_at >= first_seen FROM skippr.dead_letters",
+		"shop shop t public.t t t")
 
 	// What an update leaves out is what its letter has, not what the table has.
 	large := func(c string) string {
@@ -158,6 +164,8 @@ func TestDeadLetterLife(t *testing.T) {
 	l.drain()
 	l.want(rowsOfT, "1 - - 1.50; 2 - - 2.00; 3 - - 3.00") // the last that could be taken in
 	l.want(open, `update ["3"] d 22008; insert ["4"] d 22008; insert ["5"] d 22008`)
+	// Of the stream: each has the position of its own transaction, in the source's order.
+	l.want("SELECT count(DISTINCT position), bool_and(id > 0 AND reason <> '' AND NOT copied) FROM skippr.dead_letters WHERE state = 'open'", "2 t")
 	l.want("SELECT dead_letters || ' ' || last_dead_letter FROM pg_stat_pipeline_table", `3 column "d" holds infinity, which the column's type here cannot hold`)
 	l.want("SELECT dead_letters FROM pg_stat_pipeline", "3")
 	l.want("SELECT raw_row FROM skippr.dead_letters WHERE key = '[\"3\"]' AND state = 'open'",
