@@ -339,6 +339,9 @@ func (k *keeper) remade(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table,
 	if returned {
 		detail = "it is no partition any more at the source"
 	}
+	if _, err := nextSchema(t.Current, f); err != nil && f.Unsupported == "" {
+		f.Unsupported = err.Error()
+	}
 	switch {
 	case returned && (f.Unsupported != "" || !t.Answers()):
 		k.deferred = true

@@ -168,6 +168,9 @@ func (s *session) remake(ctx context.Context) error {
 		if checkNamed(found, wanted) != nil {
 			continue
 		}
+		if _, err := nextSchema(t.Current, found[0]); err != nil {
+			continue
+		}
 		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 			now, err := txn.TableByID(t.ID)
 			if err != nil || !remadeEarly(s.pipeline, now) {

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -211,6 +212,28 @@ func TestDroppedTable(t *testing.T) {
 	w.await("replaced", func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").Away == watch.Replaced })
 	if c := copyOf(w.catalog.Snapshot(), "orders"); c != nil {
 		t.Errorf("orders is copied anew as table %d", c.ID)
+	}
+	w.expect(small, 2500)
+}
+
+// TestReplacedByWhatCannotBe: a table that is made anew with a column whose name is ours keeps
+// what it has, and says why; the others go on.
+func TestReplacedByWhatCannotBe(t *testing.T) {
+	w, seen := watching(t)
+	oid := w.table("orders").SourceOID
+	seen.change("1", func(found []ingest.SourceTable) []ingest.SourceTable {
+		for i := range found {
+			if f := &found[i]; f.OID == oid {
+				f.OID, f.Columns = 999, slices.Clone(f.Columns)
+				f.Columns[len(f.Columns)-1].Name = "_skippr_lsn"
+			}
+		}
+		return found
+	}, func(known map[uint32]watch.There) { delete(known, oid) })
+	w.await("left", func(s *catalog.Snapshot) bool { return w.tableIn(s, "orders").Away != "" })
+	seen.awaitLook(w)
+	if o := w.table("orders"); !strings.HasPrefix(o.Away, watch.Replaced+", which cannot be taken in: ") || !strings.Contains(o.Away, "_skippr_lsn") {
+		t.Errorf("orders: %s", o.Away)
 	}
 	w.expect(small, 2500)
 }
