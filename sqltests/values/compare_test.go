@@ -81,7 +81,7 @@ func (u *run) noLetters(round int, pipeline string, w *writer) {
 	}
 	for _, row := range open.rows {
 		for _, t := range w.tables {
-			if t.here == string(row[0]) && !t.silent {
+			if t.here == string(row[0]) && !t.silent && !t.undeclared {
 				u.t.Errorf("seed %d, round %d: %s of %s has open dead letters\n%s\n%s", u.seed, round, t.here, pipeline, strings.Join(u.events, "\n"), w.reproduction(t))
 			}
 		}
@@ -197,7 +197,7 @@ func (u *run) unequal(pipeline string, w *writer) (wrong []string) {
 	conn := connect(u.t, u.server.DSN)
 	defer func() { _ = conn.Close(u.t.Context()) }()
 	for _, t := range w.tables {
-		if t.silent || t.here == "" && (u.excepted(pipeline, t) || u.nameTaken(pipeline, t)) {
+		if t.silent || t.undeclared || t.here == "" && (u.excepted(pipeline, t) || u.nameTaken(pipeline, t)) {
 			continue
 		}
 		diff := "it is not here"

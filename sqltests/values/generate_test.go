@@ -36,6 +36,10 @@ type table struct {
 	// need not be equal at once. silent: the source may not have told of its columns.
 	// again: it was copied anew since the last comparison.
 	restless, silent, again bool
+	// undeclared: it was a partition, and PostgreSQL does not write to one how many dimensions
+	// its arrays are declared with (attndims is 0), so that they are lists here once it is a
+	// table of its own, and rows with other arrays are dead letters.
+	undeclared bool
 }
 
 // leaf is a partition: one of those that the hash has.

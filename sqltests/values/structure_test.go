@@ -196,6 +196,7 @@ func (g *generator) detach(t *table, at int) move {
 	}
 	for i := range n.columns {
 		n.columns[i].split = false
+		n.undeclared = n.undeclared || strings.HasSuffix(n.columns[i].typ.sql, "[][]")
 	}
 	return move{
 		sql: fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", t.sql(), leafSQL(l)),
