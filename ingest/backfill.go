@@ -179,11 +179,23 @@ func (c *copier) read(ctx context.Context, ch chunk) error {
 		err = w.finish(ctx)
 	}
 	c.session.refusals.end(ch, err == nil)
+	if err == nil && w.owed && !c.done(ch) {
+		err = &TableError{Reason: "it has rows that were deleted when they could not be taken in", Hint: hintResync, Anew: true}
+	}
 	if err == nil {
 		signal(c.session.advanced)
 		return nil
 	}
 	return c.tableError(ctx, t, fmt.Errorf("copy %s.%s: %w", t.SourceSchema, t.SourceName, err))
+}
+
+// done says whether a chunk that is durable counts.
+func (c *copier) done(ch chunk) bool {
+	snap := c.session.deps.Catalog.Snapshot()
+	defer snap.Close()
+	t, err := snap.TableByID(ch.table.ID)
+	return err != nil || t.Generation != ch.table.Generation || t.State != catalog.TableBackfill ||
+		ch.index >= len(t.Backfill.Done) || t.Backfill.Done[ch.index]
 }
 
 // tableError stops the table that err is about, if it is about one, or has its copy begin
@@ -247,6 +259,8 @@ type chunkWriter struct {
 	bytes  int64
 	// counted are the rows that are in the log.
 	counted int64
+	// owed is chunkDone's.
+	owed bool
 }
 
 func (w *chunkWriter) emit(ctx context.Context, b *change.Batch) error {
@@ -268,10 +282,11 @@ func (w *chunkWriter) finish(ctx context.Context) error {
 	if err := s.awaitDurable(ctx, w.chunk.table.ID, s.refusals.owedAt(w.chunk)); err != nil {
 		return err
 	}
+	w.owed = s.refusals.owes(w.chunk.table.ID)
 	state := &groupState{Chunk: &chunkDone{
 		Table: w.chunk.table.ID, Generation: w.chunk.table.Generation, Chunk: w.chunk.index,
 		Rows: w.rows, Bytes: w.bytes, At: s.deps.Clock.Now().UTC(),
-		Consistent: s.consistent(w.chunk.table),
+		Consistent: s.consistent(w.chunk.table), Owed: w.owed,
 	}, Letters: s.refusals.records(w.chunk)}
 	encoded, err := state.encode()
 	if err != nil {

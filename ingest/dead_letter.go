@@ -589,10 +589,9 @@ func (c *copyLetters) Doubtful(t SourceTable, chunk, key string) {
 	}
 }
 
+// owes says whether rows of a table were deleted that neither its copy nor letters of it have
+// brought so far.
+func (c *copyLetters) owes(id change.TableID) bool { return c.open.Table(id).Owes() }
+
 // owed says how many rows of a table whose copy has ended were deleted and never found.
-func (c *copyLetters) owed(id change.TableID) int {
-	if t := c.open.Table(id); t != nil {
-		return t.Copied()
-	}
-	return 0
-}
+func (c *copyLetters) owed(id change.TableID) int { return c.open.Table(id).Copied() }

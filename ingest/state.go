@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -56,6 +57,9 @@ type chunkDone struct {
 	// Consistent says that the stream had passed the copy's horizon, so that the
 	// table is ready when this was its last chunk.
 	Consistent bool `json:"consistent,omitempty"`
+	// Owed says that rows which the stream has deleted, and which could not be taken in, have
+	// not come yet: when this was the last chunk, they are among those that it took in.
+	Owed bool `json:"owed,omitempty"`
 }
 
 type tableStop struct {
@@ -196,21 +200,24 @@ func (s *groupState) applyParts(txn *catalog.Txn, pipeline change.PipelineID) er
 	return nil
 }
 
-// apply marks the chunk done, and the table copied when it was the last.
+// apply marks the chunk done, and the table copied when it was the last, unless rows are owed
+// then: such a table is as one whose copy is under way.
 func (c *chunkDone) apply(t *catalog.Table) {
 	b := &t.Backfill
 	if t.Generation != c.Generation || c.Chunk < 0 || c.Chunk >= len(b.Done) || b.Done[c.Chunk] {
 		return
 	}
 	b.Done[c.Chunk] = true
+	last := !slices.Contains(b.Done, false)
+	if last && c.Owed {
+		b.Done[c.Chunk] = false // it begins anew
+		return
+	}
 	b.RowsDone += c.Rows
 	b.BytesDone += c.Bytes
-	for _, done := range b.Done {
-		if !done {
-			return
-		}
+	if last {
+		finish(t, c.At, c.Consistent)
 	}
-	finish(t, c.At, c.Consistent)
 }
 
 // finish ends the initial copy of a table.

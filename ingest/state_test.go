@@ -41,3 +41,23 @@ func TestGroupStateBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestOwedChunk: the copy of a table to which rows are owed does not end with its last chunk,
+// whichever it is.
+func TestOwedChunk(t *testing.T) {
+	tb := &catalog.Table{State: catalog.TableBackfill, Generation: 3}
+	tb.Backfill.Done = make([]bool, 2)
+	owed := func(chunk int) *chunkDone { return &chunkDone{Generation: 3, Chunk: chunk, Rows: 5, Owed: true} }
+	owed(1).apply(tb)
+	if !tb.Backfill.Done[1] || tb.Backfill.RowsDone != 5 {
+		t.Fatalf("the first chunk: %+v", tb.Backfill)
+	}
+	owed(0).apply(tb)
+	if tb.Backfill.Done[0] || tb.State != catalog.TableBackfill || !tb.Backfill.FinishedAt.IsZero() {
+		t.Fatalf("the last chunk: %s, %+v", tb.State, tb.Backfill)
+	}
+	(&chunkDone{Generation: 3, Chunk: 0, Rows: 5}).apply(tb)
+	if tb.State != catalog.TableCatchup {
+		t.Fatalf("paid: %s", tb.State)
+	}
+}

@@ -234,9 +234,22 @@ func (t *Table) OwedUntil() change.Position {
 	return t.owed.at
 }
 
+// Owes says whether rows are owed that were neither copied nor set aside so far.
+func (t *Table) Owes() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owed.n > 0 && !t.owed.all
+}
+
 // Copied says that all letters of the table's copy have come. The rows that are owed still
 // were neither copied nor set aside: there are none, unless something is wrong.
 func (t *Table) Copied() (owed int) {
+	if t == nil {
+		return 0
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owed.open = false
