@@ -125,7 +125,7 @@ func TestSyncLines(t *testing.T) {
 func TestEverySourceErrorIsTold(t *testing.T) {
 	for dir, table := range map[string]string{
 		"../../ingest": "problem.go", "../../ingest/postgres": "problem.go",
-		"../../lake/duckdb": "../../planner/engine_error.go",
+		"../../lake/duckdb": "../../planner/engine.go",
 	} {
 		text, err := os.ReadFile(table)
 		if err != nil {
