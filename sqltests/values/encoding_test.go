@@ -144,7 +144,7 @@ func TestInvalidText(t *testing.T) {
 		"SELECT string_agg(k, ', ') FROM ascii.other":                                                       "漢",
 		"SELECT string_agg(key, ' ' ORDER BY key) FROM skippr.dead_letters WHERE state = 'open'":            `["3"] ["5"]`,
 		"SELECT count(*) FROM pg_stat_pipeline_table":                                                       "2",
-		"SELECT max(detail) FROM skippr.events WHERE kind = 'table not taken in' AND detail LIKE '%UTF-8%'": "its name, or that of a column, is not UTF-8. Rename it: ALTER TABLE … RENAME …;",
+		"SELECT max(detail) FROM skippr.events WHERE kind = 'table not taken in' AND detail LIKE '%UTF-8%'": `its name is not UTF-8, or has what UTF-8 has no equivalent of: "n". Rename it: ALTER TABLE … RENAME TO …;`,
 	} {
 		if got, err := harness.Text(s.DSN, sql); err != nil || got != want {
 			t.Errorf("%s: %q, want %q: %v", sql, got, want, err)
