@@ -36,6 +36,8 @@ type cursor struct {
 	bound string
 	// made is how many savepoints there were when it was declared.
 	made int
+	// committed says that the transaction that declared it was: it is the session's.
+	committed bool
 }
 
 // Options of DECLARE, as PostgreSQL's parser numbers them.
@@ -49,6 +51,16 @@ const (
 func (s *session) closeCursors(held bool) {
 	for name, c := range s.cursors {
 		if held || !c.hold {
+			c.close()
+			delete(s.cursors, name)
+		}
+	}
+}
+
+// endCursors closes what goes with a transaction. One WITH HOLD stays if that was committed.
+func (s *session) endCursors(commit bool) {
+	for name, c := range s.cursors {
+		if c.committed = c.committed || commit && c.hold; !c.committed {
 			c.close()
 			delete(s.cursors, name)
 		}
@@ -76,7 +88,7 @@ func (s *session) closeCursorsSince(savepoints int) {
 		}
 	}
 	for name, c := range s.cursors {
-		if c.made > savepoints {
+		if c.made > savepoints && !c.committed {
 			c.close()
 			delete(s.cursors, name)
 		}

@@ -328,7 +328,7 @@ func (s *session) endTransaction(ctx context.Context, commit bool) error {
 	}
 	err := s.commit(ctx, commit)
 	commit = commit && err == nil
-	s.closeCursors(false)
+	s.endCursors(commit)
 	if commit {
 		s.values.Commit()
 	} else {
