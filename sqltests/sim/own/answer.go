@@ -111,7 +111,7 @@ func (c *Client) written(s *statement) {
 		c.wrong("succeeded before the end of its data")
 	case s.taken:
 		c.wrong("succeeded, and a key is there already")
-	case s.table == spare && c.ledger.gone(spare) && c.ledger.begun == s.begun:
+	case s.table == spare && c.ledger.gone(spare) && c.undisturbed(s):
 		c.wrong("succeeded, and the table was dropped")
 	case c.txn != nil:
 		c.txn.changes = append(c.txn.changes, s.changes...)
@@ -119,6 +119,9 @@ func (c *Client) written(s *statement) {
 		c.wrong("succeeded, and nothing was committed of %d changes", len(s.changes))
 	}
 }
+
+// undisturbed says that nobody else made or dropped a table while the statement ran.
+func (c *Client) undisturbed(s *statement) bool { return s.settled && c.ledger.begun == s.begun }
 
 // refused is told that the statement has failed.
 func (c *Client) refused(code, text string) {
@@ -150,7 +153,7 @@ func (c *Client) refused(code, text string) {
 			c.wrong("said to have been given up: %s", text)
 		}
 	case "42P01":
-		if s.table != spare && s.kind != drop || c.ledger.there[spare] {
+		if s.table != spare && s.kind != drop || c.ledger.there[spare] && c.undisturbed(s) {
 			c.wrong("table is said not to be there: %s", text)
 		}
 	case "42P07":

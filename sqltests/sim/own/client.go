@@ -139,7 +139,7 @@ func (c *Client) say(s *statement) {
 		c.ledger.begun++
 		delete(c.ledger.there, spare)
 	}
-	s.begun = c.ledger.begun
+	s.begun, s.settled = c.ledger.begun, c.ledger.defining == 0
 	sql := s.sql(t)
 	c.server.hooks.Say("  client %s: %s", c.Name, sql)
 	c.send('Q', append([]byte(sql), 0))

@@ -49,6 +49,8 @@ type statement struct {
 	answered bool
 	// begun is how many statements that make or drop a table had begun with it.
 	begun int
+	// settled: none of them was under way then.
+	settled bool
 	// cancelled: its client has cancelled it.
 	cancelled bool
 
