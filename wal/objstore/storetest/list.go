@@ -122,7 +122,7 @@ func testListChanging(t *testing.T, s objstore.Store) {
 		}
 		put(t, s, fmt.Sprintf("k/%03d", n*50+5), "new", objstore.Condition{})
 		put(t, s, after, "changed", objstore.Condition{})
-		if err := s.Delete(t.Context(), []string{fmt.Sprintf("k/%03d", n*80+10), fmt.Sprintf("k/%03d", n*80+50)}); err != nil {
+		if err := remove(t, s, []string{fmt.Sprintf("k/%03d", n*80+10), fmt.Sprintf("k/%03d", n*80+50)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -165,11 +165,11 @@ func testRaceDelete(t *testing.T, s objstore.Store) {
 				if _, err := s.Get(t.Context(), key, objstore.Range{}); err != nil {
 					t.Errorf("it was put: %v", err)
 				}
-				err = s.Delete(t.Context(), []string{key})
+				err = remove(t, s, []string{key})
 			case err != nil && !errors.Is(err, objstore.ErrPrecondition):
 				t.Errorf("put %s: %v", key, err)
 			default:
-				err = s.Delete(t.Context(), []string{key})
+				err = remove(t, s, []string{key})
 			}
 			if err != nil {
 				t.Errorf("delete %s: %v", key, err)

@@ -121,7 +121,7 @@ func testMissing(t *testing.T, s objstore.Store) {
 	if err != nil || len(page.Objects) != 0 || page.More {
 		t.Errorf("list of nothing: %+v, %v", page, err)
 	}
-	if err := s.Delete(t.Context(), []string{"never/was"}); err != nil {
+	if err := remove(t, s, []string{"never/was"}); err != nil {
 		t.Errorf("delete of a missing key: %v", err)
 	}
 }
@@ -138,7 +138,7 @@ func testIfAbsent(t *testing.T, s objstore.Store) {
 	put(t, s, "empty", "", objstore.IfAbsent())
 	_, err := s.Put(t.Context(), "empty", []byte("x"), objstore.IfAbsent())
 	is(t, "put if absent over an empty object", err, objstore.ErrPrecondition)
-	if err := s.Delete(t.Context(), []string{"k"}); err != nil {
+	if err := remove(t, s, []string{"k"}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, s, "k", "third", objstore.IfAbsent())
@@ -163,7 +163,7 @@ func testIfMatch(t *testing.T, s objstore.Store) {
 	_, err = s.Put(t.Context(), "k", []byte("four"), objstore.IfMatch(v2))
 	is(t, "put if match after an unconditional one", err, objstore.ErrPrecondition)
 	put(t, s, "k", "four", objstore.IfMatch(v3))
-	if err := s.Delete(t.Context(), []string{"k"}); err != nil {
+	if err := remove(t, s, []string{"k"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Put(t.Context(), "k", []byte("five"), objstore.IfMatch(v3))
@@ -267,7 +267,7 @@ func testAliasing(t *testing.T, s objstore.Store) {
 		t.Errorf("an answer changed to %q with the object", o.Data)
 	}
 	keys := []string{"k"}
-	if err := s.Delete(t.Context(), keys); err != nil || keys[0] != "k" {
+	if err := remove(t, s, keys); err != nil || keys[0] != "k" {
 		t.Errorf("delete: %v, keys %v", err, keys)
 	}
 	put(t, s, "k", "0123456789", objstore.Condition{})
