@@ -330,6 +330,9 @@ func pipelineDDL(snap *catalog.Snapshot, p *catalog.Pipeline) string {
 	for k, v := range p.Options {
 		opts = append(opts, k+" = "+quote.Text(v))
 	}
+	if !p.Enabled {
+		opts = append(opts, "start = 'false'")
+	}
 	slices.Sort(opts)
 	if len(opts) > 0 {
 		fmt.Fprintf(&b, " WITH (%s)", strings.Join(opts, ", "))
@@ -405,27 +408,4 @@ func identList(names []string) string {
 		out[i] = quote.NameIfNeeded(n)
 	}
 	return strings.Join(out, ", ")
-}
-
-// TableDDL renders the statement that makes a table of our own.
-func TableDDL(t *catalog.Table) string {
-	var parts []string
-	for _, f := range t.Current.Fields {
-		part := quote.NameIfNeeded(f.Name) + " " + f.SQLType()
-		if text, ok := t.Defaults[f.ID]; ok {
-			part += " DEFAULT " + text
-		}
-		if f.NotNull && !slices.Contains(t.Current.Key, f.ID) {
-			part += " NOT NULL"
-		}
-		parts = append(parts, part)
-	}
-	var key []string
-	for _, f := range t.Current.KeyFields() {
-		key = append(key, quote.NameIfNeeded(f.Name))
-	}
-	if len(key) > 0 {
-		parts = append(parts, "PRIMARY KEY ("+strings.Join(key, ", ")+")")
-	}
-	return fmt.Sprintf("CREATE TABLE %s.%s (%s);", quote.NameIfNeeded(t.Schema), quote.NameIfNeeded(t.Name), strings.Join(parts, ", "))
 }

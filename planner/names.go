@@ -1,10 +1,12 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -202,4 +204,61 @@ func splitList(value string) []string {
 	}
 	flush()
 	return out
+}
+
+// describe names an object for errors.
+func (s *session) describe(o right.Object) string {
+	snap, release := s.now()
+	defer release()
+	schemaName := func(oid uint32) string {
+		for _, sc := range snap.Schemas() {
+			if sc.OID == oid {
+				return sc.Name
+			}
+		}
+		return fmt.Sprint(oid)
+	}
+	switch o.Class {
+	case right.Relation, right.Sequence:
+		kind := "table "
+		if o.Class == right.Sequence {
+			kind = "sequence "
+		}
+		for key, rel := range s.namesOf(snap).tables {
+			if rel.OID == o.ID {
+				return kind + qualifiedFor(s.env(s.namesOf(snap)).SearchPath, key[0], key[1])
+			}
+		}
+		return fmt.Sprintf("%s%d", kind, o.ID)
+	case right.Schema:
+		return "schema " + schemaName(o.ID)
+	case right.Database:
+		return "database " + s.engine.deps.Database
+	case right.Pipeline:
+		for _, p := range snap.Pipelines() {
+			if uint32(p.ID) == o.ID {
+				return "pipeline " + p.Name
+			}
+		}
+		return fmt.Sprintf("pipeline %d", o.ID)
+	case right.DefaultOf:
+		text := fmt.Sprintf("default privileges on new %s belonging to role %s", defaultWords[o.Name], s.book().Name(o.ID))
+		if o.Sub != 0 {
+			text += " in schema " + schemaName(o.Sub)
+		}
+		return text
+	case right.Connection:
+		return "connection " + o.Name
+	}
+	return "secret " + o.Name
+}
+
+var defaultWords = map[string]string{"r": "relations", "S": "sequences", "n": "schemas"}
+
+// qualifiedFor is a table's name as the search path needs it.
+func qualifiedFor(path []string, schemaName, name string) string {
+	if slices.Contains(path, schemaName) {
+		return name
+	}
+	return schemaName + "." + name
 }

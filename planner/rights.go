@@ -64,7 +64,7 @@ func (s *session) who(b *right.Book) grant.Who {
 func (s *session) mayRead(a *pgsql.Analysis) error {
 	b := s.book()
 	role := s.who(b).Current
-	if b.Superuser(role) {
+	if b.Superuser(role) && len(a.Views) == 0 {
 		return nil
 	}
 	of := func(via uint32) uint32 { // who reads what a view names: its owner
@@ -74,12 +74,10 @@ func (s *session) mayRead(a *pgsql.Analysis) error {
 		return b.Owner(right.Object{Class: right.Relation, ID: via})
 	}
 	for _, v := range a.Views {
-		err := s.mayEnter(b, of(v.Via), v.Relation.Schema)
-		if err == nil && !b.HasAnyColumn(of(v.Via), right.Object{Class: right.Relation, ID: v.Relation.OID}, right.Select) {
-			err = pgerr.New(codes.InsufficientPrivilege, "permission denied for view %s", v.Relation.Name)
-		}
-		if err != nil {
-			return err
+		if r := of(v.Via); !b.Superuser(r) {
+			if err := s.mayUseView(b, r, v); err != nil {
+				return err
+			}
 		}
 	}
 	for _, u := range a.Uses {
@@ -88,6 +86,24 @@ func (s *session) mayRead(a *pgsql.Analysis) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// mayUseView refuses one use of a view. That a view's owner may enter the schemas of what it
+// names was asked when it was made.
+func (s *session) mayUseView(b *right.Book, role uint32, v *pgsql.ViewUse) error {
+	if v.Via == 0 {
+		if err := s.mayEnter(b, role, v.Relation.Schema); err != nil {
+			return err
+		}
+	}
+	o, denied := objectOf(v.Relation), pgerr.New(codes.InsufficientPrivilege, "permission denied for view %s", v.Relation.Name)
+	if len(v.Columns) == 0 && !b.HasAnyColumn(role, o, right.Select) {
+		return denied
+	}
+	if s.mayColumns(b, role, v.Relation, right.Select, v.Columns) != nil {
+		return denied
 	}
 	return nil
 }
@@ -104,8 +120,10 @@ func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 		}
 		return nil
 	}
-	if err := s.mayEnter(b, role, rel.Schema); err != nil {
-		return err
+	if u.Via == 0 {
+		if err := s.mayEnter(b, role, rel.Schema); err != nil {
+			return err
+		}
 	}
 	columns := u.Reads
 	if !u.Target {
@@ -417,63 +435,6 @@ func (s *session) relationsIn(schema uint32) (out []grant.Relation) {
 	}
 	slices.SortFunc(out, func(a, b grant.Relation) int { return strings.Compare(a.Name, b.Name) })
 	return out
-}
-
-// describe names an object for errors.
-func (s *session) describe(o right.Object) string {
-	snap, release := s.now()
-	defer release()
-	schemaName := func(oid uint32) string {
-		for _, sc := range snap.Schemas() {
-			if sc.OID == oid {
-				return sc.Name
-			}
-		}
-		return fmt.Sprint(oid)
-	}
-	switch o.Class {
-	case right.Relation, right.Sequence:
-		kind := "table "
-		if o.Class == right.Sequence {
-			kind = "sequence "
-		}
-		for key, rel := range s.namesOf(snap).tables {
-			if rel.OID == o.ID {
-				return kind + qualifiedFor(s.env(s.namesOf(snap)).SearchPath, key[0], key[1])
-			}
-		}
-		return fmt.Sprintf("%s%d", kind, o.ID)
-	case right.Schema:
-		return "schema " + schemaName(o.ID)
-	case right.Database:
-		return "database " + s.engine.deps.Database
-	case right.Pipeline:
-		for _, p := range snap.Pipelines() {
-			if uint32(p.ID) == o.ID {
-				return "pipeline " + p.Name
-			}
-		}
-		return fmt.Sprintf("pipeline %d", o.ID)
-	case right.DefaultOf:
-		text := fmt.Sprintf("default privileges on new %s belonging to role %s", defaultWords[o.Name], s.book().Name(o.ID))
-		if o.Sub != 0 {
-			text += " in schema " + schemaName(o.Sub)
-		}
-		return text
-	case right.Connection:
-		return "connection " + o.Name
-	}
-	return "secret " + o.Name
-}
-
-var defaultWords = map[string]string{"r": "relations", "S": "sequences", "n": "schemas"}
-
-// qualifiedFor is a table's name as the search path needs it.
-func qualifiedFor(path []string, schemaName, name string) string {
-	if slices.Contains(path, schemaName) {
-		return name
-	}
-	return schemaName + "." + name
 }
 
 // prepareOwnRights prepares GRANT, REVOKE and OWNER TO of pipelines, connections and secrets;

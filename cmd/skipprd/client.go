@@ -302,33 +302,3 @@ func runSchema(ctx context.Context, args []string) error {
 	}
 	return tables[0].print(os.Stdout, *format)
 }
-
-// runDump prints the statements that make what is there, secrets without values.
-func runDump(ctx context.Context, args []string) error {
-	var c client
-	fs := newFlags("dump", "[flags]", "Prints the statements that make all secrets, connections, pipelines and tables of your own, which are empty then.\nSecret values are never part of it.")
-	c.flags(fs)
-	if err := parseFlags(fs, args); err != nil {
-		return err
-	}
-	conn, err := c.connect(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	tables, err := query(ctx, conn, "SELECT ddl FROM skippr.ddl ORDER BY ordinal")
-	if err != nil {
-		return err
-	}
-	for _, r := range tables[0].rows {
-		statement := text(r[0])
-		if strings.Contains(statement, hiddenValue) {
-			statement = "-- Put in what is hidden, then run:\n-- " + statement
-		}
-		fmt.Println(statement)
-	}
-	return nil
-}
-
-// hiddenValue stands for a secret.
-const hiddenValue = "'********'"

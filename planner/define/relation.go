@@ -47,7 +47,7 @@ func ViewOf(v *catalog.View) *pgsql.Relation {
 	r := &pgsql.Relation{Schema: v.Schema, Name: v.Name, View: v.SQL}
 	for i, c := range v.Columns {
 		r.Columns = append(r.Columns, pgsql.RelationColumn{
-			Name: c.Name, Type: pgsql.Type{OID: c.OID, Mod: c.TypMod}, AttNum: int16(i + 1),
+			Name: c.Name, Type: pgsql.Type{OID: c.OID, Mod: c.TypMod}, AttNum: int16(i + 1), FieldID: int32(i + 1),
 		})
 	}
 	return r

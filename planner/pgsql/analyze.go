@@ -101,7 +101,7 @@ type Analysis struct {
 	// Uses are the relations that stand in SQL.
 	Uses []*Use
 	// Views are the views that it reads.
-	Views []ViewUse
+	Views []*ViewUse
 	// Columns are the output columns.
 	Columns []OutputColumn
 	// Params are the parameter types.
@@ -148,6 +148,8 @@ type Use struct {
 type ViewUse struct {
 	Relation *Relation
 	Via      uint32
+	// Columns are those that are read, by their places.
+	Columns []int
 }
 
 // UsedColumn is a column of a Use.
@@ -253,7 +255,7 @@ type analyzer struct {
 	params    []uint32
 	seenParam map[int]bool
 	uses      []*Use
-	views     []ViewUse
+	views     []*ViewUse
 	via       uint32 // the view whose query is analysed
 	effects   []Effect
 	aliases   int

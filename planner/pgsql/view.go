@@ -169,7 +169,8 @@ func deparse(sel *pg.SelectStmt) (string, error) {
 
 // viewSource is a view in FROM: its query.
 func (a *analyzer) viewSource(rel *Relation, n *pg.RangeVar) (*source, error) {
-	q, err := a.viewQuery(rel)
+	u := &ViewUse{Relation: rel, Via: a.via}
+	q, err := a.viewQuery(u)
 	if err != nil {
 		return nil, a.errAt(n.Location, viewError(rel, err))
 	}
@@ -181,6 +182,13 @@ func (a *analyzer) viewSource(rel *Relation, n *pg.RangeVar) (*source, error) {
 	it.columns = targetColumns(q.targets, alias, it)
 	for i, c := range it.columns {
 		c.name, c.tableOID, c.attNum = rel.Columns[i].Name, rel.OID, rel.Columns[i].AttNum
+		sql := c.sql
+		c.sql = func() string {
+			if !slices.Contains(u.Columns, i) {
+				u.Columns = append(u.Columns, i)
+			}
+			return sql()
+		}
 	}
 	if err := a.renameColumns(it, n.Alias, n.Location); err != nil {
 		return nil, err
@@ -188,7 +196,8 @@ func (a *analyzer) viewSource(rel *Relation, n *pg.RangeVar) (*source, error) {
 	return &source{sql: "(" + q.print(false) + ") AS " + alias, items: []*item{it}, columns: it.columns}, nil
 }
 
-func (a *analyzer) viewQuery(rel *Relation) (*query, error) {
+func (a *analyzer) viewQuery(u *ViewUse) (*query, error) {
+	rel := u.Relation
 	if err := a.enter(); err != nil {
 		return nil, err
 	}
@@ -197,7 +206,7 @@ func (a *analyzer) viewQuery(rel *Relation) (*query, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.views = append(a.views, ViewUse{Relation: rel, Via: a.via})
+	a.views = append(a.views, u)
 	sql, record, via, fold := a.sql, a.record, a.via, a.fold
 	a.sql, a.record, a.via, a.fold = rel.View, nil, rel.OID, false
 	defer func() { a.sql, a.record, a.via, a.fold = sql, record, via, fold }()

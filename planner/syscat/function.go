@@ -29,7 +29,7 @@ func (c *Catalog) Functions() []planner.SystemFunction {
 	out = append(out, objects()...)
 	return append(out, planner.SystemFunction{
 		Schema: "skippr", Name: "get_ddl", Args: []uint32{oidText, oidText}, Result: oidText,
-		Engine: "(SELECT x.ddl FROM {rel:skippr.ddl} x WHERE x.kind = lower($1) AND x.name = $2)",
+		Engine: "(SELECT string_agg(x.ddl, chr(10) ORDER BY x.ordinal) FROM {rel:skippr.ddl} x WHERE x.kind = lower($1) AND x.name = $2)",
 	})
 }
 

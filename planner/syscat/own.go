@@ -60,6 +60,7 @@ func ownRelations() []ownRelation {
 		{"skippr", "events", 13112, cols("at", ts, "level", text, "pipeline", text, "table_name", text, "kind", text, "detail", text), fillEvents},
 		{"skippr", "settings", 13113, cols("name", text, "value", text, "default", text, "description", text), fillOwnSettings},
 		{"skippr", "ddl", 13114, cols("ordinal", i8, "kind", text, "name", text, "ddl", text), fillDDL},
+		{"skippr", "role_passwords", 13116, cols("ordinal", i8, "role", text, "ddl", text), fillPasswords},
 		{"pg_catalog", "pg_stat_pipeline", 13121, cols("pipeline", text, "state", text, "reason", text, "source_position", text,
 			"acked_position", text, "durable_position", text, "lag_bytes", i8, "lag_seconds", f8, "lake_lag_rows", i8, "lake_lag_seconds", f8,
 			"confirmed_position", text, "source_bytes_per_second", f8, "safe_bytes", i8, "seconds_until_lost", f8, "inactive_since", ts, "retained_bytes_per_second", f8,

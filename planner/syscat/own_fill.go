@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/ddl/dump"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -240,41 +242,52 @@ func fillOwnSettings(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 	return c.build("skippr.settings", rows)
 }
 
-// fillDDL is the statements that make all objects, in an order that can be applied.
+// statements are those that make all that there is.
+func statements(env *planner.SystemEnv) ([]dump.Statement, error) {
+	b := env.Rights
+	if b == nil {
+		b = env.Snapshot.Rights()
+	}
+	return dump.Statements(dump.Source{Snapshot: env.Snapshot, Rights: b, Database: env.Database, Last: env.Shown})
+}
+
+// fillDDL is the statements that make all objects, in an order that can be applied: those that
+// the role may see.
 func fillDDL(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	list, err := statements(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
-	add := func(kind, name string) error {
-		text, err := ddl.GetDDL(env.Snapshot, kind, name)
-		rows = append(rows, row{"ordinal": len(rows) + 1, "kind": kind, "name": name, "ddl": text})
-		return err
-	}
-	for _, s := range env.Snapshot.Secrets() {
-		if err := add("secret", s.Name); err != nil {
-			return nil, err
-		}
-	}
-	for _, x := range env.Snapshot.Connections() {
-		if x.Implicit {
-			continue
-		}
-		if err := add("connection", x.Name); err != nil {
-			return nil, err
-		}
-	}
-	for _, p := range env.Snapshot.Pipelines() {
-		if p.Name == catalog.OwnPipeline {
-			continue
-		}
-		if err := add("pipeline", p.Name); err != nil {
-			return nil, err
-		}
-	}
-	for _, t := range lakeTables(env) {
-		if t.Own {
-			rows = append(rows, row{"ordinal": len(rows) + 1, "kind": "table", "name": t.Schema + "." + t.Name, "ddl": ddl.TableDDL(t)})
+	for i, s := range list {
+		if env.Rights == nil || env.Rights.Superuser(env.Role) || mayDump(env, s) {
+			rows = append(rows, row{"ordinal": i + 1, "kind": s.Kind, "name": s.Name, "ddl": s.SQL})
 		}
 	}
 	return c.build("skippr.ddl", rows)
+}
+
+// mayDump says whether the role may see what makes an object: its owner, and of relations and
+// schemas who may do anything with them.
+func mayDump(env *planner.SystemEnv, s dump.Statement) bool {
+	switch s.Object.Class {
+	case 0:
+		return false
+	case right.Relation, right.Sequence, right.Schema:
+		return env.Rights.Sees(env.Role, s.Object)
+	}
+	return env.Rights.Owns(env.Role, s.Object)
+}
+
+// fillPasswords is what gives the roles their passwords again; superusers alone read it.
+func fillPasswords(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	if env.Rights != nil && env.Rights.Superuser(env.Role) {
+		for i, s := range dump.Passwords(env.Rights) {
+			rows = append(rows, row{"ordinal": i + 1, "role": s.Name, "ddl": s.SQL})
+		}
+	}
+	return c.build("skippr.role_passwords", rows)
 }
 
 func fillStatPipeline(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

@@ -38,7 +38,6 @@ func veils() map[string]veil {
 		"skippr.pipelines":                    veilPipelines,
 		"skippr.connections":                  veilConnections,
 		"skippr.secrets":                      ownedByName(right.Secret, "secret"),
-		"skippr.ddl":                          veilDDL,
 		"skippr.events":                       seenPipeline("pipeline"),
 		"skippr.segments":                     seenPipeline("pipeline"),
 		"skippr.slices":                       seenPipeline("pipeline"),
@@ -167,11 +166,14 @@ func veilClass(v *view, r []any) bool {
 
 func veilAttribute(v *view, r []any) bool {
 	v.index()
-	t := v.byOID[oidIn(v.get(r, "attrelid"))]
-	if t == nil {
+	t, num := v.byOID[oidIn(v.get(r, "attrelid"))], oidIn(v.get(r, "attnum"))
+	if t == nil { // a view, whose columns have no other numbers
+		list := v.env.Rights.ColumnACL(right.Object{Class: right.Relation, ID: oidIn(v.get(r, "attrelid"))}, int32(num))
+		if len(list) > 0 {
+			v.set(r, "attacl", aclText(v.env, list))
+		}
 		return true
 	}
-	num := oidIn(v.get(r, "attnum"))
 	for i, f := range t.Current.Fields {
 		if uint32(attNum(f, i)) != num {
 			continue
@@ -294,31 +296,6 @@ func veilConnections(v *view, r []any) bool {
 	}
 	v.set(r, "options", nil)
 	return v.env.Rights.Sees(v.env.Role, o)
-}
-
-// veilDDL shows statements that make objects to their owners.
-func veilDDL(v *view, r []any) bool {
-	if v.super() {
-		return true
-	}
-	name := v.text(r, "name")
-	switch v.text(r, "kind") {
-	case "secret":
-		return v.env.Rights.Owns(v.env.Role, right.Object{Class: right.Secret, Name: name})
-	case "connection":
-		return v.env.Rights.Owns(v.env.Role, right.Object{Class: right.Connection, Name: name})
-	case "pipeline":
-		o, ok := v.pipeline(name)
-		return ok && v.env.Rights.Owns(v.env.Role, o)
-	case "table":
-		v.index()
-		for _, t := range v.byName {
-			if t.Schema+"."+t.Name == name {
-				return v.env.Rights.Sees(v.env.Role, tableObject(t))
-			}
-		}
-	}
-	return false
 }
 
 // veilActivity hides what others do from who is not of their role.
