@@ -12,7 +12,7 @@ import (
 
 // Functions are all functions of the package. The list is always the same one.
 var Functions = sync.OnceValue(func() []scalar.Function {
-	list := slices.Concat(numericFunctions(), jsonFunctions(), jsonRowFunctions(), identFunctions(), intervalFunctions(), momentFunctions(), dateFunctions(), zoneFunctions(), bitFunctions(), regexFunctions(), bytesFunctions(), hashFunctions(), textFunctions(), templateFunctions())
+	list := slices.Concat(numericFunctions(), jsonFunctions(), jsonRowFunctions(), identFunctions(), intervalFunctions(), intervalModFunctions(), momentFunctions(), dateFunctions(), zoneFunctions(), bitFunctions(), regexFunctions(), bytesFunctions(), hashFunctions(), textFunctions(), templateFunctions())
 	for i, f := range list {
 		list[i].Call = coded(f.Call)
 	}

@@ -292,7 +292,7 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 		out.sql = "CAST(" + quote.Text(conv) + " AS " + eng + ")"
 	}
 	switch to.OID {
-	case OIDTime, OIDTimetz, OIDTimestamp, OIDTimestamptz:
+	case OIDTime, OIDTimetz, OIDTimestamp, OIDTimestamptz, OIDInterval:
 		out.typ.Mod = -1
 		return a.applyMod(out, to), nil
 	}
@@ -403,6 +403,8 @@ func (a *analyzer) applyMod(e expr, to Type) expr {
 		out.sql = fmt.Sprintf("skippr_t_round(%s, %d)", e.sql, to.Mod)
 	case OIDTimetz:
 		out.sql = fmt.Sprintf("skippr_timetz_round(%s, %d)", e.sql, to.Mod)
+	case OIDInterval:
+		out.sql, out.text = fmt.Sprintf("skippr_iv_mod(%s, %d)", native(e), to.Mod), false
 	}
 	return out
 }

@@ -223,7 +223,7 @@ func runOurs(t testing.TB, pool *duckdb.Pool, inline []byte, sql string) answer 
 			Name: c.Name, TypeOID: c.Type.OID,
 			TypMod: c.Type.Mod,
 		})
-		types = append(types, fmt.Sprint(c.Type.OID))
+		types = append(types, typeText(c.Type.OID, c.Type.Mod))
 		names = append(names, c.Name)
 	}
 	a.types, a.names = strings.Join(types, ","), strings.Join(names, ",")
@@ -267,6 +267,14 @@ func runOurs(t testing.TB, pool *duckdb.Pool, inline []byte, sql string) answer 
 	return a
 }
 
+// typeText is a column's type as RowDescription has it: the oid and the modifier.
+func typeText(oid uint32, mod int32) string {
+	if mod < 0 {
+		return fmt.Sprint(oid)
+	}
+	return fmt.Sprintf("%d(%d)", oid, mod)
+}
+
 func rowText(d []byte) string {
 	var out []string
 	for len(d) > 0 {
@@ -291,7 +299,7 @@ func runPostgres(t testing.TB, conn *pgx.Conn, sql string) answer {
 	for mr.NextResult() {
 		rr := mr.ResultReader()
 		for _, f := range rr.FieldDescriptions() {
-			types = append(types, fmt.Sprint(f.DataTypeOID))
+			types = append(types, typeText(f.DataTypeOID, f.TypeModifier))
 			names = append(names, f.Name)
 		}
 		for rr.NextRow() {
@@ -315,7 +323,7 @@ func runPostgres(t testing.TB, conn *pgx.Conn, sql string) answer {
 }
 
 // TestAgainstPostgres runs every query of testdata/diff.sql and testdata/semantics.sql, or of
-// the file that PGSQL_FILE names, here and in a real PostgreSQL: rows, type oids and column names must be equal, and what fails there
+// the file that PGSQL_FILE names, here and in a real PostgreSQL: rows, types (oids and modifiers) and column names must be equal, and what fails there
 // must fail here with the same SQLSTATE. A query after "--known: reason" is a known
 // difference; it must still differ, so that the list only shrinks.
 func TestAgainstPostgres(t *testing.T) {

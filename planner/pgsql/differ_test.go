@@ -96,7 +96,7 @@ func onlyNulls(rows string) bool { return rows != "" && strings.Trim(rows, "∅|
 // PGSQL_REFUSED set the reasons of refusals are counted, and with PGSQL_ONLY set only
 // templates that contain it are drawn; PGSQL_ZONE is the session's time zone.
 func TestGenerated(t *testing.T) {
-	count, seed := 800, uint64(1)
+	count, seed := 5000, uint64(1)
 	if v := os.Getenv("PGSQL_QUERIES"); v != "" {
 		count, _ = strconv.Atoi(v)
 	}

@@ -159,11 +159,8 @@ func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
 		return e, err
 	}
 	loc := e.loc
-	if to.OID == OIDInterval && len(n.TypeName.Typmods) > 1 {
-		return e, a.errAt(loc, unsupported("intervals of a precision are not supported"))
-	}
-	if to.OID == OIDInterval && len(n.TypeName.Typmods) > 0 {
-		if e, err = intervalField(e, n.TypeName.Typmods[0]); err != nil {
+	if to.OID == OIDInterval && to.Mod >= 0 {
+		if e, err = intervalField(e, to.Mod); err != nil {
 			return e, a.errAt(loc, err)
 		}
 	}
@@ -181,25 +178,11 @@ func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
 	if out.typ.OID == OIDBpchar && e.typ.OID == OIDBpchar {
 		out.typ = to
 	}
+	if e.typ.OID == to.OID && to.Mod < 0 && !to.isArray() {
+		out.typ, out.col = to, nil // the length that it has does not count any more
+	}
 	out.name, out.loc = e.name, loc
 	return out, nil
-}
-
-// intervalField applies the unit of INTERVAL '1' DAY to a bare number.
-func intervalField(e expr, mask *pg.Node) (expr, error) {
-	units := map[int32]string{
-		4: "years", 2: "months", 8: "days", 1024: "hours", 2048: "minutes", 4096: "seconds",
-		0x7fff: "",
-	}
-	unit, ok := units[mask.GetAConst().GetIval().GetIval()]
-	if !ok || e.lit == nil {
-		return e, unsupported("interval fields of this kind are not supported")
-	}
-	if _, err := strconv.ParseFloat(strings.TrimSpace(*e.lit), 64); err == nil && unit != "" {
-		s := *e.lit + " " + unit
-		e.lit = &s
-	}
-	return e, nil
 }
 
 func (a *analyzer) boolExpr(n *pg.BoolExpr, s *scope) (expr, error) {

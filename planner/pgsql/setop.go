@@ -102,7 +102,11 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	}
 	text, same := false, true
 	for i, e := range list {
-		c, err := a.coerce(*e, t, implicit)
+		to := t
+		if e.undecided() && !t.isArray() { // its value is not cut to the others' length
+			to.Mod = -1
+		}
+		c, err := a.coerce(*e, to, implicit)
 		if err != nil {
 			return expr{}, err
 		}
@@ -112,8 +116,11 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 		same = same && c.typ.Mod == list[0].typ.Mod
 	}
 	out := expr{typ: t, scale: -1, loc: -1}
-	if same {
+	switch {
+	case same:
 		out.typ = list[0].typ
+	case !t.isArray():
+		out.typ.Mod = -1
 	}
 	if t.OID == OIDNumeric {
 		return unifyNumeric(list, out), nil

@@ -193,7 +193,10 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 		return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
 			elem.Name()))
 	}
-	out.typ = Type{arr, -1}
+	out.typ = Type{arr, elem.Mod}
+	if elem.OID == OIDNumeric {
+		out.typ.Mod = -1
+	}
 	if want != nil {
 		out.typ = *want
 	}

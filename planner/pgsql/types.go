@@ -391,7 +391,7 @@ func typeMod(oid uint32, mods []*pg.Node) (int32, error) {
 	case OIDTimestamp, OIDTimestamptz, OIDTime, OIDTimetz:
 		return int32(min(v[0], 6)), nil
 	case OIDInterval:
-		return -1, nil
+		return intervalMod(v), nil
 	}
 	if lookupType(oid).category == 'V' {
 		return -1, unsupported("bit strings of a length are not supported")

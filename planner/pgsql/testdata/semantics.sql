@@ -634,3 +634,12 @@ SELECT '[5,1)'::int4range
 SELECT 'x'::int4range
 SELECT '10.1.2.3/8'::cidr
 SELECT '0/0'::pg_lsn, '00/1'::pg_lsn
+SELECT interval '1' year, interval '1 year 2 months 3 days 04:05:06.789' year, interval '-27 months' year to month, interval '3 days 04:05:06.789' day, interval '3 days 04:05:06.789' day to hour
+SELECT interval '3 days -04:05:06.789' hour, interval '3 days 04:05:06.789' day to minute, interval '3 days 04:05:06.789' hour to minute, interval '3 days 04:05:06.789' minute, interval '04:05:06.789654' minute to second
+SELECT interval(2) '04:05:06.785', interval '04:05:06.789654' second(3), interval '04:05:06.789654' day to second(0), interval(0) '-04:05:06.5', interval '5' second, interval '7' day to hour, interval '7' day to minute, interval '7' year to month, interval '1.5' minute
+SELECT iv::interval year, iv::interval(0), (iv * 1.37)::interval hour, iv::interval FROM t ORDER BY id
+SELECT CASE WHEN id = 1 THEN iv::interval day ELSE iv::interval day END FROM t ORDER BY id
+SELECT coalesce(n, '1.555'), coalesce(v, 'abcdefghijklmnop'), CASE WHEN id = 1 THEN v ELSE 'abcdefghijklmnop' END, coalesce(c, 'abcdefghijk') FROM t ORDER BY id
+SELECT v::varchar, c::bpchar, n::numeric, ts::timestamp(0)::timestamp, v::text::varchar(3) FROM t ORDER BY id
+SELECT n FROM t UNION SELECT NULL ORDER BY 1
+SELECT v FROM t UNION SELECT 'abcdefghijklmnop' ORDER BY 1
