@@ -172,6 +172,9 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	s.tx.queried = true
 	var plan *planned
 	err := d.query.pinned(func(a *pgsql.Analysis) (err error) {
+		if a, err = s.lockRows(ctx, a); err != nil {
+			return err
+		}
 		if err = s.awaitPosition(ctx, a); err != nil {
 			return err
 		}

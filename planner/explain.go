@@ -198,6 +198,12 @@ func still(a *pgsql.Analysis, calls []pgsql.Effect) *pgsql.Analysis {
 		return a.Stage.Rows
 	}
 	out := *a
+	out.Locks = nil
+	for _, l := range a.Locks {
+		if l.Mark != "" {
+			out.SQL = strings.ReplaceAll(out.SQL, l.Mark, "true")
+		}
+	}
 	for _, e := range calls {
 		if e.Mark != "" {
 			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, "NULL")

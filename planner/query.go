@@ -12,6 +12,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
@@ -221,6 +222,10 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 	if a.Stage != nil {
 		return s.stage(ctx, a, params)
 	}
+	a, err := s.lockRows(ctx, a)
+	if err != nil {
+		return nil, err
+	}
 	if len(a.Effects) == 0 {
 		return a, nil
 	}
@@ -280,4 +285,62 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 		}
 	}
 	return &out, nil
+}
+
+// lockRows has the transaction be the only one that changes the tables whose rows a query
+// locks, and returns the analysis without what asks for it.
+func (s *session) lockRows(ctx context.Context, a *pgsql.Analysis) (*pgsql.Analysis, error) {
+	if len(a.Locks) == 0 {
+		return a, nil
+	}
+	results, err := s.lockTables(ctx, a.Locks)
+	if err != nil {
+		return nil, err
+	}
+	out := *a
+	out.SQL, out.Locks = results.Replace(a.SQL), nil
+	return &out, nil
+}
+
+// lockTables locks tables, and gives what their marks in the SQL stand for.
+func (s *session) lockTables(ctx context.Context, locks []pgsql.RowLock) (*strings.Replacer, error) {
+	var pairs []string
+	for _, l := range locks {
+		if err := s.mayLockRows(l); err != nil {
+			return nil, err
+		}
+		limited, stop := context.WithCancelCause(ctx)
+		if l.NoWait || l.Skip {
+			stop(errRowsLocked) // what would wait fails
+		}
+		_, err := s.writable(limited, l.Relation, "SELECT "+l.Word)
+		stop(nil)
+		code := codes.Code("")
+		if e, ok := pgerr.As(err); ok {
+			code = e.Code
+		}
+		others := errors.Is(err, errRowsLocked) || code == codes.DeadlockDetected && (l.NoWait || l.Skip)
+		switch {
+		case others && l.NoWait:
+			return nil, pgerr.New(codes.LockNotAvailable, "could not obtain lock on row in relation \"%s\"", l.Relation.Name)
+		case err != nil && !others:
+			return nil, err
+		}
+		if l.Mark != "" {
+			pairs = append(pairs, l.Mark, fmt.Sprint(!others))
+		}
+	}
+	return strings.NewReplacer(pairs...), nil
+}
+
+var errRowsLocked = pgerr.New(codes.LockNotAvailable, "the rows are locked")
+
+// mayLockRows refuses to lock rows of a table none of whose columns the role may change.
+func (s *session) mayLockRows(l pgsql.RowLock) error {
+	b := s.book()
+	role := s.who(b).Current
+	if b.Superuser(role) || b.HasAnyColumn(role, right.Object{Class: right.Relation, ID: l.Relation.OID}, right.Update) {
+		return nil
+	}
+	return deniedTable(l.Relation)
 }

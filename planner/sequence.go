@@ -329,8 +329,12 @@ func (s *session) callSequence(ctx context.Context, e *pgsql.Effect) (value int6
 // actWrite makes the calls of a statement that writes, and returns the analysis with their
 // results in place.
 func (s *session) actWrite(ctx context.Context, w *pgsql.Write) (*pgsql.Write, error) {
-	if len(w.Effects) == 0 {
+	if len(w.Effects) == 0 && len(w.Locks) == 0 {
 		return w, nil
+	}
+	locked, err := s.lockTables(ctx, w.Locks)
+	if err != nil {
+		return nil, err
 	}
 	var pairs []string
 	for i := range w.Effects {
@@ -346,7 +350,7 @@ func (s *session) actWrite(ctx context.Context, w *pgsql.Write) (*pgsql.Write, e
 			return nil
 		}
 		out := *a
-		out.SQL, out.Effects = results.Replace(a.SQL), nil
+		out.SQL, out.Effects, out.Locks = locked.Replace(results.Replace(a.SQL)), nil, nil
 		return &out
 	}
 	out := *w

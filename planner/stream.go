@@ -40,6 +40,9 @@ func (s *session) plan(ctx context.Context, snap *catalog.Snapshot, a *pgsql.Ana
 		return nil, pgerr.New(codes.FeatureNotSupported, "functions that act on the server are not supported here").
 			WithHint("SELECT them in a statement of their own.")
 	}
+	if len(a.Locks) > 0 {
+		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported here", a.Locks[0].Word)
+	}
 	now := "'" + s.tx.startedAt.UTC().Format(nowLayout) + "'"
 	plan := &planned{Plan: &duckdb.Plan{
 		SQL: strings.ReplaceAll(a.SQL, pgsql.NowMark, now), Params: params, Output: out,
@@ -187,7 +190,7 @@ func (p *queryPortal) Constant() bool {
 		return true
 	}
 	sel := p.query.sel
-	return len(p.query.analysis.Effects) == 0 && len(sel.FromClause) == 0 && sel.Op == pg.SetOperation_SETOP_NONE
+	return len(p.query.analysis.Effects)+len(p.query.analysis.Locks) == 0 && len(sel.FromClause) == 0 && sel.Op == pg.SetOperation_SETOP_NONE
 }
 
 // Columns implements pgwire.Portal.

@@ -109,6 +109,8 @@ type Analysis struct {
 	// Effects are the calls that act on the server, in order; they happen when the
 	// statement runs.
 	Effects []Effect
+	// Locks are the tables whose rows the statement locks, before it takes its moment.
+	Locks []RowLock
 	// Stage is what is done for each row of a query of calls, nil for any other.
 	Stage *Stage
 }
@@ -258,6 +260,11 @@ type analyzer struct {
 	views     []*ViewUse
 	via       uint32 // the view whose query is analysed
 	effects   []Effect
+	locks     []RowLock
+	// locking are the clauses of the query whose FROM is analysed; inherited those that the
+	// next query takes over.
+	locking   *locking
+	inherited []*pg.LockingClause
 	aliases   int
 	depth     int
 	// maybe counts what is around the expression that is analysed and need not compute it.
@@ -306,7 +313,7 @@ func (a *analyzer) errAt(loc int32, err error) error {
 // finish casts the output columns to the engine types of their announced types and
 // prints the statement.
 func (a *analyzer) finish(q *query) (*Analysis, error) {
-	out := &Analysis{Effects: a.effects}
+	out := &Analysis{Effects: a.effects, Locks: a.locks}
 	for i := range q.targets {
 		t := &q.targets[i]
 		e := t.expr

@@ -172,7 +172,7 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"SELECT FROM", "42601 syntax error at end of input @12"},
 		{"SELECT 1; SELECT 2", "42601 cannot insert multiple commands into a prepared statement"},
 		{"SELECT rank() FROM t", "42809 window function rank requires an OVER clause @8"},
-		{"SELECT id FROM t FOR UPDATE", "0A000 FOR UPDATE and FOR SHARE are not supported"},
+		{"SELECT id FROM t FOR UPDATE", `42809 cannot lock rows in relation "t"`},
 		{"SELECT read_parquet('x')", "42883 function read_parquet(unknown) does not exist @8"},
 		{"SELECT * FROM read_parquet('x')", "42883 function read_parquet(unknown) does not exist @15"},
 		{"SELECT getenv('HOME')", "42883 function getenv(unknown) does not exist @8"},

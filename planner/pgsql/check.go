@@ -74,7 +74,7 @@ func AnalyzeChecks(rel *Relation, env *Env) (*Analysis, error) {
 	if len(a.seenParam) > 0 {
 		return nil, pgerr.New(codes.UndefinedParameter, "there is no parameter $1")
 	}
-	if len(a.effects) > 0 {
+	if len(a.effects)+len(a.locks) > 0 {
 		return nil, unsupported("functions that act on the server are not supported in check constraints")
 	}
 	out := &Analysis{SQL: "SELECT " + strings.Join(list, ", ") + " FROM " + src.sql, Uses: a.uses}

@@ -69,6 +69,9 @@ func (a *analyzer) fromNode(n *pg.Node, s *scope) (*source, error) {
 func (a *analyzer) rangeVar(n *pg.RangeVar, s *scope) (*source, error) {
 	if n.Schemaname == "" {
 		if c := s.findCTE(n.Relname); c != nil {
+			if err := a.lockItem(itemName(n), nil, "WITH query"); err != nil {
+				return nil, err
+			}
 			return a.cteSource(c, n)
 		}
 	}
@@ -83,10 +86,21 @@ func (a *analyzer) rangeVar(n *pg.RangeVar, s *scope) (*source, error) {
 	if a.record != nil {
 		a.record.relations[n] = rel
 	}
+	if err := a.lockItem(itemName(n), rel, ""); err != nil {
+		return nil, err
+	}
 	if rel.View != "" {
 		return a.viewSource(rel, n)
 	}
 	return a.relationSource(rel, n)
+}
+
+// itemName is the name of a relation in FROM.
+func itemName(n *pg.RangeVar) string {
+	if n.Alias != nil {
+		return n.Alias.Aliasname
+	}
+	return n.Relname
 }
 
 // relation finds a table by name, along the search path when it has no schema.
@@ -197,6 +211,7 @@ func (a *analyzer) subselect(n *pg.RangeSubselect, s *scope) (*source, error) {
 	if n.Lateral {
 		outer = s
 	}
+	a.passLocks(n.Alias.GetAliasname())
 	q, err := a.query(n.Subquery.GetSelectStmt(), outer)
 	if err != nil {
 		return nil, err
@@ -329,7 +344,7 @@ var joinWords = map[pg.JoinType]string{
 }
 
 func (a *analyzer) join(n *pg.JoinExpr, s *scope) (*source, error) {
-	left, err := a.fromNode(n.Larg, s)
+	left, err := a.nullableSide(n.Larg, s, n.Jointype == pg.JoinType_JOIN_RIGHT || n.Jointype == pg.JoinType_JOIN_FULL)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +353,7 @@ func (a *analyzer) join(n *pg.JoinExpr, s *scope) (*source, error) {
 		parent: s.parent, ctes: s.ctes, items: append(s.items[:len(s.items):len(s.items)], left.items...),
 		columns: append(s.columns[:len(s.columns):len(s.columns)], left.columns...), noAgg: "JOIN conditions",
 	}
-	right, err := a.fromNode(n.Rarg, inner)
+	right, err := a.nullableSide(n.Rarg, inner, n.Jointype == pg.JoinType_JOIN_LEFT || n.Jointype == pg.JoinType_JOIN_FULL)
 	if err != nil {
 		return nil, err
 	}

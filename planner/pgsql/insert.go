@@ -392,5 +392,6 @@ func AnalyzeCopy(rel *Relation, columns []int, env *Env) (*Write, error) {
 		list = append(list, fmt.Sprintf("%s AS c%d", sql, i+1))
 	}
 	w.out.Rows, w.out.Effects = w.finished("SELECT "+strings.Join(list, ", ")+" FROM "+src.sql), w.effects
+	w.out.Locks = w.locks
 	return &w.out, nil
 }

@@ -18,11 +18,13 @@ func (a *analyzer) query(sel *pg.SelectStmt, outer *scope) (*query, error) {
 	if sel == nil {
 		return nil, unsupported("only SELECT is supported in a subquery")
 	}
+	defer a.lockingOf(sel)()
+	if err := lockable(sel, a.locking.clauses); err != nil {
+		return nil, err
+	}
 	switch {
 	case sel.IntoClause != nil:
 		return nil, unsupported("SELECT INTO is not supported")
-	case len(sel.LockingClause) > 0:
-		return nil, unsupported("FOR UPDATE and FOR SHARE are not supported")
 	case sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES && (sel.Op != pg.SetOperation_SETOP_NONE || len(sel.ValuesLists) > 0 || len(sel.DistinctClause) > 0):
 		return nil, unsupported("WITH TIES of a set operation, VALUES or DISTINCT is not supported").
 			WithHint("Put the query into FROM: SELECT * FROM (…) q ORDER BY … FETCH FIRST … ROWS WITH TIES.")
@@ -58,15 +60,21 @@ func (a *analyzer) plainSelect(sel *pg.SelectStmt, s *scope) (*query, error) {
 	if fromSQL != "" {
 		tail.WriteString(" FROM " + fromSQL)
 	}
+	mine, err := a.lockedRows()
+	if err != nil {
+		return nil, err
+	}
 	if sel.WhereClause != nil {
 		s.noAgg = "WHERE"
 		e, err := a.condition(sel.WhereClause, s, "WHERE")
 		if err != nil {
 			return nil, err
 		}
-		tail.WriteString(" WHERE " + e.sql)
+		tail.WriteString(" WHERE " + e.sql + mine)
 		a.restrict(sel.WhereClause, s)
 		s.noAgg = ""
+	} else if mine != "" {
+		tail.WriteString(" WHERE true" + mine)
 	}
 	s.refs = nil
 	s.windows = namedWindows(sel.WindowClause)
@@ -90,6 +98,9 @@ func (a *analyzer) plainSelect(sel *pg.SelectStmt, s *scope) (*query, error) {
 	}
 	if err := a.finishSelect(sel, s, q, &tail); err != nil {
 		return nil, err
+	}
+	if s.hasAgg && len(a.locking.clauses) > 0 {
+		return nil, unsupported("%s is not allowed with aggregate functions", lockWords[a.locking.clauses[0].Strength])
 	}
 	q.tail = tail.String()
 	return q, nil

@@ -44,6 +44,8 @@ func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*Vie
 		return nil, err
 	case len(a.seenParam) > 0:
 		return nil, pgerr.New(codes.UndefinedParameter, "there is no parameter $1")
+	case len(a.locks) > 0:
+		return nil, unsupported("%s in views is not supported", a.locks[0].Word)
 	case len(a.effects) > 0:
 		return nil, unsupported("functions that act on the server are not supported in views")
 	}

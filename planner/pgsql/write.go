@@ -33,6 +33,8 @@ type Write struct {
 	Params []uint32
 	// Effects are the calls of sequences' functions, whose marks stand in all of these.
 	Effects []Effect
+	// Locks are the tables whose rows it locks besides its own; their marks stand there too.
+	Locks []RowLock
 	// Fills are the columns whose values sequences give.
 	Fills []Fill
 }
@@ -71,7 +73,7 @@ func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.out.Effects = w.effects
+	w.out.Effects, w.out.Locks = w.effects, w.locks
 	if slices.ContainsFunc(w.effects, func(e Effect) bool { return e.Kind < EffectNextval }) {
 		return nil, unsupported("functions that act on the server are not supported in INSERT, UPDATE and DELETE")
 	}
