@@ -17,6 +17,7 @@ func (f lineFormat) next(d *Decoder) error {
 		d.begun = true
 		if d.options.Header != HeaderNone {
 			if err := f.header(d); err != nil {
+				d.fields = d.fields[:0] // names are no values
 				return err
 			}
 		}
