@@ -24,8 +24,8 @@ type alteration struct {
 	table   *catalog.Table
 	rel     *pgsql.Relation // as it is before
 	out     *Change
-	// breaks is what it does that views which read the table would not bear; "" for nothing.
-	breaks string
+	// views is what becomes of the views that read the table, nil where it is nothing to them.
+	views *viewChange
 	// also is done with the table, in order.
 	also []func(*catalog.Txn) error
 }
@@ -50,10 +50,12 @@ func (c *Context) alteredTable(r *pg.RangeVar, missingOK bool, tag string) (a *a
 
 // done completes the change: the table is to be as it is now.
 func (a *alteration) done(what string) *Change {
-	id, next, also := a.table.ID, a.table, a.also
+	id, next, also, views := a.table.ID, a.table, a.also, a.views
 	before := a.context.Snapshot
 	old, _ := before.TableByID(id) // it was just found
 	version := old.Current.Version
+	views.told(a.out)
+	a.out.Session = views.session(next.Temp != "")
 	return a.out.do(next.Temp != "", func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(id)
 		if err != nil {
@@ -62,10 +64,8 @@ func (a *alteration) done(what string) *Change {
 		if t.Current.Version != version {
 			return pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s\" was changed meanwhile", next.Name).WithHint("Run the statement again.")
 		}
-		if a.breaks != "" {
-			if err := unreadNow(txn, t.Face(), a.breaks); err != nil {
-				return err
-			}
+		if err := views.apply(txn, t.Face(), next.Temp != ""); err != nil {
+			return err
 		}
 		from, to := pgsql.RelationName{Schema: t.Schema, Name: t.Name}, pgsql.RelationName{Schema: next.Schema, Name: next.Name}
 		if from != to {
@@ -328,7 +328,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 		return unsupported("dropping a column of the primary key is not supported").
 			WithHint("Make the table anew without it, and INSERT INTO … SELECT from this one.")
 	}
-	if err := a.unread("drop column "+quote.Name(n.Name)+" of table "+quote.NameIfNeeded(a.rel.Name), n.Behavior); err != nil {
+	if err := a.dropFromViews(n.Name, n.Behavior); err != nil {
 		return err
 	}
 	list, key := a.fields()
@@ -430,7 +430,7 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 			return err
 		}
 	}
-	if err := a.unread("alter type of a column", pg.DropBehavior_DROP_RESTRICT); err != nil {
+	if err := a.unusedInViews(n.Name); err != nil {
 		return err
 	}
 	list, key := a.fields()

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
-	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -45,7 +44,7 @@ func (a *alteration) renameColumn(from, to string) error {
 	if _, ok := a.table.Current.FieldByName(to); ok {
 		return pgerr.New(codes.DuplicateColumn, "column \"%s\" of relation \"%s\" already exists", to, a.table.Name)
 	}
-	if err := a.unread("rename column "+quote.Name(from)+" of table "+quote.NameIfNeeded(a.rel.Name), pg.DropBehavior_DROP_RESTRICT); err != nil {
+	if err := a.renameInViews(from, to); err != nil {
 		return err
 	}
 	a.table.Checks = slices.Clone(a.table.Checks)
@@ -68,26 +67,4 @@ func (a *alteration) renameColumn(from, to string) error {
 		}
 	}
 	return a.evolve(list, key)
-}
-
-// unread refuses what would break views that read the table.
-func (a *alteration) unread(what string, behavior pg.DropBehavior) error {
-	a.breaks = what
-	views := a.context.readers(a.table.Face())
-	if len(views) == 0 {
-		return nil
-	}
-	e := pgerr.New(codes.DependentObjectsStillExist, "cannot %s because other objects depend on it", what)
-	hint := "Drop the view first, and make it anew afterwards."
-	if behavior == pg.DropBehavior_DROP_CASCADE {
-		e = unsupported("CASCADE to views is not supported here")
-	}
-	text := ""
-	for i, v := range views {
-		if i > 0 {
-			text += "\n"
-		}
-		text += fmt.Sprintf("view %s depends on table %s", shownName(v.Schema, v.Name, a.context.Env), shownName(a.rel.Schema, a.rel.Name, a.context.Env))
-	}
-	return e.WithDetail("%s", text).WithHint("%s", hint)
 }

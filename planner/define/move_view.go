@@ -136,8 +136,8 @@ func (c *Context) renameViewColumn(r *pg.RangeVar, tag, from, to string) (*Chang
 	case named(to) >= 0:
 		return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" of relation \"%s\" already exists", to, old.Name)
 	}
-	what := "rename column " + quote.Name(from) + " of view " + quote.NameIfNeeded(old.Name)
-	if err := c.unreadView(old, what); err != nil {
+	readers, err := c.renameInReaders(old.ID, pgsql.RelationName{Schema: old.Schema, Name: old.Name}, from, to)
+	if err != nil {
 		return nil, err
 	}
 	next := old.Clone()
@@ -158,10 +158,7 @@ func (c *Context) renameViewColumn(r *pg.RangeVar, tag, from, to string) (*Chang
 		if found.ID != old.ID || found.SQL != old.SQL {
 			return pgerr.New(codes.ObjectNotInPrerequisiteState, "view \"%s\" was changed meanwhile", old.Name).WithHint("Run the statement again.")
 		}
-		if err := unreadNow(txn, old.ID, what); err != nil {
-			return err
-		}
-		return txn.PutView(next)
+		return cmp.Or(readers.apply(txn, old.ID, c.isTemp(old.Schema)), txn.PutView(next))
 	}), nil
 }
 
@@ -177,17 +174,6 @@ func renameInViews(txn *catalog.Txn, id change.TableID, from, to pgsql.RelationN
 		}
 		if err != nil {
 			return fmt.Errorf("rename %s in view %s: %w", quote.Name(from.Name), quote.Name(v.Name), err)
-		}
-	}
-	return nil
-}
-
-// unreadNow refuses to change what views read that others may have made meanwhile.
-func unreadNow(txn *catalog.Txn, id change.TableID, what string) error {
-	for _, v := range txn.Views() {
-		if slices.Contains(v.Reads, id) {
-			return pgerr.New(codes.DependentObjectsStillExist, "cannot %s because other objects depend on it", what).
-				WithDetail("view %s depends on it", v.Schema+"."+v.Name)
 		}
 	}
 	return nil

@@ -227,16 +227,6 @@ func (c *Context) readers(id change.TableID) []*catalog.View {
 	return out
 }
 
-// unreadView refuses what would break views that read a view.
-func (c *Context) unreadView(v *catalog.View, what string) error {
-	for _, r := range c.readers(v.ID) {
-		return pgerr.New(codes.DependentObjectsStillExist, "cannot %s because other objects depend on it", what).
-			WithDetail("view %s depends on view %s", shownName(r.Schema, r.Name, c.Env), shownName(v.Schema, v.Name, c.Env)).
-			WithHint("Drop the view first, and make it anew afterwards.")
-	}
-	return nil
-}
-
 // shownName is a name as messages write it: with its schema unless it is found without.
 func shownName(schemaName, name string, env *pgsql.Env) string {
 	rel, err := pgsql.FindRelation(&pg.RangeVar{Relname: name, Location: -1}, env)

@@ -154,6 +154,9 @@ func (a *analyzer) relationSource(rel *Relation, n *pg.RangeVar) (*source, error
 		}
 		it.columns = append(it.columns, c)
 	}
+	if a.record != nil && !rel.System {
+		a.record.items[n] = it
+	}
 	if err := a.renameColumns(it, n.Alias, n.Location); err != nil {
 		return nil, err
 	}
@@ -405,6 +408,9 @@ func (a *analyzer) joinCondition(n *pg.JoinExpr, left, right *source, on *scope,
 			if !c.hidden && len(visible(right.columns, c.name)) > 0 {
 				names = append(names, c.name)
 			}
+		}
+		if a.record != nil {
+			a.record.natural[n] = names
 		}
 	}
 	switch {

@@ -52,10 +52,5 @@ func RenameOutput(sql string, columns []OutputColumn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sel := p.Node.GetSelectStmt()
-	if len(sel.TargetList) != len(columns) {
-		return "", unsupported("renaming columns of a view of several queries, or of VALUES, is not supported").
-			WithHint("DROP VIEW, and make it anew.")
-	}
-	return deparse(nameTargets(sel, columns))
+	return deparse(nameTargets(p.Node.GetSelectStmt(), columns))
 }

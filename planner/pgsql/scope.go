@@ -36,6 +36,7 @@ type item struct {
 	schema  string // of a table without an alias
 	columns []*column
 	use     *Use
+	view    *Relation // of a view
 }
 
 // cte is a WITH query in force.
@@ -91,6 +92,14 @@ func (a *analyzer) undefinedColumn(loc int32, name string) error {
 
 // columnRef resolves a column reference.
 func (a *analyzer) columnRef(n *pg.ColumnRef, s *scope) (expr, error) {
+	e, err := a.namedColumn(n, s)
+	if err == nil && a.record != nil && e.col != nil {
+		a.record.refs[n] = e.col
+	}
+	return e, err
+}
+
+func (a *analyzer) namedColumn(n *pg.ColumnRef, s *scope) (expr, error) {
 	names, star := fieldNames(n.Fields)
 	if star && len(names) > 0 {
 		return a.qualifiedRow(names, n.Location, s)
@@ -168,7 +177,7 @@ func (a *analyzer) bareColumn(name string, loc int32, s *scope) (expr, error) {
 		}
 	}
 	if s != nil && len(s.items) == 1 {
-		if e, ok := rowProperty(s.items[0], name, loc); ok {
+		if e, ok := a.rowProperty(s.items[0], name, loc); ok {
 			return e, nil
 		}
 		if err := a.noSystemColumn(s.items[0], name, loc); err != nil {
@@ -198,7 +207,7 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 			found = c
 		}
 		if found == nil {
-			if e, ok := rowProperty(it, name, loc); ok {
+			if e, ok := a.rowProperty(it, name, loc); ok {
 				return e, nil
 			}
 			if err := a.noSystemColumn(it, name, loc); err != nil {
@@ -217,9 +226,12 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 
 // rowProperty is a system column of a relation's rows: tableoid, and xmin, which is
 // the same for all of them.
-func rowProperty(it *item, name string, loc int32) (expr, bool) {
+func (a *analyzer) rowProperty(it *item, name string, loc int32) (expr, bool) {
 	if it.use == nil || name != "tableoid" && (name != "xmin" || !it.use.Relation.System) {
 		return expr{}, false
+	}
+	if a.record != nil {
+		a.record.systemColumns[it] = true
 	}
 	e := expr{sql: "CAST(1 AS BIGINT)", typ: plain(OIDXid), name: name, loc: loc, con: true}
 	if name == "tableoid" {

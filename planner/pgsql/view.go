@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,17 +28,35 @@ type View struct {
 type recorded struct {
 	relations map[*pg.RangeVar]*Relation
 	stars     map[*pg.ResTarget][]*pg.Node
+	// items are what the relations in FROM are, refs the columns that are named, natural those
+	// that natural joins are on.
+	items   map[*pg.RangeVar]*item
+	refs    map[*pg.ColumnRef]*column
+	natural map[*pg.JoinExpr][]string
+	// marked and used are columns of items, by index: as they are found, and in the end.
+	marked, used map[*item][]int
+	// systemColumns are items of which more than columns is named.
+	systemColumns map[*item]bool
+}
+
+func newRecorded() *recorded {
+	return &recorded{
+		relations: map[*pg.RangeVar]*Relation{}, stars: map[*pg.ResTarget][]*pg.Node{}, items: map[*pg.RangeVar]*item{},
+		refs: map[*pg.ColumnRef]*column{}, natural: map[*pg.JoinExpr][]string{}, marked: map[*item][]int{}, used: map[*item][]int{},
+		systemColumns: map[*item]bool{},
+	}
 }
 
 // AnalyzeView analyses the query of a view. names take the places of its first columns',
 // as far as there are some.
 func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*View, error) {
-	rec := &recorded{relations: map[*pg.RangeVar]*Relation{}, stars: map[*pg.ResTarget][]*pg.Node{}}
+	rec := newRecorded()
 	a := &analyzer{env: env, sql: sql, record: rec, fold: true}
 	q, err := a.query(sel, nil)
 	if err != nil {
 		return nil, err
 	}
+	rec.close()
 	done, err := a.finish(q)
 	switch {
 	case err != nil:
@@ -64,6 +83,7 @@ func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*Vie
 			out.Reads = append(out.Reads, rel)
 		}
 	}
+	rec.pin(sel, byPlace, func(_ *item, name string) string { return name })
 	rec.settle(sel)
 	out.SQL, err = deparse(nameTargets(sel, out.Columns))
 	return out, err
@@ -87,18 +107,41 @@ func (r *recorded) settle(sel *pg.SelectStmt) {
 				list = append(list, t)
 			}
 			n.TargetList = list
+		case *pg.JoinExpr:
+			r.settleJoin(n)
 		}
 	})
+}
+
+// settleJoin has a natural join say what it is on.
+func (r *recorded) settleJoin(n *pg.JoinExpr) {
+	names, ok := r.natural[n]
+	if !ok {
+		return
+	}
+	n.IsNatural = false
+	for _, name := range names {
+		n.UsingClause = append(n.UsingClause, &pg.Node{Node: &pg.Node_String_{String_: &pg.String{Sval: name}}})
+	}
+	if len(names) == 0 && n.Jointype != pg.JoinType_JOIN_INNER {
+		n.Quals = &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{Boolval: true}}}}}
+	}
 }
 
 // nameTargets has a query say the names of its columns. One whose clauses may mean a column
 // by the name that it had, or would by its new one, is put into another.
 func nameTargets(sel *pg.SelectStmt, columns []OutputColumn) *pg.SelectStmt {
-	if len(sel.TargetList) != len(columns) {
-		return sel // a set operation, or VALUES
-	}
 	var renamed []*pg.ResTarget
 	var alias []*pg.Node
+	if len(sel.TargetList) != len(columns) { // a set operation, or VALUES
+		if slices.EqualFunc(ownNames(sel, len(columns)), columns, func(n string, c OutputColumn) bool { return n == c.Name }) {
+			return sel
+		}
+		for _, c := range columns {
+			alias = append(alias, &pg.Node{Node: &pg.Node_String_{String_: &pg.String{Sval: c.Name}}})
+		}
+		return wrapped(sel, alias, columns)
+	}
 	for i, t := range sel.TargetList {
 		rt := t.GetResTarget()
 		name := rt.Name
@@ -118,6 +161,29 @@ func nameTargets(sel *pg.SelectStmt, columns []OutputColumn) *pg.SelectStmt {
 		}
 		return sel
 	}
+	return wrapped(sel, alias, columns)
+}
+
+// ownNames are the names that the columns of a set operation or of VALUES have by themselves.
+func ownNames(sel *pg.SelectStmt, n int) []string {
+	for sel.Larg != nil {
+		sel = sel.Larg
+	}
+	var names []string
+	for i := range n {
+		switch {
+		case len(sel.ValuesLists) > 0:
+			names = append(names, fmt.Sprintf("column%d", i+1))
+		case i < len(sel.TargetList):
+			rt := sel.TargetList[i].GetResTarget()
+			names = append(names, cmp.Or(rt.Name, outputName(rt.Val)))
+		}
+	}
+	return names
+}
+
+// wrapped is a query of a query, with other names for its columns.
+func wrapped(sel *pg.SelectStmt, alias []*pg.Node, columns []OutputColumn) *pg.SelectStmt {
 	out := &pg.SelectStmt{
 		FromClause: []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{
 			Subquery: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: sel}}, Alias: &pg.Alias{Aliasname: "q", Colnames: alias},
@@ -176,7 +242,7 @@ func (a *analyzer) viewSource(rel *Relation, n *pg.RangeVar) (*source, error) {
 	if err != nil {
 		return nil, a.errAt(n.Location, viewError(rel, err))
 	}
-	it := &item{name: n.Relname, schema: rel.Schema}
+	it := &item{name: n.Relname, schema: rel.Schema, view: rel}
 	if n.Alias != nil {
 		it.name, it.schema = n.Alias.Aliasname, ""
 	}
@@ -191,6 +257,10 @@ func (a *analyzer) viewSource(rel *Relation, n *pg.RangeVar) (*source, error) {
 			}
 			return sql()
 		}
+	}
+	if a.record != nil {
+		a.record.items[n] = it
+		a.record.markViewColumns(it)
 	}
 	if err := a.renameColumns(it, n.Alias, n.Location); err != nil {
 		return nil, err
