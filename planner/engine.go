@@ -166,9 +166,7 @@ func EngineError(err error) *pgerr.Error {
 	var e *duckdb.EngineError
 	switch {
 	case errors.Is(err, duckdb.ErrOutOfMemory):
-		return pgerr.New(codes.OutOfMemory, "out of memory").
-			WithDetail("The query needs more than the query engine may use.").
-			WithHint("Raise --engine-memory, or read less at once.").WithCause(err)
+		return outOfMemory(err)
 	case errors.As(err, &e):
 		return engineError(e).WithCause(err)
 	case errors.Is(err, duckdb.ErrWorkerDied):
@@ -186,6 +184,20 @@ func EngineError(err error) *pgerr.Error {
 		return errTooOld.WithCause(err)
 	}
 	return nil
+}
+
+// outOfMemory is what a client sees of a query that memory, and disk instead of it, does not
+// suffice for.
+func outOfMemory(err error) *pgerr.Error {
+	var e *duckdb.EngineError
+	if errors.As(err, &e) && strings.Contains(e.Message, "failed to offload data block") {
+		return pgerr.New(codes.ConfigurationLimitExceeded, "temporary file size exceeds engine-temp-limit").
+			WithDetail("What the queries that run keep on disk for lack of memory is more than they may.").
+			WithHint("Raise --engine-temp-limit or --engine-memory, or read less at once.").WithCause(err)
+	}
+	return pgerr.New(codes.OutOfMemory, "out of memory").
+		WithDetail("The query needs more than the query engine may use.").
+		WithHint("Raise --engine-memory, or read less at once.").WithCause(err)
 }
 
 // ownCode is how macros of planner/pgsql name their SQLSTATE: "22P02: message". An error of
@@ -267,6 +279,11 @@ func byKind(e *duckdb.EngineError) *pgerr.Error {
 		return pgerr.New(codes.FeatureNotSupported, "the engine cannot run this query").WithDetail("%s",
 			firstLine(e.Message))
 	case duckdb.KindIO:
+		if strings.Contains(e.Message, "No space left on device") {
+			return pgerr.New(codes.DiskFull, "no space left on device").
+				WithDetail("The query needs to keep on disk what memory does not hold.").
+				WithHint("Make room on the disk of the data directory, or raise --engine-memory.")
+		}
 		return pgerr.New("58030", "could not read a file of the lake")
 	case duckdb.KindInterrupted:
 		return pgerr.New(codes.QueryCanceled, "canceling statement due to user request")

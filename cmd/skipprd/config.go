@@ -72,6 +72,8 @@ func newConfig() *config {
 		{name: "buffer-threshold-seconds", value: "0", help: "longest time changes are collected first; 0: as soon as possible", check: checkSeconds},
 		{name: "commit-interval", value: "1min", help: "how often changes go from the log to the lake", check: checkDuration},
 		{name: "engine-memory", value: "", help: "memory of the query engine (default: a third of the machine's)", check: checkSize},
+		{name: "engine-query-memory", value: "", help: "memory that a query may count on: no more run at once than engine-memory has room for (default: 64MiB for each thread, at least 128MiB)", check: checkSize},
+		{name: "engine-temp-limit", value: "", help: "disk that queries may use for what memory does not hold, all together (default: half of what is free at start)", check: checkSize},
 		{name: "engine-threads", value: "0", help: "threads of the query engine; 0: one per core", check: checkCount},
 		{name: "max-connections", value: "100", help: "client connections at once", check: checkCount},
 		{name: "max-queries", value: "16", help: "queries that run at once; more wait", check: checkCount},

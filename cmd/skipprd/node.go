@@ -175,6 +175,21 @@ func (n *node) engineMemory() int64 {
 	return max(512<<20, int64(info.Totalram)*int64(info.Unit)/engineMemoryShare) // memory fits
 }
 
+// tempShare is the part of the free disk that queries may spill to unless told otherwise: the
+// log and the lake need the rest.
+const tempShare = 2
+
+func (n *node) engineTempLimit(dir string) int64 {
+	if v := n.cfg.bytes("engine-temp-limit"); v > 0 {
+		return v
+	}
+	var info unix.Statfs_t
+	if err := unix.Statfs(dir, &info); err != nil {
+		return 0
+	}
+	return int64(info.Bavail) * info.Bsize / tempShare // disks fit
+}
+
 func (n *node) openLake() error {
 	dir := n.cfg.get("data-dir")
 	abs, err := filepath.Abs(dir)
@@ -213,11 +228,12 @@ func (n *node) openLake() error {
 	}
 	n.pool, err = duckdb.NewPool(duckdb.PoolConfig{
 		Worker: duckdb.WorkerConfig{
-			Threads: threads, MemoryLimit: n.engineMemory(), CacheBytes: n.engineMemory() / 2, TempDir: temp,
+			Threads: threads, MemoryLimit: n.engineMemory(), CacheBytes: n.engineMemory() / 2,
+			TempDir: temp, TempLimit: n.engineTempLimit(temp),
 			AllowedDirs: []string{lakeDir, temp},
 			Prelude:     planner.Prelude(n.system),
 		},
-		MaxQueries: n.cfg.int("max-queries"),
+		MaxQueries: n.cfg.int("max-queries"), QueryMemory: n.cfg.bytes("engine-query-memory"),
 	}, duckdb.Deps{Clock: n.clock, Log: n.log, Stderr: os.Stderr})
 	if err != nil {
 		return fmt.Errorf("start query engine: %w", err)

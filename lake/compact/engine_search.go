@@ -21,7 +21,9 @@ var _ Searcher = EngineSearcher{}
 // Superseded implements Searcher.
 func (e EngineSearcher) Superseded(ctx context.Context, plan *duckdb.Plan) iter.Seq2[lake.Position, error] {
 	return func(yield func(lake.Position, error) bool) {
-		stream, err := e.Pool.Query(ctx, plan)
+		urgent := *plan
+		urgent.Urgent = true // the log grows until it is compacted
+		stream, err := e.Pool.Query(ctx, &urgent)
 		if err != nil {
 			yield(lake.Position{}, err)
 			return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/skipprd/skipprd/lake/duckdb/admission"
 	"github.com/skipprd/skipprd/lake/scalar"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -20,8 +21,12 @@ type PoolConfig struct {
 	// Worker is what each worker process is told.
 	Worker WorkerConfig
 	// MaxQueries is how many queries run at once; more wait. Default 4 per CPU, at
-	// least 16.
+	// least 16. As many again may run of those that need next to no memory.
 	MaxQueries int
+	// QueryMemory is what a query may count on of the worker's MemoryLimit: no more run at
+	// once than there is memory for, but for those that need next to none. Default 64 MiB
+	// for each of the worker's threads, at least 128 MiB.
+	QueryMemory int64
 	// StartTimeout bounds a worker's start. Default 30 s.
 	StartTimeout time.Duration
 	// CancelTimeout is how long a canceled query may take to stop before its
@@ -64,6 +69,9 @@ type WorkerConfig struct {
 	CacheBytes int64
 	// TempDir is where large queries spill; empty: they end with ErrOutOfMemory.
 	TempDir string
+	// TempLimit bounds the bytes that they spill, all together; 0: nine tenths of what is
+	// free on the disk at the worker's start.
+	TempLimit int64
 	// AllowedDirs are the only directories the engine may read files from; empty
 	// leaves it unrestricted.
 	AllowedDirs []string
@@ -117,9 +125,21 @@ func writeWorkerConfig(stdin io.Writer, c WorkerConfig) error {
 	return writeBlock(stdin, body)
 }
 
+// What a query may count on by default: each thread that works for it has buffers of its own.
+const (
+	queryMemoryMin    = 128 << 20
+	queryMemoryThread = 64 << 20
+)
+
+// limits are how many queries run at once. c has its defaults.
+func (c PoolConfig) limits() admission.Limits {
+	return admission.Limits{Heavy: int(min(int64(c.MaxQueries), c.Worker.MemoryLimit/c.QueryMemory)), Light: c.MaxQueries}
+}
+
 func (c PoolConfig) withDefaults() PoolConfig {
 	c.Worker = c.Worker.withDefaults()
 	setDefault(&c.MaxQueries, max(16, 4*runtime.NumCPU()))
+	setDefault(&c.QueryMemory, max(queryMemoryMin, queryMemoryThread*int64(c.Worker.Threads)))
 	setDefault(&c.StartTimeout, 30*time.Second)
 	setDefault(&c.CancelTimeout, 10*time.Second)
 	setDefault(&c.SilenceTimeout, 30*time.Second)

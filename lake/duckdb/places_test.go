@@ -7,6 +7,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/skipprd/skipprd/lake/duckdb/admission"
 )
 
 // TestIdleStreamsLoseTheirPlaces: readers that ask for nothing, as open cursors and
@@ -42,7 +44,7 @@ func TestIdleStreamsLoseTheirPlaces(t *testing.T) {
 		}
 		s.Close()
 	}
-	if n := len(p.places.taken); n != 0 || p.Stats().Active != 0 {
+	if n := p.places.Held(); n != 0 || p.Stats().Active != 0 {
 		t.Errorf("%d places are taken after all queries, %+v", n, p.Stats())
 	}
 }
@@ -56,8 +58,8 @@ func TestReaderWithoutPlaceWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cursor.Close()
-	busy := &seat{}
-	if err := p.places.enter(context.Background(), busy); err != nil {
+	busy := &admission.Seat{}
+	if err := p.places.Enter(context.Background(), busy); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -68,12 +70,12 @@ func TestReaderWithoutPlaceWaits(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err = %v", err)
 	}
-	p.places.leave(busy)
+	p.places.Leave(busy)
 	if _, err := cursor.Next(context.Background()); err != nil {
 		t.Errorf("with a place again: %v", err)
 	}
 	cursor.Close()
-	if n := len(p.places.taken); n != 0 {
+	if n := p.places.Held(); n != 0 {
 		t.Errorf("%d places are taken", n)
 	}
 }

@@ -1,6 +1,9 @@
 package duckdb
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/skipprd/skipprd/lake/vector"
 )
 
@@ -22,7 +25,46 @@ type Plan struct {
 	// statement when they differ from the connection's.
 	Settings map[string]string
 	Output   Output
+	// Urgent says that the log's work waits for the answer: it does not wait for heavy
+	// queries.
+	Urgent bool
 }
+
+// lightRows is how many rows of tables a query reads at most that is taken to need next to no
+// memory.
+const lightRows = 10_000
+
+// series are words of statements that may make any number of rows out of none.
+var series = []string{"series", "range(", "recursive", "repeat("}
+
+// light reports whether a plan is taken to need next to no memory: it reads only system
+// relations, or few rows. It is a guess: one that is wrong costs time, not rows.
+func light(p *Plan) bool {
+	if p.Urgent {
+		return true
+	}
+	rows := int64(0)
+	for i := range p.Relations {
+		r := &p.Relations[i]
+		rows += r.LakeRows
+		if r.Live != nil {
+			for _, s := range r.Live.Slices {
+				rows += s.Rows
+			}
+		}
+		if r.Own != nil && len(r.Own.Rows) > 0 {
+			rows += int64(len(r.Own.Rows)) / rowBytesLeast
+		}
+	}
+	if rows > 0 || len(p.Relations) > 0 {
+		return rows <= lightRows
+	}
+	text := strings.ToLower(p.SQL)
+	return !slices.ContainsFunc(series, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// rowBytesLeast is what a row takes at least, for an estimate.
+const rowBytesLeast = 16
 
 // Relation is a table of the query.
 type Relation struct {

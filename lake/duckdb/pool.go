@@ -7,18 +7,23 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/skipprd/skipprd/lake/duckdb/admission"
+	"github.com/skipprd/skipprd/pgwire/waits"
 )
 
 // Pool runs plans in a worker process that it supervises. Safe for concurrent use.
 //
-// At most PoolConfig.MaxQueries run at once, others wait their turn; a query holds its
-// place from Query to Stream.Close, but loses it to one that waits while its reader
-// asks for nothing, and then waits in Next for another. When the worker dies its
-// queries end with ErrWorkerDied, and the next ones wait for the new worker.
+// As many run at once as the engine's memory is meant for, others wait their turn (package
+// admission); a query holds its place from Query to Stream.Close, but loses it to one that
+// waits while its reader asks for nothing, and then waits in Next for another. One that
+// runs out of memory before its first rows, while others run, runs again when they have
+// ended. When the worker dies its queries end with ErrWorkerDied, and the next ones wait
+// for the new worker.
 type Pool struct {
 	cfg        PoolConfig
 	deps       Deps
-	places     *places
+	places     *admission.Queue
 	supervisor *supervisor
 	described  describeCache
 	closed     atomic.Bool
@@ -31,8 +36,8 @@ type Pool struct {
 
 // counters are monotonic but for active and waiting.
 type counters struct {
-	queries, failures, bytes, rows atomic.Int64
-	active, waiting                atomic.Int64
+	queries, failures, bytes, rows, retries atomic.Int64
+	active, waiting                         atomic.Int64
 }
 
 // Stats is the state of a pool.
@@ -41,8 +46,10 @@ type Stats struct {
 	PID int
 	// Restarts since the pool was opened.
 	Restarts int64
-	// Queries, Failures, Rows and Bytes count since the pool was opened.
-	Queries, Failures, Rows, Bytes int64
+	// Queries, Failures, Rows and Bytes count since the pool was opened; Retries are
+	// queries that ran again because others had the memory, each counted as a query and a
+	// failure too.
+	Queries, Failures, Rows, Bytes, Retries int64
 	// Active queries run now, Waiting ones are not admitted yet.
 	Active, Waiting int64
 }
@@ -52,7 +59,7 @@ type Stats struct {
 // ServeWorker.
 func NewPool(cfg PoolConfig, deps Deps) (*Pool, error) {
 	cfg = cfg.withDefaults()
-	p := &Pool{cfg: cfg, deps: deps, places: newPlaces(cfg.MaxQueries, deps.Clock)}
+	p := &Pool{cfg: cfg, deps: deps, places: admission.New(cfg.limits(), deps.Clock)}
 	p.described.init()
 	s, err := startSupervisor(cfg, deps, p.dropIdle)
 	if err != nil {
@@ -66,15 +73,30 @@ func NewPool(cfg PoolConfig, deps Deps) (*Pool, error) {
 // slices come here or, after rows, from Stream.Next. The caller closes the stream.
 // When ctx ends the error is its cause.
 func (p *Pool) Query(ctx context.Context, plan *Plan) (*Stream, error) {
-	s := &Stream{pool: p}
-	if err := p.admit(ctx, &s.place); err != nil {
+	seat := &admission.Seat{Light: light(plan)}
+	for try := 0; ; try++ {
+		s, err := p.try(ctx, plan, seat)
+		if !errors.Is(err, ErrOutOfMemory) {
+			return s, err
+		}
+		if again := p.again(ctx, seat, try); !again {
+			return nil, err
+		}
+		p.count.retries.Add(1)
+	}
+}
+
+// try runs a plan to its first rows once.
+func (p *Pool) try(ctx context.Context, plan *Plan, seat *admission.Seat) (*Stream, error) {
+	s := &Stream{pool: p, place: seat}
+	if err := p.admit(ctx, seat); err != nil {
 		return nil, err
 	}
 	p.count.queries.Add(1)
 	p.count.active.Add(1)
 	w, err := p.wire(ctx)
 	if err != nil {
-		p.leave(&s.place, err)
+		p.leave(seat, err)
 		return nil, err
 	}
 	s.wire = w
@@ -83,6 +105,23 @@ func (p *Pool) Query(ctx context.Context, plan *Plan) (*Stream, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// A query that needs next to no memory, and finds none, tries again lightTries times, with
+// pauses from lightPause on that double, before it waits for all of the memory.
+const (
+	lightTries = 3
+	lightPause = 100 * time.Millisecond
+)
+
+// again reports whether a query that ran out of memory may run again. It changes what the seat
+// waits for.
+func (p *Pool) again(ctx context.Context, seat *admission.Seat, try int) bool {
+	if seat.Light && try < lightTries {
+		defer waits.On(ctx, waits.EngineMemory)()
+		return p.deps.Clock.Sleep(ctx, lightPause<<try) == nil
+	}
+	return p.places.Again(seat)
 }
 
 // Describe tells the columns and parameters of a plan without running it. Answers are
@@ -119,7 +158,7 @@ func (p *Pool) Stats() Stats {
 	return Stats{
 		PID: pid, Restarts: restarts,
 		Queries: p.count.queries.Load(), Failures: p.count.failures.Load(),
-		Rows: p.count.rows.Load(), Bytes: p.count.bytes.Load(),
+		Rows: p.count.rows.Load(), Bytes: p.count.bytes.Load(), Retries: p.count.retries.Load(),
 		Active: p.count.active.Load(), Waiting: p.count.waiting.Load(),
 	}
 }
@@ -133,21 +172,21 @@ func (p *Pool) Close() {
 	p.dropIdle()
 }
 
-func (p *Pool) admit(ctx context.Context, at *seat) error {
+func (p *Pool) admit(ctx context.Context, at *admission.Seat) error {
 	if p.closed.Load() {
 		return ErrClosed
 	}
 	p.count.waiting.Add(1)
 	defer p.count.waiting.Add(-1)
-	return p.places.enter(ctx, at)
+	return p.places.Enter(ctx, at)
 }
 
-func (p *Pool) leave(at *seat, err error) {
+func (p *Pool) leave(at *admission.Seat, err error) {
 	if err != nil {
 		p.count.failures.Add(1)
 	}
 	p.count.active.Add(-1)
-	p.places.leave(at)
+	p.places.Leave(at)
 }
 
 // wire takes a connection to the worker that is up.

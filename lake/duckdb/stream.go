@@ -10,6 +10,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/skipprd/skipprd/lake/duckdb/admission"
 )
 
 // Frame is a run of encoded rows. Data holds whole messages and is valid until the
@@ -24,7 +26,7 @@ type Frame struct {
 type Stream struct {
 	pool  *Pool
 	wire  *wire
-	place seat
+	place *admission.Seat
 	// first is a frame that came with begin; over says that no more will come.
 	first  *Frame
 	over   bool
@@ -34,7 +36,7 @@ type Stream struct {
 
 // begin sends the plan and waits for the first frame.
 func (s *Stream) begin(ctx context.Context, p *Plan) error {
-	defer s.pool.places.idle(&s.place)
+	defer s.pool.places.Idle(s.place)
 	kind, rows, err := s.wire.request(ctx, frameQuery, p)
 	f, err := s.take(ctx, kind, rows, err)
 	if err == io.EOF {
@@ -60,10 +62,10 @@ func (s *Stream) Next(ctx context.Context) (Frame, error) {
 		}
 		return Frame{}, s.err
 	}
-	if err := s.pool.places.enter(ctx, &s.place); err != nil {
+	if err := s.pool.places.Enter(ctx, s.place); err != nil {
 		return Frame{}, err
 	}
-	defer s.pool.places.idle(&s.place)
+	defer s.pool.places.Idle(s.place)
 	kind, rows, err := s.wire.receive(ctx)
 	return s.take(ctx, kind, rows, err)
 }
@@ -80,7 +82,7 @@ func (s *Stream) Close() {
 		_, _, _ = s.wire.receive(canceled) // cancels, and drops rows until the last word
 	}
 	s.pool.giveBack(s.wire, s.err)
-	s.pool.leave(&s.place, s.err)
+	s.pool.leave(s.place, s.err)
 }
 
 // take turns a frame of the worker into the answer.

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -165,6 +166,7 @@ func (s *supervisor) current(ctx context.Context) (*process, error) {
 		if timeout == nil {
 			fired, stop := s.clock.Timer(s.cfg.StartTimeout)
 			defer stop()
+			defer waits.On(ctx, waits.EngineStart)()
 			timeout = fired
 		}
 		select {

@@ -99,6 +99,9 @@ func (w *worker) prepare(c WorkerConfig) error {
 		"SET GLOBAL parquet_metadata_cache = true",
 		"SET SESSION TimeZone = 'UTC'",
 	}
+	if c.TempLimit > 0 { // as an option of a database that opens it does nothing
+		statements = append(statements, fmt.Sprintf("SET GLOBAL max_temp_directory_size = '%dB'", c.TempLimit))
+	}
 	statements = append(statements, c.Prelude...)
 	if len(c.AllowedDirs) > 0 {
 		dirs := make([]string, len(c.AllowedDirs))

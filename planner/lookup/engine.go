@@ -20,6 +20,7 @@ func (e Engine) Find(ctx context.Context, r *duckdb.Relation, keys arrow.RecordB
 	if err != nil {
 		return err
 	}
+	plan.Urgent = true // a group of changes waits
 	rows, err := e.Runner.Query(ctx, plan)
 	if err != nil {
 		return err
