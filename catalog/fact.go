@@ -221,6 +221,10 @@ type Table struct {
 	Defaults map[int32]string `json:",omitempty"`
 	// Checks are the conditions that its rows meet, of a table of our own.
 	Checks []Check `json:",omitempty"`
+	// KeyName is the name of the primary key's constraint; see PrimaryKey.
+	KeyName string `json:",omitempty"`
+	// Storage are storage parameters as pg_class shows them, of a table of our own. They do nothing.
+	Storage []string `json:",omitempty"`
 	// Indexes are unique constraints and indexes besides the primary key, of a table of our own.
 	Indexes []Index `json:",omitempty"`
 	// Comment and Comments are what COMMENT ON says of the table and, by field id, of its
@@ -260,6 +264,9 @@ const (
 	TempEmpty TempRows = "delete"
 	TempDrop  TempRows = "drop" // and of the table
 )
+
+// PrimaryKey is the name of the constraint that its primary key is, if it has one.
+func (t *Table) PrimaryKey() string { return cmp.Or(t.KeyName, t.Name+"_pkey") }
 
 // Answers says whether queries read the table: its rows are from one moment.
 func (t *Table) Answers() bool {
@@ -444,7 +451,7 @@ func (t *Table) Clone() *Table {
 	c.Versions = slices.Clone(t.Versions)
 	c.Parts, c.PartMarks = slices.Clone(t.Parts), slices.Clone(t.PartMarks)
 	c.Defaults, c.Comments = maps.Clone(t.Defaults), maps.Clone(t.Comments)
-	c.Checks, c.Indexes = slices.Clone(t.Checks), slices.Clone(t.Indexes)
+	c.Checks, c.Indexes, c.Storage = slices.Clone(t.Checks), slices.Clone(t.Indexes), slices.Clone(t.Storage)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c

@@ -123,6 +123,8 @@ type OwnTables interface {
 	// Hold makes changes durable without a commit: Define completes them. schemas are those of
 	// tables that the transaction alters. When it returns an error the changes may still be read.
 	Hold(ctx context.Context, c *write.Changes, schemas map[change.TableID]*schema.Table) (HeldRows, error)
+	// Settle moves what the log has of a table, which the caller holds, into the lake.
+	Settle(ctx context.Context, table change.TableID) error
 	// Holder returns a holder of no table.
 	Holder() TableHolder
 	// Commit makes changes durable and visible. settled is called when their fate is known,

@@ -19,6 +19,7 @@ type names struct {
 	system  SystemRelations
 	schemas map[string]bool
 	tables  map[[2]string]*pgsql.Relation
+	indexes map[[2]string]uint32
 	// temp is the schema of the session's temporary objects, "" if there is none.
 	temp string
 }
@@ -42,7 +43,7 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 	n := &names{
 		version: snap.Version(), system: e.deps.System,
 		schemas: map[string]bool{"public": true, "pg_catalog": true, "information_schema": true, "skippr": true},
-		tables:  map[[2]string]*pgsql.Relation{},
+		tables:  map[[2]string]*pgsql.Relation{}, indexes: map[[2]string]uint32{},
 	}
 	for _, s := range snap.Schemas() {
 		n.schemas[s.Name] = true
@@ -61,6 +62,12 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 		}
 		n.schemas[t.Schema] = true
 		n.tables[[2]string{t.Schema, t.Name}] = relationOf(t)
+		if t.Current.HasKey() {
+			n.indexes[[2]string{t.Schema, t.PrimaryKey()}] = IndexOID(t.Face())
+		}
+		for _, x := range t.Indexes {
+			n.indexes[[2]string{t.Schema, x.Name}] = TableOID(x.ID)
+		}
 	}
 	n.addSequences(snap)
 	if !snap.IsDraft() { // it is of one transaction
@@ -99,6 +106,12 @@ func (n *names) addSequences(snap *catalog.Snapshot) {
 
 // HasSchema implements pgsql.Resolver.
 func (n *names) HasSchema(name string) bool { return n.schemas[name] }
+
+// Index implements pgsql.IndexResolver.
+func (n *names) Index(schemaName, name string) (oid uint32, ok bool) {
+	oid, ok = n.indexes[[2]string{schemaName, name}]
+	return oid, ok
+}
 
 // Relation implements pgsql.Resolver.
 func (n *names) Relation(schemaName, name string) (*pgsql.Relation, bool) {

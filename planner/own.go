@@ -101,7 +101,7 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 			return nil, err
 		}
 	}
-	if err := s.include(c); err != nil {
+	if err := s.includeRekeyed(ctx, c); err != nil {
 		return nil, err
 	}
 	for _, n := range c.Notices {
@@ -172,17 +172,24 @@ func (s *session) prove(ctx context.Context, p define.Proof) error {
 	if err != nil {
 		return err
 	}
-	found := false
+	found, row := false, []string(nil)
 	err = q.pinned(func(a *pgsql.Analysis) error {
-		return s.records(ctx, a, nil, func() { found = false }, func(rec arrow.RecordBatch) error {
-			found = found || rec.NumRows() > 0
+		return s.records(ctx, a, nil, func() { found, row = false, nil }, func(rec arrow.RecordBatch) error {
+			if found = found || rec.NumRows() > 0; found && row == nil && p.Detail != nil {
+				for _, c := range rec.Columns() {
+					row = append(row, c.ValueStr(0))
+				}
+			}
 			return nil
 		})
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return clientError(ctx, err)
-	}
-	if found {
+	case found && p.Detail != nil:
+		e := *p.Err
+		return e.WithDetail("%s", p.Detail(row))
+	case found:
 		return p.Err
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
@@ -134,4 +135,39 @@ func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
 		}
 	}
 	return nil
+}
+
+// includeRekeyed is include, of a change that may give a table another key: before, what the log
+// has of the table goes into the lake, since the rule for rows there depends on the key, and what
+// the transaction itself has changed in it is put by the new one.
+func (s *session) includeRekeyed(ctx context.Context, c *define.Change) error {
+	if c.Rekeyed == 0 {
+		return s.include(c)
+	}
+	snap, release := s.now()
+	t, err := snap.TableByFace(c.Rekeyed)
+	release()
+	if err != nil {
+		return err
+	}
+	before, alone := write.Of(t), t.Temp != "" || s.tx.makes(c.Rekeyed)
+	if !alone {
+		if err := s.engine.deps.Own.Settle(ctx, t.ID); err != nil {
+			return clientError(ctx, err)
+		}
+	}
+	if err := s.include(c); err != nil {
+		return err
+	}
+	snap, release = s.now()
+	t, err = snap.TableByFace(c.Rekeyed)
+	release()
+	if changes := s.changesOf(before); err == nil && changes != nil {
+		err = changes.Rekey(before, write.Of(t), alone)
+	}
+	if err != nil { // what is defined is known only with it
+		s.tx.defined = s.tx.defined[:len(s.tx.defined)-1]
+		s.redefined()
+	}
+	return err
 }

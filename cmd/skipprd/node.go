@@ -351,7 +351,7 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		Catalog: n.catalog, Warehouse: n.warehouse, Searcher: compact.EngineSearcher{Pool: n.pool}, Reader: readers.of,
 		Log: n.reclaimer, Clock: n.clock, Logger: n.log, Failpoints: failpoints, Epoch: epoch,
 	})
-	lakeAdmin.service = n.compactor
+	lakeAdmin.service, n.own.Lake = n.compactor, n.compactor
 	return err
 }
 

@@ -50,7 +50,7 @@ func (c *Context) alteredTable(r *pg.RangeVar, missingOK bool, tag string) (a *a
 
 // done completes the change: the table is to be as it is now.
 func (a *alteration) done(what string) *Change {
-	id, next, also, views := a.table.ID, a.table, a.also, a.views
+	id, next, also, views, rekeyed := a.table.ID, a.table, a.also, a.views, a.out.Rekeyed != 0
 	before := a.context.Snapshot
 	old, _ := before.TableByID(id) // it was just found
 	version := old.Current.Version
@@ -75,6 +75,12 @@ func (a *alteration) done(what string) *Change {
 		}
 		t.Schema, t.Name, t.SourceSchema, t.SourceName = next.Schema, next.Name, next.Schema, next.Name
 		t.Current, t.Defaults, t.Checks, t.Comments, t.Indexes = next.Current, next.Defaults, next.Checks, next.Comments, next.Indexes
+		t.KeyName, t.Storage = next.KeyName, next.Storage
+		if rekeyed && next.Temp == "" {
+			if err := settled(txn, t); err != nil {
+				return err
+			}
+		}
 		if err := txn.PutTable(t.Clone()); err != nil {
 			return fmt.Errorf("alter table %s: %w", quote.Name(next.Name), err)
 		}
@@ -139,10 +145,16 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 			return a.addUniqueConstraint(c)
 		}
 		if c.Contype == pg.ConstrType_CONSTR_PRIMARY {
-			return unsupported("adding a primary key to a table is not supported").
-				WithHint("Make the table anew with the key, and INSERT INTO … SELECT from this one.")
+			return a.addPrimaryKey(c)
 		}
 		return refuseConstraint(c)
+	case pg.AlterTableType_AT_SetRelOptions:
+		var err error
+		a.table.Storage, err = setStorage(a.table.Storage, n.Def.GetList().GetItems())
+		return err
+	case pg.AlterTableType_AT_ResetRelOptions:
+		a.table.Storage = resetStorage(a.table.Storage, n.Def.GetList().GetItems())
+		return nil
 	case pg.AlterTableType_AT_DropConstraint:
 		return a.dropConstraint(n)
 	}
@@ -211,11 +223,11 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 	if err := d.column(def); err != nil {
 		return err
 	}
-	if d.key != nil {
-		return unsupported("adding a primary key to a table is not supported").
-			WithHint("Make the table anew with the key, and INSERT INTO … SELECT from this one.")
+	if d.key != nil && a.table.Current.HasKey() {
+		return errSeveralKeys(a.table.Name)
 	}
 	f := d.fields[0]
+	f.NotNull = f.NotNull || d.key != nil
 	f.AttNum = int16(a.table.Current.LastFieldID + 1)
 	if text := d.defaults[f.Name]; text != "" {
 		if err := a.initial(&f, text); err != nil {
@@ -232,6 +244,9 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 	}
 	list, key := a.fields()
 	if err := a.evolve(append(list, f), key); err != nil {
+		return err
+	}
+	if err := a.addNewKey(d); err != nil {
 		return err
 	}
 	if text := d.defaults[f.Name]; text != "" {
@@ -324,10 +339,6 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 		}
 		return err
 	}
-	if slices.Contains(a.table.Current.Key, f.ID) {
-		return unsupported("dropping a column of the primary key is not supported").
-			WithHint("Make the table anew without it, and INSERT INTO … SELECT from this one.")
-	}
 	if err := a.dropFromViews(n.Name, n.Behavior); err != nil {
 		return err
 	}
@@ -349,6 +360,10 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 	setText(&a.table.Comments, f.ID, "")
 	dropColumnIndexes(a.table, f.ID)
 	a.also = append(a.also, func(txn *catalog.Txn) error { return dropOwned(txn, a.table.Face(), f.ID) })
+	if slices.Contains(a.table.Current.Key, f.ID) { // it goes with the column
+		a.table.KeyName = ""
+		return a.rekey(list, nil)
+	}
 	return a.evolve(list, key)
 }
 
@@ -493,9 +508,8 @@ func (a *alteration) dropConstraint(n *pg.AlterTableCmd) error {
 		at := constraintIndex(a.table, n.Name)
 		a.table.Indexes = slices.Delete(slices.Clone(a.table.Indexes), at, at+1)
 		return nil
-	case n.Name == a.table.Name+"_pkey" && a.table.Current.HasKey():
-		return unsupported("dropping the primary key of a table is not supported").
-			WithHint("Make the table anew without it, and INSERT INTO … SELECT from this one.")
+	case a.table.Current.HasKey() && n.Name == a.table.PrimaryKey():
+		return a.dropPrimaryKey()
 	case n.MissingOk:
 		a.out.Notices = append(a.out.Notices, notice(codes.SuccessfulCompletion,
 			"constraint \"%s\" of relation \"%s\" does not exist, skipping", n.Name, a.table.Name))
@@ -545,17 +559,23 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 	default:
 		at := slices.IndexFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == n.Subname })
 		if u := constraintIndex(a.table, n.Subname); u >= 0 {
-			if a.context.indexNames(a.table.Schema, a.table.Name, a.table.Indexes)(n.Newname) {
+			if a.context.indexNames(a.table)(n.Newname) {
 				return nil, existsError(n.Newname)
 			}
 			a.table.Indexes = renamed(slices.Clone(a.table.Indexes), a.table.Indexes[u].ID, n.Newname)
 			return a.done("table altered"), nil
 		}
+		if a.table.Current.HasKey() && n.Subname == a.table.PrimaryKey() {
+			if err := a.renamePrimaryKey(n.Newname); err != nil {
+				return nil, err
+			}
+			return a.done("table altered"), nil
+		}
 		if at < 0 {
 			return nil, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", n.Subname, a.table.Name)
 		}
-		if n.Newname == a.table.Name+"_pkey" || slices.ContainsFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == n.Newname }) {
-			return nil, pgerr.New(codes.DuplicateObject, "constraint \"%s\" for relation \"%s\" already exists", n.Newname, a.table.Name)
+		if hasConstraint(a.table, n.Newname) {
+			return nil, errConstraintExists(a.table, n.Newname)
 		}
 		a.table.Checks = slices.Clone(a.table.Checks)
 		a.table.Checks[at].Name = n.Newname

@@ -1,6 +1,7 @@
 package define
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
-	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -60,17 +60,18 @@ func uniqueOf(n *pg.Constraint, column string) (unique, error) {
 	return u, nil
 }
 
-// indexNames says which names indexes of a table cannot have: list are those that it has.
-func (c *Context) indexNames(schemaName, table string, list []catalog.Index) func(string) bool {
+// indexNames says which names indexes of a table cannot have.
+func (c *Context) indexNames(t *catalog.Table) func(string) bool {
 	return func(name string) bool {
-		if name == table || name == table+"_pkey" || slices.ContainsFunc(list, func(x catalog.Index) bool { return x.Name == name }) {
+		if name == t.Name || t.Current.HasKey() && name == t.PrimaryKey() ||
+			slices.ContainsFunc(t.Indexes, func(x catalog.Index) bool { return x.Name == name }) {
 			return true
 		}
-		if _, exists := c.Env.Resolver.Relation(schemaName, name); exists {
+		if _, exists := c.Env.Resolver.Relation(t.Schema, name); exists {
 			return true
 		}
-		t, _ := c.index(schemaName, name)
-		return t != nil
+		other, _ := c.index(t.Schema, name)
+		return other != nil || c.keyIndex(&pg.RangeVar{Schemaname: t.Schema, Relname: name}) != nil
 	}
 }
 
@@ -108,7 +109,7 @@ func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
 		}
 		x.Fields = append(x.Fields, f.ID)
 	}
-	taken := c.indexNames(t.Schema, t.Name, t.Indexes)
+	taken := c.indexNames(t)
 	label := "_key"
 	if !constraint {
 		label = "_idx"
@@ -130,37 +131,45 @@ func (c *Context) addIndex(t *catalog.Table, x catalog.Index) (err error) {
 	return nil
 }
 
-// proveUnique has the rows that there are be unique by the newest index.
-func (a *alteration) proveUnique(columns []string) error {
-	x := a.table.Indexes[len(a.table.Indexes)-1]
-	var names, given []string
-	for _, name := range columns {
-		if !a.asked(name) {
-			return errSplit
-		}
-		names = append(names, quote.NameIfNeeded(name))
-		given = append(given, quote.NameIfNeeded(name)+" IS NOT NULL")
-	}
-	e := pgerr.New(codes.UniqueViolation, "could not create unique index \"%s\"", x.Name).
-		WithDetail("Key (%s) is duplicated.", strings.Join(columns, ", "))
-	e.Constraint = x.Name
-	a.prove(" WHERE "+strings.Join(given, " AND ")+" GROUP BY "+strings.Join(names, ", ")+" HAVING count(*) > 1", e)
-	return nil
+// proveNewest has the rows that there are be unique by the newest index.
+func (a *alteration) proveNewest(columns []string) error {
+	return a.proveUnique(a.table.Indexes[len(a.table.Indexes)-1].Name, columns)
 }
 
 // addUniqueConstraint is ADD UNIQUE.
 func (a *alteration) addUniqueConstraint(n *pg.Constraint) error {
+	if n.Indexname != "" {
+		return a.constrainIndex(n)
+	}
 	u, err := uniqueOf(n, "")
 	if err != nil {
 		return err
 	}
-	if u.name != "" && slices.ContainsFunc(a.table.Checks, func(k catalog.Check) bool { return k.Name == u.name }) {
-		return pgerr.New(codes.DuplicateObject, "constraint \"%s\" for relation \"%s\" already exists", u.name, a.table.Name)
+	if u.name != "" && hasConstraint(a.table, u.name) {
+		return errConstraintExists(a.table, u.name)
 	}
 	if err := a.context.addUnique(a.table, u, true); err != nil {
 		return err
 	}
-	return a.proveUnique(u.columns)
+	return a.proveNewest(u.columns)
+}
+
+// constrainIndex is ADD UNIQUE USING INDEX.
+func (a *alteration) constrainIndex(n *pg.Constraint) error {
+	x, at, err := a.takeIndex(n)
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(n.Conname, x.Name)
+	switch {
+	case hasConstraint(a.table, name):
+		return errConstraintExists(a.table, name)
+	case name != x.Name && a.context.indexNames(a.table)(name):
+		return existsError(name)
+	}
+	x.Name, x.Constraint = name, true
+	a.table.Indexes = slices.Insert(a.table.Indexes, at, x)
+	return nil
 }
 
 // createIndex plans CREATE INDEX.
@@ -169,7 +178,7 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken := c.indexNames(a.table.Schema, a.table.Name, a.table.Indexes)
+	taken := c.indexNames(a.table)
 	switch {
 	case n.Idxname != "" && taken(n.Idxname) && n.IfNotExists:
 		return &Change{Tag: "CREATE INDEX", Notices: []*pgerr.Error{
@@ -189,7 +198,7 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 		if err := c.addUnique(a.table, unique{name: n.Idxname, columns: columns}, false); err != nil {
 			return nil, err
 		}
-		if err := a.proveUnique(columns); err != nil {
+		if err := a.proveNewest(columns); err != nil {
 			return nil, err
 		}
 		return a.done("index created"), nil
@@ -266,9 +275,9 @@ func (c *Context) dropIndexes(n *pg.DropStmt) (*Change, error) {
 		r := rangeVar(o)
 		t, x := c.findIndex(r)
 		switch {
-		case x == nil && c.isKeyIndex(r):
-			table := strings.TrimSuffix(r.Relname, "_pkey")
-			return nil, requiredIndex(r.Relname, r.Relname, table)
+		case x == nil && c.keyIndex(r) != nil:
+			of := c.keyIndex(r)
+			return nil, requiredIndex(r.Relname, r.Relname, shownName(of.Schema, of.Name, c.Env))
 		case x == nil && n.MissingOk:
 			out.Notices = append(out.Notices, notice(codes.SuccessfulCompletion, "index \"%s\" does not exist, skipping", r.Relname))
 			continue
@@ -327,15 +336,6 @@ func (c *Context) findIndex(r *pg.RangeVar) (*catalog.Table, *catalog.Index) {
 	return nil, nil
 }
 
-func (c *Context) isKeyIndex(r *pg.RangeVar) bool {
-	table, ok := strings.CutSuffix(r.Relname, "_pkey")
-	if !ok {
-		return false
-	}
-	rel, err := pgsql.FindRelation(&pg.RangeVar{Schemaname: r.Schemaname, Relname: table, Location: -1}, c.Env)
-	return err == nil && len(rel.Key) > 0
-}
-
 // renameIndex plans ALTER INDEX … RENAME.
 func (c *Context) renameIndex(n *pg.RenameStmt) (*Change, error) {
 	out := &Change{Tag: "ALTER INDEX"}
@@ -344,11 +344,11 @@ func (c *Context) renameIndex(n *pg.RenameStmt) (*Change, error) {
 	case x == nil && n.MissingOk:
 		out.Notices = append(out.Notices, notice(codes.SuccessfulCompletion, "relation \"%s\" does not exist, skipping", n.Relation.Relname))
 		return out, nil
-	case x == nil && c.isKeyIndex(n.Relation):
-		return nil, unsupported("renaming the index of a primary key is not supported")
+	case x == nil && c.keyIndex(n.Relation) != nil:
+		return c.renameKeyIndex(c.keyIndex(n.Relation), n)
 	case x == nil:
 		return nil, pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", n.Relation.Relname)
-	case c.indexNames(t.Schema, t.Name, t.Indexes)(n.Newname):
+	case c.indexNames(t)(n.Newname):
 		return nil, existsError(n.Newname)
 	}
 	out.Alters = append(out.Alters, t.Face())

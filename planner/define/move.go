@@ -33,6 +33,9 @@ func (a *alteration) moveTo(schemaName, name string) error {
 			})
 		}
 	}
+	if a.table.Current.HasKey() { // the constraint keeps its name
+		a.table.KeyName = a.table.PrimaryKey()
+	}
 	a.table.Schema, a.table.Name = schemaName, name
 	return nil
 }

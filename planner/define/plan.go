@@ -49,6 +49,9 @@ type Change struct {
 	Makes *catalog.Table
 	// Proofs must hold of the rows that there are.
 	Proofs []Proof
+	// Rekeyed is the table that gets another primary key, or none, 0 for no table. If others can
+	// have written it, all its rows must be in the lake when the change is applied.
+	Rekeyed change.TableID
 	// Apply does it; nil: there is nothing to do. What it finds other than it was planned is
 	// an error.
 	Apply func(*catalog.Txn) error
@@ -88,6 +91,8 @@ type Proof struct {
 	SQL string
 	// Err is what is told if it gives one.
 	Err *pgerr.Error
+	// Detail says the row, from its columns, which are texts; nil: the error has its detail.
+	Detail func(row []string) string
 }
 
 // Planned says whether a statement is one that Plan plans.
@@ -206,7 +211,8 @@ func free(txn *catalog.Txn, schemaName, name string) error {
 	_, viewErr := txn.ViewByName(schemaName, name)
 	_, sequenceErr := txn.SequenceByName(schemaName, name)
 	for _, t := range txn.EveryTable() {
-		if t.Schema == schemaName && slices.ContainsFunc(t.Indexes, func(x catalog.Index) bool { return x.Name == name }) {
+		if t.Schema == schemaName && (slices.ContainsFunc(t.Indexes, func(x catalog.Index) bool { return x.Name == name }) ||
+			t.Own && t.Current.HasKey() && t.PrimaryKey() == name) {
 			return existsError(name)
 		}
 	}

@@ -33,6 +33,7 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 			r.Uniques = append(r.Uniques, u)
 		}
 	}
+	r.KeyName = t.PrimaryKey()
 	r.WholeRow, r.Own, r.Temp = t.Current.WholeRow, t.Own, t.Temp != ""
 	for _, id := range t.Current.Key {
 		if i := slices.IndexFunc(t.Current.Fields, func(f schema.Field) bool { return f.ID == id }); i >= 0 {

@@ -442,14 +442,17 @@ func freeName(table, column, label string, taken func(string) bool) string {
 			end += strconv.Itoa(i)
 		}
 		a, b := table, column
-		for len(a)+1+len(b)+len(end) > longest {
-			if len(a) > len(b) {
+		if b != "" {
+			b = "_" + b
+		}
+		for len(a)+len(b)+len(end) > longest {
+			if len(a) > len(b)-1 {
 				a = clip(a)
 			} else {
 				b = clip(b)
 			}
 		}
-		if name := a + "_" + b + end; !taken(name) {
+		if name := a + b + end; !taken(name) {
 			return name
 		}
 	}

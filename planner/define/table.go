@@ -30,6 +30,9 @@ func (c *Context) createTable(n *pg.CreateStmt) (*Change, error) {
 	if d.table.Temp, err = c.tempRows(schemaName, n.Oncommit); err != nil {
 		return nil, err
 	}
+	if d.table.Storage, err = setStorage(nil, n.Options); err != nil {
+		return nil, err
+	}
 	out := &Change{Tag: "CREATE TABLE"}
 	if exists && n.IfNotExists {
 		out.Notices = append(out.Notices, notice(codes.DuplicateRelation, "relation \"%s\" already exists, skipping", n.Relation.Relname))
@@ -50,8 +53,8 @@ func checkTable(n *pg.CreateStmt) error {
 	switch {
 	case n.Partspec != nil || n.Partbound != nil || len(n.InhRelations) > 0:
 		return unsupported("partitions and inheritance of tables are not supported")
-	case n.OfTypename != nil, len(n.Options) > 0, n.Tablespacename != "":
-		return unsupported("options of CREATE TABLE are not supported")
+	case n.OfTypename != nil, n.Tablespacename != "":
+		return unsupported("types and tablespaces of tables are not supported")
 	}
 	return nil
 }
@@ -72,6 +75,9 @@ func (c *Context) CreateAs(into *pg.IntoClause, ifNotExists bool, columns []pgsq
 	}
 	d.table.Schema = schemaName
 	if d.table.Temp, err = c.tempRows(schemaName, into.OnCommit); err != nil {
+		return nil, err
+	}
+	if d.table.Storage, err = setStorage(nil, into.Options); err != nil {
 		return nil, err
 	}
 	out := &Change{Tag: "CREATE TABLE AS"}
@@ -104,6 +110,7 @@ type definition struct {
 	defaults map[string]string
 	comments map[string]string
 	key      []string
+	keyName  string // as given
 	checks   []*pg.Constraint
 	serials  []serial
 	uniques  []unique
@@ -130,11 +137,7 @@ func (d *definition) element(e *pg.Node) error {
 		if c.Contype != pg.ConstrType_CONSTR_PRIMARY {
 			return refuseConstraint(c)
 		}
-		var key []string
-		for _, k := range c.Keys {
-			key = append(key, k.GetString_().GetSval())
-		}
-		return d.primaryKey(key)
+		return d.primaryKey(c, "")
 	case e.GetTableLikeClause() != nil:
 		return d.like(e.GetTableLikeClause())
 	}
@@ -177,9 +180,10 @@ func (d *definition) like(n *pg.TableLikeClause) error {
 		for _, k := range rel.Key {
 			key = append(key, rel.Columns[k].Name)
 		}
-		if err := d.primaryKey(key); err != nil {
-			return err
+		if d.key != nil {
+			return errSeveralKeys(d.table.Name)
 		}
+		d.key = key
 	}
 	if n.Options&likeIndexes != 0 {
 		d.uniques = append(d.uniques, uniquesOf(rel)...)
@@ -207,12 +211,13 @@ func (d *definition) setDefault(column, text string) {
 	d.defaults[column] = text
 }
 
-func (d *definition) primaryKey(key []string) error {
+func (d *definition) primaryKey(n *pg.Constraint, column string) error {
 	if d.key != nil {
-		return pgerr.New(codes.InvalidTableDefinition, "multiple primary keys for table \"%s\" are not allowed", d.table.Name)
+		return errSeveralKeys(d.table.Name)
 	}
-	d.key = key
-	return nil
+	p, err := primaryOf(n, column)
+	d.key, d.keyName = p.columns, p.name
+	return err
 }
 
 // constraintWords name kinds of constraints that we do not have.
@@ -314,7 +319,7 @@ func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
 	case pg.ConstrType_CONSTR_IDENTITY:
 		return d.serial(f, c.GeneratedWhen, c.Options)
 	case pg.ConstrType_CONSTR_PRIMARY:
-		return d.primaryKey([]string{f.Name})
+		return d.primaryKey(c, f.Name)
 	case pg.ConstrType_CONSTR_UNIQUE:
 		u, err := uniqueOf(c, f.Name)
 		d.uniques = append(d.uniques, u)
@@ -448,6 +453,11 @@ func (d *definition) finish() (*catalog.Table, error) {
 	}
 	current.WholeRow = len(d.key) == 0
 	d.table.Current, d.table.Versions, d.table.Own = current, []*schema.Table{current}, true
+	if len(d.key) > 0 {
+		if d.table.KeyName, err = d.context.newKeyName(d.table, d.keyName); err != nil {
+			return nil, err
+		}
+	}
 	for _, f := range current.Fields {
 		if text, ok := d.defaults[f.Name]; ok {
 			setText(&d.table.Defaults, f.ID, text)
@@ -498,7 +508,7 @@ func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env)
 	}
 	name := n.Conname
 	taken := func(name string) bool {
-		return name == t.Name+"_pkey" || slices.ContainsFunc(t.Checks, func(k catalog.Check) bool { return k.Name == name })
+		return hasConstraint(t, name)
 	}
 	if name == "" {
 		if column == "" && len(used) == 1 {

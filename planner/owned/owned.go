@@ -27,6 +27,10 @@ type Tables struct {
 	Tables *own.Tables
 	Store  *own.Store
 	Locks  *own.Locks
+	// Lake moves a table's changes into the lake; nil: nothing can.
+	Lake interface {
+		CompactTable(ctx context.Context, id change.TableID, force bool) error
+	}
 
 	once sync.Once
 	// drawn gives out values of sequences.
@@ -88,6 +92,34 @@ func (h held) Complete(txn *catalog.Txn) error {
 		return fmt.Errorf("%w: %w", planner.ErrRowsVoid, err)
 	}
 	return err
+}
+
+// settleTries is how often Settle looks whether all is in the lake: others may be at work on it.
+const settleTries = 10
+
+// Settle implements planner.OwnTables: it moves what the log has of a table into the lake.
+func (o *Tables) Settle(ctx context.Context, id change.TableID) error {
+	var last error
+	for range settleTries {
+		snap := o.Tables.Catalog.Snapshot()
+		live, err := snap.LiveSlices(id)
+		snap.Close()
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		if o.Lake == nil {
+			break
+		}
+		if last = o.Lake.CompactTable(ctx, id, true); last != nil && context.Cause(ctx) != nil {
+			return context.Cause(ctx)
+		}
+	}
+	e := pgerr.New(codes.ObjectInUse, "the rows of the table cannot be moved into the lake now").
+		WithHint("Run the statement again. ALTER PIPELINE %s COMPACT; says what is in the way.", catalog.OwnPipeline)
+	if last != nil {
+		e = e.WithCause(last)
+	}
+	return e
 }
 
 // Holder implements planner.OwnTables: it returns a holder of no table.

@@ -18,12 +18,19 @@ type Resolver interface {
 	HasSchema(name string) bool
 }
 
+// IndexResolver is a Resolver that knows indexes too.
+type IndexResolver interface {
+	// Index is the oid of an index by its exact names.
+	Index(schema, name string) (oid uint32, ok bool)
+}
+
 // Relation is a relation that statements may read. Immutable.
 type Relation struct {
 	Schema, Name string
 	OID          uint32
-	// IndexOID is the oid of the key's index, which is named NAME_pkey.
+	// IndexOID is the oid of the key's index, whose name KeyName is.
 	IndexOID uint32
+	KeyName  string
 	// Pipeline is the one that has the table, 0 for none.
 	Pipeline uint32
 	Columns  []RelationColumn

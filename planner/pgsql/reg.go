@@ -48,12 +48,10 @@ func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err 
 			schema = names[len(names)-2]
 		}
 		rel, err := a.relation(schema, name, -1)
-		if table, ok := strings.CutSuffix(name, "_pkey"); ok && err != nil {
-			if of, lost := a.relation(schema, table, -1); lost == nil && len(of.Key) > 0 {
-				return of.IndexOID, true, nil
-			}
-		}
 		if err != nil {
+			if oid, ok := a.index(schema, name); ok {
+				return oid, true, nil
+			}
 			return 0, false, err
 		}
 		return rel.OID, true, nil
@@ -66,6 +64,24 @@ func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err 
 		}
 	}
 	return 0, false, nil
+}
+
+// index finds an index, along the search path if no schema is given.
+func (a *analyzer) index(schema, name string) (oid uint32, ok bool) {
+	known, ok := a.env.Resolver.(IndexResolver)
+	if !ok {
+		return 0, false
+	}
+	path := a.env.SearchPath
+	if schema != "" {
+		path = []string{schema}
+	}
+	for _, s := range path {
+		if oid, ok := known.Index(s, name); ok {
+			return oid, true
+		}
+	}
+	return 0, false
 }
 
 // typeBySQLName finds a type by typname or by its SQL name.

@@ -89,7 +89,7 @@ func (w *writer) arbiter(rel *Relation, c *pg.OnConflictClause) (int, error) {
 		return ArbiterAny, nil
 	}
 	if in.Conname != "" {
-		if len(rel.Key) > 0 && in.Conname == rel.Name+"_pkey" {
+		if len(rel.Key) > 0 && in.Conname == rel.KeyName {
 			return ArbiterKey, nil
 		}
 		at := slices.IndexFunc(rel.Uniques, func(u Unique) bool { return u.Constraint && u.Name == in.Conname })

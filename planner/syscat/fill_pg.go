@@ -154,6 +154,9 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.Face()), float64(lake.Rows), lake.Bytes/8192
 		list := indexesOf(t)
 		r["relhasindex"], r["relchecks"], r["relpersistence"] = len(list) > 0, len(t.Checks), persistence(t)
+		if len(t.Storage) > 0 {
+			r["reloptions"] = t.Storage
+		}
 		rows = append(rows, r)
 		for _, x := range list {
 			i := classRow(x.oid, x.name, space, "i", len(x.fields))
@@ -252,7 +255,7 @@ func indexesOf(t *catalog.Table) []indexInfo {
 	var out []indexInfo
 	if t.Current.HasKey() {
 		out = append(out, indexInfo{
-			table: t, name: t.Name + "_pkey", oid: planner.IndexOID(t.Face()), constraint: constraintOID(t.Face()), fields: t.Current.Key,
+			table: t, name: t.PrimaryKey(), oid: planner.IndexOID(t.Face()), constraint: constraintOID(t.Face()), fields: t.Current.Key,
 			primary: true, unique: true,
 		})
 	}

@@ -93,7 +93,7 @@ func fillStatIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 	for _, t := range keyed(env) {
 		rows = append(rows, row{
 			"relid": planner.TableOID(t.Face()), "indexrelid": planner.IndexOID(t.Face()), "schemaname": t.Schema, "relname": t.Name,
-			"indexrelname": t.Name + "_pkey", "idx_scan": 0, "idx_tup_read": 0, "idx_tup_fetch": 0,
+			"indexrelname": t.PrimaryKey(), "idx_scan": 0, "idx_tup_read": 0, "idx_tup_fetch": 0,
 		})
 	}
 	return c.build("pg_catalog.pg_stat_user_indexes", rows)
@@ -104,7 +104,7 @@ func fillStatIOIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([
 	for _, t := range keyed(env) {
 		rows = append(rows, row{
 			"relid": planner.TableOID(t.Face()), "indexrelid": planner.IndexOID(t.Face()), "schemaname": t.Schema, "relname": t.Name,
-			"indexrelname": t.Name + "_pkey", "idx_blks_read": 0, "idx_blks_hit": 0,
+			"indexrelname": t.PrimaryKey(), "idx_blks_read": 0, "idx_blks_hit": 0,
 		})
 	}
 	return c.build("pg_catalog.pg_statio_user_indexes", rows)

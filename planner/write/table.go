@@ -33,13 +33,15 @@ type Table struct {
 	// key are the places of the key's fields, in key order; all fields of a table whose
 	// rows are told apart by all of them.
 	key []int
+	// keyName is the name of the primary key.
+	keyName string
 	// Uniques are the unique constraints besides the key.
 	Uniques []Unique
 }
 
 // Of is a catalog table for writing.
 func Of(t *catalog.Table) *Table {
-	out := &Table{ID: t.ID, Face: t.Face(), Schema: t.Schema, Name: t.Name, Current: t.Current, Temp: t.Temp != ""}
+	out := &Table{ID: t.ID, Face: t.Face(), Schema: t.Schema, Name: t.Name, Current: t.Current, Temp: t.Temp != "", keyName: t.PrimaryKey()}
 	for _, id := range t.Current.Key {
 		out.key = append(out.key, t.Current.Index(id))
 	}
@@ -173,7 +175,7 @@ func pick(columns []arrow.Array, places []int) []arrow.Array {
 // Duplicate is the error of a row whose key another one has; key are the key's columns,
 // in which it is at row.
 func (t *Table) Duplicate(key []arrow.Array, row int) error {
-	return t.duplicate(t.Name+"_pkey", t.key, key, row)
+	return t.duplicate(t.keyName, t.key, key, row)
 }
 
 func (t *Table) duplicate(constraint string, places []int, key []arrow.Array, row int) error {
