@@ -124,11 +124,12 @@ func isDefinition(key []byte) bool {
 }
 
 // imagePrefixes are the rows of an image. Left out are history (events, acked
-// compactions, compacted slices) and plans, which are made anew.
+// compactions, compacted slices) and plans, which are made anew. They are in the order of keys.
 var imagePrefixes = []byte{
 	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
-	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixLake, prefixLeftLake, prefixLeftLog,
-	prefixRight, prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter,
+	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixLake, prefixLeftLake, prefixLeftLog,
+	prefixRight, prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter, prefixView,
+	prefixSequence,
 }
 
 // fileBackup keeps the image in a file.

@@ -17,7 +17,8 @@ import (
 //	 5  reserved 3
 //	 8  length of the rows 8
 //	16  rows: key length uvarint, key, value length uvarint, value;
-//	    keys ascending, as in the store
+//	    keys ascending, as in the store (some were written with the
+//	    prefixes in another order, each once)
 //	    CRC32C of all before 4
 const (
 	imageVersion    = 1
@@ -84,6 +85,7 @@ func parseImage(b []byte) ([]imageRow, error) {
 		return nil, fmt.Errorf("image header: %w", ErrCorrupt)
 	}
 	var rows []imageRow
+	var had [256]bool // prefixes
 	for rest := body[imageAtRows:]; len(rest) > 0; {
 		var row imageRow
 		var ok bool
@@ -93,10 +95,12 @@ func parseImage(b []byte) ([]imageRow, error) {
 		if row.value, rest, ok = kv.TakeField(rest, imageValueBytesMax); !ok {
 			return nil, fmt.Errorf("image row %d: %w", len(rows), ErrCorrupt)
 		}
-		known := bytes.IndexByte(imagePrefixes, row.key[0]) >= 0
-		if n := len(rows); !known || n > 0 && bytes.Compare(rows[n-1].key, row.key) >= 0 {
+		prefix, n := row.key[0], len(rows)
+		known := bytes.IndexByte(imagePrefixes, prefix) >= 0
+		if goesOn := n > 0 && rows[n-1].key[0] == prefix; !known || had[prefix] != goesOn || goesOn && bytes.Compare(rows[n-1].key, row.key) >= 0 {
 			return nil, fmt.Errorf("image row %d is out of place: %w", n, ErrCorrupt)
 		}
+		had[prefix] = true
 		rows = append(rows, row)
 	}
 	return rows, nil

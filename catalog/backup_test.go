@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,6 +75,48 @@ func TestParseImage(t *testing.T) {
 			t.Errorf("bit changed at %d: %v", n, err)
 		}
 	}
+}
+
+// An image that has a row of each kind is read, also one whose kinds come in another order:
+// images were written with views and sequences before what follows them.
+func TestImageHasAllKinds(t *testing.T) {
+	store := memkv.New()
+	b := store.NewBatch()
+	for _, prefix := range imagePrefixes {
+		for _, name := range []string{"a", "b"} {
+			if err := b.Set(nameKey(prefix, name), []byte("v")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	defer func(order []byte) { imagePrefixes = order }(imagePrefixes)
+	for _, order := range [][]byte{imagePrefixes, reversed(imagePrefixes)} {
+		imagePrefixes = order
+		image, err := encodeImage(nil, store, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := parseImage(image); err != nil || len(rows) != 2*len(imagePrefixes) {
+			t.Errorf("order %x: %d rows, %v", order, len(rows), err)
+		}
+	}
+	imagePrefixes = append(slices.Clip(imagePrefixes), imagePrefixes[0])
+	image, err := encodeImage(nil, store, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseImage(image); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a kind that comes twice: %v", err)
+	}
+}
+
+func reversed(b []byte) []byte {
+	b = bytes.Clone(b)
+	slices.Reverse(b)
+	return b
 }
 
 func FuzzParseImage(f *testing.F) {
