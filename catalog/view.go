@@ -21,8 +21,11 @@ type View struct {
 	SQL     string
 	Columns []ViewColumn
 	// Reads are the tables and views that it names, by the id under which users know them.
-	Reads     []change.TableID `json:",omitempty"`
-	Comment   string           `json:",omitempty"`
+	Reads []change.TableID `json:",omitempty"`
+	// Uses are the columns of these that it names, by their numbers; what was made before they
+	// were kept has none.
+	Uses      []ViewUse `json:",omitempty"`
+	Comment   string    `json:",omitempty"`
 	CreatedAt time.Time
 	// Owner is the role that makes it; kept with the rights on it.
 	Owner uint32 `json:"-"`
@@ -34,6 +37,12 @@ type ViewColumn struct {
 	OID     uint32
 	TypMod  int32
 	Comment string `json:",omitempty"`
+}
+
+// ViewUse are columns that a view names, by their numbers in pg_attribute.
+type ViewUse struct {
+	ID      change.TableID
+	Columns []int16
 }
 
 // Check is a condition that rows of a table of our own meet.

@@ -156,16 +156,33 @@ func (c *Context) defineView(n *pg.ViewStmt) (*catalog.View, error) {
 		v.Columns = append(v.Columns, catalog.ViewColumn{Name: col.Name, OID: col.Type.OID, TypMod: col.Type.Mod})
 	}
 	for _, rel := range def.Reads {
-		if t, err := c.Snapshot.TableByName(rel.Schema, rel.Name); err == nil {
-			v.Reads = append(v.Reads, t.Face())
-			continue
-		}
-		if other, err := c.Snapshot.ViewByName(rel.Schema, rel.Name); err == nil {
-			v.Reads = append(v.Reads, other.ID)
+		if id := c.idOf(rel); id != 0 {
+			v.Reads = append(v.Reads, id)
 		}
 	}
 	slices.Sort(v.Reads)
+	for _, u := range def.Uses {
+		use := catalog.ViewUse{ID: c.idOf(u.Relation)}
+		for _, i := range u.Columns {
+			use.Columns = append(use.Columns, u.Relation.Columns[i].AttNum)
+		}
+		if use.ID != 0 {
+			v.Uses = append(v.Uses, use)
+		}
+	}
+	slices.SortFunc(v.Uses, func(a, b catalog.ViewUse) int { return cmp.Compare(a.ID, b.ID) })
 	return v, nil
+}
+
+// idOf is the id of a table or view, 0 for a relation of the system.
+func (c *Context) idOf(rel *pgsql.Relation) change.TableID {
+	if t, err := c.Snapshot.TableByName(rel.Schema, rel.Name); err == nil {
+		return t.Face()
+	}
+	if v, err := c.Snapshot.ViewByName(rel.Schema, rel.Name); err == nil {
+		return v.ID
+	}
+	return 0
 }
 
 // replaces makes v the successor of a view, as far as PostgreSQL lets it be one; all are the

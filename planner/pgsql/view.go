@@ -19,8 +19,10 @@ type View struct {
 	// SQL is the query with all relations named with their schemas and all columns named.
 	SQL     string
 	Columns []OutputColumn
-	// Reads are the relations that it names, each once.
+	// Reads are the relations that it names, each once; Uses are their columns that it names,
+	// but for the system's.
 	Reads []*Relation
+	Uses  []ColumnUse
 }
 
 // recorded is what the definition of a view says by names that may mean something else
@@ -68,7 +70,7 @@ func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*Vie
 	case len(a.effects) > 0:
 		return nil, unsupported("functions that act on the server are not supported in views")
 	}
-	out := &View{Columns: done.Columns}
+	out := &View{Columns: done.Columns, Uses: rec.uses()}
 	for i := range out.Columns {
 		if i < len(names) {
 			out.Columns[i].Name = names[i]

@@ -21,8 +21,13 @@ func ViewColumns(sql string, env *Env) ([]ColumnUse, error) {
 	if err != nil {
 		return nil, err
 	}
+	return rec.uses(), nil
+}
+
+// uses are the columns that are used, by relation.
+func (r *recorded) uses() []ColumnUse {
 	var out []ColumnUse
-	for it, used := range rec.used {
+	for it, used := range r.used {
 		at := slices.IndexFunc(out, func(u ColumnUse) bool { return sameRelation(u.Relation, it.relation()) })
 		if at < 0 {
 			out = append(out, ColumnUse{Relation: it.relation()})
@@ -34,7 +39,7 @@ func ViewColumns(sql string, env *Env) ([]ColumnUse, error) {
 		slices.Sort(out[i].Columns)
 		out[i].Columns = slices.Compact(out[i].Columns)
 	}
-	return out, nil
+	return out
 }
 
 func sameRelation(a, b *Relation) bool { return a.Schema == b.Schema && a.Name == b.Name }

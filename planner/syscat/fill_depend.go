@@ -12,6 +12,7 @@ const (
 	classRelation   uint32 = 1259
 	classDefault    uint32 = 2604
 	classConstraint uint32 = 2606
+	classRewrite    uint32 = 2618
 )
 
 // fillDepend says what hangs on tables: row types, defaults, primary keys and their
@@ -45,6 +46,7 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 			}
 		}
 	}
+	viewDepends(env, depends)
 	return c.build("pg_catalog.pg_depend", append(rows, sequenceDepends(env)...))
 }
 

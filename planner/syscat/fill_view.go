@@ -2,8 +2,12 @@ package syscat
 
 import (
 	"context"
+	"maps"
+	"slices"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // viewClasses are the pg_class rows of views.
@@ -90,6 +94,123 @@ func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 	}
 	return c.build("pg_catalog.pg_description", rows)
 }
+
+// ruleOID is the pg_rewrite oid of a view's rule: behind the defaults that columns may have.
+func ruleOID(v *catalog.View) uint32 { return defaultOID(v.ID, 1<<11-1) }
+
+// fillRewrite are the rules that views are to PostgreSQL.
+func fillRewrite(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, v := range env.Snapshot.Views() {
+		rows = append(rows, row{
+			"oid": ruleOID(v), "rulename": "_RETURN", "ev_class": planner.TableOID(v.ID), "ev_type": "1", "ev_enabled": "O",
+			"is_instead": true, "ev_qual": "<>", "ev_action": "<>",
+		})
+	}
+	return c.build("pg_catalog.pg_rewrite", rows)
+}
+
+// viewDepends says what the rules of views hang on.
+func viewDepends(env *planner.SystemEnv, depends func(class, obj, refClass, ref uint32, column int64, kind string)) {
+	for _, v := range env.Snapshot.Views() {
+		rule, view := ruleOID(v), planner.TableOID(v.ID)
+		depends(classRewrite, rule, classRelation, view, 0, "i")
+		depends(classRewrite, rule, classRelation, view, 0, "n")
+		for _, id := range v.Reads {
+			at := slices.IndexFunc(v.Uses, func(u catalog.ViewUse) bool { return u.ID == id })
+			if at < 0 || len(v.Uses[at].Columns) == 0 {
+				depends(classRewrite, rule, classRelation, planner.TableOID(id), 0, "n")
+				continue
+			}
+			for _, num := range v.Uses[at].Columns {
+				depends(classRewrite, rule, classRelation, planner.TableOID(id), int64(num), "n")
+			}
+		}
+	}
+}
+
+// viewUsage calls f with each relation that a view names, and the names of its columns that it does.
+func viewUsage(env *planner.SystemEnv, f func(v *catalog.View, r row, columns []string)) {
+	names := map[change.TableID]func([]int16) (row, []string){}
+	for _, t := range env.Snapshot.AllTables() {
+		names[t.Face()] = func(nums []int16) (row, []string) {
+			var out []string
+			for i, x := range t.Current.Fields {
+				if slices.Contains(nums, int16(attNum(x, i))) {
+					out = append(out, x.Name)
+				}
+			}
+			return row{"table_schema": t.Schema, "table_name": t.Name}, out
+		}
+	}
+	for _, v := range env.Snapshot.Views() {
+		names[v.ID] = func(nums []int16) (row, []string) {
+			var out []string
+			for i, x := range v.Columns {
+				if slices.Contains(nums, int16(i+1)) {
+					out = append(out, x.Name)
+				}
+			}
+			return row{"table_schema": v.Schema, "table_name": v.Name}, out
+		}
+	}
+	for _, v := range env.Snapshot.Views() {
+		for _, id := range v.Reads {
+			of := names[id]
+			if of == nil {
+				continue
+			}
+			var nums []int16
+			if at := slices.IndexFunc(v.Uses, func(u catalog.ViewUse) bool { return u.ID == id }); at >= 0 {
+				nums = v.Uses[at].Columns
+			}
+			r, columns := of(nums)
+			r["view_catalog"], r["view_schema"], r["view_name"], r["table_catalog"] = env.Database, v.Schema, v.Name, env.Database
+			f(v, r, columns)
+		}
+	}
+}
+
+func fillInfoViewTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	viewUsage(env, func(_ *catalog.View, r row, _ []string) { rows = append(rows, r) })
+	return c.build("information_schema.view_table_usage", rows)
+}
+
+func fillInfoViewColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	viewUsage(env, func(_ *catalog.View, r row, columns []string) {
+		for _, name := range columns {
+			one := maps.Clone(r)
+			one["column_name"] = name
+			rows = append(rows, one)
+		}
+	})
+	return c.build("information_schema.view_column_usage", rows)
+}
+
+// veilPgViews shows who owns views.
+func veilPgViews(v *view, r []any) bool {
+	if o, ok := v.named(r, "schemaname", "viewname"); ok {
+		v.set(r, "viewowner", v.env.Rights.Name(v.env.Rights.Owner(o)))
+	}
+	return true
+}
+
+// veilInfoViews shows views that the role has any privilege on, and their queries to their owners.
+func veilInfoViews(v *view, r []any) bool {
+	o, ok := v.named(r, "table_schema", "table_name")
+	if !ok || v.env.Rights.Owns(v.env.Role, o) {
+		return true
+	}
+	v.set(r, "view_definition", nil)
+	return v.env.Rights.Sees(v.env.Role, o)
+}
+
+// ruleDefinition is the rule with an oid, as SQL.
+const ruleDefinition = `(SELECT min('CREATE RULE "_RETURN" AS' || chr(10) || '    ON SELECT TO ' || skippr_quote_ident(v.schemaname) || '.' || skippr_quote_ident(v.viewname) ||
+	' DO INSTEAD ' || v.definition) FROM {rel:pg_catalog.pg_views} v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n, {rel:pg_catalog.pg_rewrite} w
+	WHERE w.oid = $1 AND x.oid = w.ev_class AND x.relname = v.viewname AND n.oid = x.relnamespace AND n.nspname = v.schemaname)`
 
 // viewDefinition is the query of the view with an oid, as SQL.
 const viewDefinition = `(SELECT min(v.definition) FROM {rel:pg_catalog.pg_views} v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n

@@ -90,6 +90,8 @@ func definitions() []planner.SystemFunction {
 		fn("pg_sequence_last_value", oidInt8, sequenceLast, oidRegclass),
 		fn("pg_get_viewdef", oidText, viewDefinition, oidOID),
 		fn("pg_get_viewdef", oidText, viewDefinition, oidOID, oidBool),
+		fn("pg_get_ruledef", oidText, ruleDefinition, oidOID),
+		fn("pg_get_ruledef", oidText, ruleDefinition, oidOID, oidBool),
 		fn("pg_get_function_sqlbody", oidText, null, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID, oidBool),
@@ -99,7 +101,7 @@ func definitions() []planner.SystemFunction {
 		fn("pg_get_replica_identity_index", oidRegclass, "CAST(NULL AS BIGINT)", oidRegclass),
 	}
 	for _, name := range []string{
-		"pg_get_partkeydef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns",
+		"pg_get_partkeydef", "pg_get_triggerdef", "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns",
 		"pg_get_partition_constraintdef",
 	} {
 		out = append(out, fn(name, oidText, null, oidOID), fn(name, oidText, null, oidOID, oidBool))

@@ -31,6 +31,8 @@ func veils() map[string]veil {
 		"pg_catalog.pg_attribute":             veilAttribute,
 		"pg_catalog.pg_database":              veilDatabase,
 		"pg_catalog.pg_tables":                veilTables,
+		"pg_catalog.pg_views":                 veilPgViews,
+		"information_schema.views":            veilInfoViews,
 		"information_schema.schemata":         veilSchemata,
 		"information_schema.columns":          veilColumns,
 		"information_schema.tables":           seenTable("table_schema", "table_name"),
@@ -51,6 +53,9 @@ func veils() map[string]veil {
 		"skippr.files":                        seenTable("table_schema", "table_name"),
 		"skippr.dead_letters":                 ownedTable("table_schema", "table_name"),
 		"information_schema.key_column_usage": seenTable("table_schema", "table_name"),
+	}
+	for _, name := range []string{"view_table_usage", "view_column_usage"} {
+		out["information_schema."+name] = ownedTable("table_schema", "table_name")
 	}
 	for _, name := range []string{"table_constraints", "constraint_column_usage"} {
 		out["information_schema."+name] = ownedOrWritten("table_schema", "table_name")
@@ -108,15 +113,17 @@ func (v *view) index() {
 	}
 }
 
-// named is the object of a table by its names; false when it is a system relation or there is
+// named is the object of a table or view by its names; false when it is a system relation or there is
 // none.
 func (v *view) named(r []any, space, name string) (right.Object, bool) {
 	v.index()
-	t := v.byName[[2]string{v.text(r, space), v.text(r, name)}]
-	if t == nil {
-		return right.Object{}, false
+	if t := v.byName[[2]string{v.text(r, space), v.text(r, name)}]; t != nil {
+		return tableObject(t), true
 	}
-	return tableObject(t), true
+	if w, err := v.env.Snapshot.ViewByName(v.text(r, space), v.text(r, name)); err == nil {
+		return right.Object{Class: right.Relation, ID: planner.TableOID(w.ID)}, true
+	}
+	return right.Object{}, false
 }
 
 // space is the object of a schema.
@@ -211,12 +218,19 @@ func veilColumns(v *view, r []any) bool {
 		return true
 	}
 	t := v.byName[[2]string{v.text(r, "table_schema"), v.text(r, "table_name")}]
-	for _, f := range t.Current.Fields {
-		if f.Name != v.text(r, "column_name") {
-			continue
+	fields := map[string]int32{}
+	if t != nil {
+		for _, f := range t.Current.Fields {
+			fields[f.Name] = f.ID
 		}
+	} else if w, err := v.env.Snapshot.ViewByName(v.text(r, "table_schema"), v.text(r, "table_name")); err == nil {
+		for i, f := range w.Columns {
+			fields[f.Name] = int32(i + 1)
+		}
+	}
+	if id, ok := fields[v.text(r, "column_name")]; ok {
 		for _, one := range []right.Set{right.Select, right.Insert, right.Update, right.References} {
-			if v.env.Rights.HasColumn(v.env.Role, o, f.ID, one) {
+			if v.env.Rights.HasColumn(v.env.Role, o, id, one) {
 				return true
 			}
 		}
