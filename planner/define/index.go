@@ -145,7 +145,7 @@ func (a *alteration) addUniqueConstraint(n *pg.Constraint) error {
 	if err != nil {
 		return err
 	}
-	if u.name != "" && hasConstraint(a.table, u.name) {
+	if u.name != "" && hasConstraint(a.table, u.name) && !a.context.indexNames(a.table)(u.name) {
 		return errConstraintExists(a.table, u.name)
 	}
 	if err := a.context.addUnique(a.table, u, true); err != nil {
@@ -162,10 +162,10 @@ func (a *alteration) constrainIndex(n *pg.Constraint) error {
 	}
 	name := cmp.Or(n.Conname, x.Name)
 	switch {
-	case hasConstraint(a.table, name):
-		return errConstraintExists(a.table, name)
 	case name != x.Name && a.context.indexNames(a.table)(name):
 		return existsError(name)
+	case hasConstraint(a.table, name):
+		return errConstraintExists(a.table, name)
 	}
 	x.Name, x.Constraint = name, true
 	a.table.Indexes = slices.Insert(a.table.Indexes, at, x)

@@ -49,11 +49,11 @@ func (c *Context) keyName(t *catalog.Table, want string) (string, error) {
 	if want == "" {
 		return freeName(t.Name, "", "_pkey", taken), nil
 	}
-	if hasConstraint(t, want) {
-		return "", errConstraintExists(t, want)
-	}
 	if taken(want) {
 		return "", existsError(want)
+	}
+	if hasConstraint(t, want) {
+		return "", errConstraintExists(t, want)
 	}
 	return want, nil
 }
