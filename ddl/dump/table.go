@@ -34,9 +34,22 @@ func (d *script) tables() {
 		for _, f := range t.Current.Fields {
 			parts = append(parts, column(t, f, identity[t.Face()][f.ID]))
 		}
-		d.add("table", tableOf(t), "CREATE TABLE %s %s;", name, lines(append(parts, constraints(t)...)))
+		d.add("table", tableOf(t), "CREATE TABLE %s %s%s;", name, lines(append(parts, constraints(t)...)), storage(t))
 		d.owner("TABLE", name, tableOf(t))
 	}
+}
+
+// storage are the table's storage parameters.
+func storage(t *catalog.Table) string {
+	if len(t.Storage) == 0 {
+		return ""
+	}
+	var list []string
+	for _, s := range t.Storage {
+		name, value, _ := strings.Cut(s, "=")
+		list = append(list, name+"="+quote.Text(value))
+	}
+	return " WITH (" + strings.Join(list, ", ") + ")"
 }
 
 // column is a column of CREATE TABLE.
@@ -71,7 +84,11 @@ func constraints(t *catalog.Table) []string {
 		return strings.Join(list, ", ")
 	}
 	if len(t.Current.Key) > 0 {
-		out = append(out, "PRIMARY KEY ("+names(t.Current.Key)+")")
+		part := "PRIMARY KEY (" + names(t.Current.Key) + ")"
+		if name := t.PrimaryKey(); name != t.Name+"_pkey" {
+			part = "CONSTRAINT " + quote.NameIfNeeded(name) + " " + part
+		}
+		out = append(out, part)
 	}
 	for _, x := range t.Indexes {
 		if x.Constraint {
