@@ -3,8 +3,10 @@ package pgwire_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -133,6 +135,45 @@ func TestCancelOverTLS(t *testing.T) {
 			t.Errorf("%s: %v", version, err)
 		}
 		_ = c.Close(context.Background())
+	}
+}
+
+// recording keeps what is read from a connection.
+type recording struct {
+	net.Conn
+	read []byte
+}
+
+func (r *recording) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	r.read = append(r.read, b[:n]...)
+	return n, err
+}
+
+// The end of a session over TLS is said, so that nobody takes it for one that was cut.
+func TestTLSCloseNotify(t *testing.T) {
+	_, addr := startServer(t, newToy(), pgwire.Config{TLS: testTLS(t), AuthLoopback: pgwire.AuthReject})
+	c := dialRaw(t, addr)
+	c.raw([]byte("\x00\x00\x00\x08\x04\xd2\x16\x2f"))
+	var b [1]byte
+	if _, err := c.conn.Read(b[:]); err != nil || b[0] != 'S' {
+		t.Fatalf("%q, %v", b[0], err)
+	}
+	wire := &recording{Conn: c.conn}
+	over := tls.Client(wire, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+	if _, err := over.Write([]byte("\x00\x00\x00\x15\x00\x03\x00\x00user\x00postgr\x00\x00")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(over); err != nil {
+		t.Fatal(err)
+	}
+	last := byte(0)
+	for rest := wire.read; len(rest) >= 5; rest = rest[5+int(binary.BigEndian.Uint16(rest[3:])):] {
+		last = rest[0]
+	}
+	const alert = 21
+	if last != alert {
+		t.Errorf("the last record is of type %d", last)
 	}
 }
 

@@ -137,6 +137,9 @@ func (s *Server) leave(ss *session) {
 	s.mu.Lock()
 	delete(s.mu.sockets, ss)
 	s.mu.Unlock()
+	if t := ss.conn.tls(); t != nil {
+		_ = t.CloseWrite() // else who reads takes the end for one that somebody has cut
+	}
 	_ = ss.conn.tcp.Close() // the session is over either way
 }
 

@@ -108,6 +108,9 @@ func (s *session) mayUseView(b *right.Book, role uint32, v *pgsql.ViewUse) error
 	return nil
 }
 
+// firstViewOID is where PostgreSQL's own views are numbered from, behind its tables.
+const firstViewOID = 12000
+
 // mayUse refuses one use of a relation.
 func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 	rel := u.Relation
@@ -115,7 +118,12 @@ func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 		return nil
 	}
 	if rel.System {
-		if !u.Inner && rel.Schema == "pg_catalog" && right.HiddenRelation(rel.Name) {
+		hidden := !u.Inner && rel.Schema == "pg_catalog" && right.HiddenRelation(rel.Name)
+		switch {
+		case !hidden || b.Has(role, objectOf(rel), right.Select) != 0:
+		case rel.OID >= firstViewOID:
+			return pgerr.New(codes.InsufficientPrivilege, "permission denied for view %s", rel.Name)
+		default:
 			return deniedTable(rel)
 		}
 		return nil

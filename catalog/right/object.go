@@ -97,12 +97,13 @@ func (e *Entry) empty() bool {
 	return e.Owner == 0 && !e.Set && len(e.Columns) == 0
 }
 
-// hidden are the system relations that only superusers read, by oid.
+// hidden are the system relations that only superusers read, and who they grant it to, by oid.
 var hidden = map[uint32]bool{
-	1260: true, // pg_authid
+	1260: true, 1418: true, 2613: true, 2619: true, 3429: true, 6100: true, 12005: true, 12110: true, 12114: true, 12118: true, 12130: true,
+	12134: true, 12138: true, 12332: true,
 }
 
-// hiddenNames are those without a number of their own here.
+// hiddenNames are their names.
 var hiddenNames = map[string]bool{
 	"pg_authid": true, "pg_shadow": true, "pg_statistic": true, "pg_statistic_ext_data": true, "pg_user_mapping": true,
 	"pg_hba_file_rules": true, "pg_ident_file_mappings": true, "pg_file_settings": true, "pg_config": true,
@@ -110,8 +111,11 @@ var hiddenNames = map[string]bool{
 	"pg_subscription": true,
 }
 
-// HiddenRelation says whether only superusers read a relation of pg_catalog.
+// HiddenRelation says whether a relation of pg_catalog is not for everybody to read.
 func HiddenRelation(name string) bool { return hiddenNames[name] }
+
+// Hides says whether DefaultACL lets nobody but superusers read a relation.
+func Hides(oid uint32) bool { return hidden[oid] }
 
 // DefaultACL is the access list of an object that nobody granted anything on.
 func DefaultACL(o Object, owner uint32) ACL {

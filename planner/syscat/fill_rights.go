@@ -52,7 +52,8 @@ func roleRows(env *planner.SystemEnv) []row {
 	return rows
 }
 
-// fillAuthID: superusers alone may read it; nobody is shown a verifier.
+// fillAuthID: who may read it, superusers and who they grant it to, sees the verifiers, as a
+// pooler in front must.
 func fillAuthID(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, r := range roleRows(env) {
@@ -61,7 +62,7 @@ func fillAuthID(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 			continue
 		}
 		if x.Verifier != "" {
-			r["rolpassword"] = "********"
+			r["rolpassword"] = x.Verifier
 		}
 		rows = append(rows, r)
 	}
@@ -105,8 +106,16 @@ func fillUser(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, e
 	return c.build("pg_catalog.pg_user", userRows(env))
 }
 
+// fillShadow: as fillAuthID.
 func fillShadow(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	return c.build("pg_catalog.pg_shadow", userRows(env))
+	rows := userRows(env)
+	for _, r := range rows {
+		r["passwd"] = nil
+		if x := env.Rights.Named(r["usename"].(string)); x.Verifier != "" {
+			r["passwd"] = x.Verifier
+		}
+	}
+	return c.build("pg_catalog.pg_shadow", rows)
 }
 
 // members calls f with every membership.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/kv/memkv"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/planner"
@@ -99,6 +100,16 @@ func TestEveryRelationEncodes(t *testing.T) {
 	} {
 		if counts[key] < least {
 			t.Errorf("%s has %d rows, at least %d expected", key, counts[key], least)
+		}
+	}
+}
+
+// TestHidden: the numbers of relations that few may read are those of their names.
+func TestHidden(t *testing.T) {
+	c, _ := filled(t)
+	for _, s := range c.shapes {
+		if s.Schema == "pg_catalog" && right.HiddenRelation(s.Name) != right.Hides(s.OID) {
+			t.Errorf("%s has the number %d", s.Name, s.OID)
 		}
 	}
 }

@@ -1,0 +1,12 @@
+SET application_name = 'left behind';
+SET TimeZone = 'Asia/Tokyo';
+SET search_path = nowhere;
+CREATE TEMP TABLE mine (a int);
+PREPARE p AS SELECT 1;
+SELECT pg_advisory_lock(7);
+LISTEN news;
+BEGIN;
+DECLARE c CURSOR WITH HOLD FOR SELECT 1;
+COMMIT;
+BEGIN;
+INSERT INTO public.notes VALUES (9, 'never committed', NULL);
