@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
@@ -549,7 +550,7 @@ func (j *writeJob) move(ctx context.Context, rows write.Rows, old []int, moved [
 			return err
 		}
 		if either := write.Union(twice, taken); len(either) > 0 {
-			return t.Duplicate(t.NewKey(going.New), int(either[0]))
+			return t.Duplicate(t.NewKey(going.New), int(either[0]), encode.Format(j.session.format()))
 		}
 	}
 	return c.Put(t, change.Insert, going.New)

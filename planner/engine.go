@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/notify"
+	"github.com/skipprd/skipprd/planner/pgfunc/numeric"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/planner/temp"
@@ -201,8 +203,8 @@ func outOfMemory(err error) *pgerr.Error {
 }
 
 // ownCode is how macros of planner/pgsql name their SQLSTATE: "22P02: message". An error of
-// the encoder may have a hint too.
-var ownCode = regexp.MustCompile(`(?s)^([0-9A-Z]{5}): (.*?)(?:\nHINT: (.*))?$`)
+// the encoder, or of a function in Go, may have a detail and a hint too.
+var ownCode = regexp.MustCompile(`(?s)^([0-9A-Z]{5}): (.*?)(?:\nDETAIL: (.*?))?(?:\nHINT: (.*))?$`)
 
 // FromWorker gives an error for clients that arose in the engine's worker the form in which
 // it survives the way to the server, where EngineError makes it whole. Others it returns
@@ -213,6 +215,9 @@ func FromWorker(err error) error {
 		return err
 	}
 	message := string(e.Code) + ": " + e.Message
+	if e.Detail != "" {
+		message += "\nDETAIL: " + e.Detail
+	}
 	if e.Hint != "" {
 		message += "\nHINT: " + e.Hint
 	}
@@ -229,16 +234,18 @@ var textTypes = map[string]string{
 }
 
 var (
-	badText   = regexp.MustCompile(`(?s)^Could not convert string ['"](.*)['"] to ([A-Z0-9]+)`)
-	grouping  = regexp.MustCompile(`column "([^"]*)" must appear in the GROUP BY clause`)
-	wrongInt  = regexp.MustCompile(`(?i)INT(16|32|64|128)|(SMALLINT|INTEGER|BIGINT)`)
-	dateField = regexp.MustCompile(`^(date|timestamp|time|interval) field value out of range: "(.*)"`)
+	badText  = regexp.MustCompile(`(?s)^Could not convert string ['"](.*)['"] to ([A-Z0-9]+)`)
+	grouping = regexp.MustCompile(`column "([^"]*)" must appear in the GROUP BY clause`)
+	wrongInt = regexp.MustCompile(`(?i)INT(16|32|64|128)|(SMALLINT|INTEGER|BIGINT)`)
+	// wrongDecimal is a cast to a numeric that does not have the digits.
+	wrongDecimal = regexp.MustCompile(`(?i)cast.* to (?:type )?DECIMAL\((\d+),(\d+)\)`)
+	dateField    = regexp.MustCompile(`^(date|timestamp|time|interval) field value out of range: "(.*)"`)
 )
 
 func engineError(e *duckdb.EngineError) *pgerr.Error {
 	msg := e.Message
 	if m := ownCode.FindStringSubmatch(msg); m != nil {
-		return pgerr.New(codes.Code(m[1]), "%s", m[2]).WithHint("%s", m[3])
+		return pgerr.New(codes.Code(m[1]), "%s", m[2]).WithDetail("%s", m[3]).WithHint("%s", m[4])
 	}
 	switch {
 	case e.Kind == duckdb.KindDivisionByZero || strings.HasPrefix(msg, "division by zero"):
@@ -259,7 +266,13 @@ func engineError(e *duckdb.EngineError) *pgerr.Error {
 	}
 	if m := badText.FindStringSubmatch(msg); m != nil && e.Kind == duckdb.KindInvalidText {
 		name := textTypes[m[2]]
-		if name == "" {
+		switch {
+		case m[2] == "DECIMAL" && strings.EqualFold(m[1], "nan"):
+			return pgerr.New(codes.FeatureNotSupported, "NaN in a column of type numeric with a precision is not supported").
+				WithHint("Take numeric without a precision, or double precision.")
+		case m[2] == "DECIMAL":
+			name = "numeric"
+		case name == "":
 			name = strings.ToLower(m[2])
 		}
 		return pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type %s: \"%s\"", name, m[1])
@@ -302,7 +315,15 @@ func outOfRange(msg string) *pgerr.Error {
 	if strings.Contains(strings.ToLower(msg), "timestamp") {
 		return pgerr.New(codes.DatetimeFieldOverflow, "timestamp out of range")
 	}
-	return pgerr.New(codes.NumericValueOutOfRange, "%s", name)
+	err := pgerr.New(codes.NumericValueOutOfRange, "%s", name)
+	if m := wrongDecimal.FindStringSubmatch(msg); m != nil && name == "numeric field overflow" {
+		precision, _ := strconv.Atoi(m[1]) // of digits that were matched
+		scale, _ := strconv.Atoi(m[2])
+		if precision < 38 { // else it is the engine's own, of a computation
+			err = err.WithDetail("%s", numeric.OverflowDetail(precision, scale))
+		}
+	}
+	return err
 }
 
 func firstLine(s string) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/define"
@@ -521,10 +522,10 @@ func (s *session) prepareTruncate(n *pg.TruncateStmt) (pgwire.Statement, error) 
 
 // check refuses rows that the constraints of the table exclude: columns are all of its.
 func (j *writeJob) check(ctx context.Context, columns []arrow.Array) error {
-	if err := j.table.CheckNulls(columns); err != nil || len(j.analysis.Relation.Checks) == 0 || columns[0].Len() == 0 {
+	s, rel := j.session, j.analysis.Relation
+	if err := j.table.CheckNulls(columns, encode.Format(s.format())); err != nil || len(rel.Checks) == 0 || columns[0].Len() == 0 {
 		return err
 	}
-	s, rel := j.session, j.analysis.Relation
 	snap, release := s.now()
 	a, err := pgsql.AnalyzeChecks(rel, s.env(s.namesOf(snap)))
 	release()
@@ -542,7 +543,7 @@ func (j *writeJob) check(ctx context.Context, columns []arrow.Array) error {
 		for i := 0; i < int(rec.NumRows()) && failed == nil; i, row = i+1, row+1 {
 			for at, c := range rec.Columns() {
 				if fails, ok := c.(*array.Boolean); ok && fails.Value(i) {
-					failed = j.table.FailsCheck(rel.Checks[at].Name, columns, row)
+					failed = j.table.FailsCheck(rel.Checks[at].Name, columns, row, encode.Format(s.format()))
 					break
 				}
 			}

@@ -116,35 +116,12 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 	return nil, s.refuse(p.Node)
 }
 
-// refusals name statements that PostgreSQL has and we do not.
-var refusals = map[string]string{
-	"MergeStmt": "MERGE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW",
-	"IndexStmt":      "CREATE INDEX",
-	"AlterTableStmt": "ALTER TABLE", "DropStmt": "DROP", "CreateSchemaStmt": "CREATE SCHEMA",
-	"CreateFunctionStmt": "CREATE FUNCTION",
-	"DoStmt":             "DO",
-	"CallStmt":           "CALL",
-	"CreatedbStmt":       "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "CommentStmt": "COMMENT",
-	"CheckPointStmt": "CHECKPOINT",
-	"CreateSeqStmt":  "CREATE SEQUENCE", "RenameStmt": "ALTER … RENAME", "AlterSystemStmt": "ALTER SYSTEM",
-	"LoadStmt":       "LOAD",
-	"CreateEnumStmt": "CREATE TYPE", "CompositeTypeStmt": "CREATE TYPE",
-	"RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW", "ReindexStmt": "REINDEX", "ClusterStmt": "CLUSTER",
-}
-
 // refuse is the error of a statement that PostgreSQL has and we do not; its hint says how
 // the same is done here.
 func (s *session) refuse(n *pg.Node) error {
-	kind := pgsql.NodeKind(n)
-	word, ok := refusals[kind]
-	if !ok {
-		word = strings.TrimSuffix(kind, "Stmt")
-	}
-	e := pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
+	e := pgerr.New(codes.FeatureNotSupported, "%s is not supported", pgsql.Word(n))
 	if d := n.GetDropStmt(); d != nil {
-		object := strings.ReplaceAll(strings.TrimPrefix(d.RemoveType.String(), "OBJECT_"), "_", " ")
-		return pgerr.New(codes.FeatureNotSupported, "DROP %s is not supported", strings.Replace(object, "MATVIEW", "MATERIALIZED VIEW", 1)).
-			WithHint("%s", s.dropHint(d))
+		return e.WithHint("%s", s.dropHint(d))
 	}
 	return e
 }

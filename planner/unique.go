@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
@@ -68,7 +69,7 @@ func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
 			return err
 		}
 		if either := write.Union(twice, taken); len(either) > 0 {
-			return t.Duplicate(t.NewKey(columns), int(either[0]))
+			return t.Duplicate(t.NewKey(columns), int(either[0]), encode.Format(j.session.format()))
 		}
 	}
 	for i, u := range t.Uniques {
@@ -84,7 +85,7 @@ func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
 			return err
 		}
 		if either := write.Union(twice, taken); len(either) > 0 {
-			return t.DuplicateOf(u, columns, int(either[0]))
+			return t.DuplicateOf(u, columns, int(either[0]), encode.Format(j.session.format()))
 		}
 	}
 	return j.session.changesOf(t).Put(t, change.Insert, columns)
@@ -131,7 +132,7 @@ func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
 			return err
 		}
 		if len(taken) > 0 {
-			return j.table.DuplicateOf(u, columns, int(taken[0]))
+			return j.table.DuplicateOf(u, columns, int(taken[0]), encode.Format(j.session.format()))
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -100,7 +101,7 @@ func (a *alteration) done(what string) *Change {
 
 func (c *Context) alterTable(n *pg.AlterTableStmt) (*Change, error) {
 	if n.Objtype != pg.ObjectType_OBJECT_TABLE {
-		return nil, unsupported("this kind of ALTER is not supported")
+		return nil, unsupported("this kind of ALTER %s is not supported", strings.TrimPrefix(n.Objtype.String(), "OBJECT_"))
 	}
 	a, missing, err := c.alteredTable(n.Relation, n.MissingOk, "ALTER TABLE")
 	if err != nil || missing {
@@ -157,6 +158,12 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 		return nil
 	case pg.AlterTableType_AT_DropConstraint:
 		return a.dropConstraint(n)
+	}
+	if known, err := a.storage(n); known {
+		return err
+	}
+	if rowSecurity[n.Subtype] {
+		return unsupported("row security is not supported").WithHint("GRANT columns, or a view of the rows that a role may see.")
 	}
 	return unsupported("this kind of ALTER TABLE is not supported").
 		WithHint("ALTER TABLE has ADD and DROP COLUMN, ALTER COLUMN … SET and DROP DEFAULT and NOT NULL, TYPE, ADD and DROP CONSTRAINT, RENAME, and SET SCHEMA.")

@@ -136,7 +136,7 @@ func Plan(n *pg.Node, c *Context) (*Change, error) {
 	case *pg.Node_CommentStmt:
 		return c.comment(v.CommentStmt)
 	}
-	return nil, unsupported("%s is not supported", pgsql.NodeKind(n))
+	return nil, unsupported("%s is not supported", pgsql.Word(n))
 }
 
 func unsupported(format string, args ...any) *pgerr.Error {

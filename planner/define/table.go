@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -53,10 +52,12 @@ func checkTable(n *pg.CreateStmt) error {
 	switch {
 	case n.Partspec != nil || n.Partbound != nil || len(n.InhRelations) > 0:
 		return unsupported("partitions and inheritance of tables are not supported")
-	case n.OfTypename != nil, n.Tablespacename != "":
-		return unsupported("types and tablespaces of tables are not supported")
+	case n.OfTypename != nil:
+		return unsupported("tables of a composite type are not supported")
+	case n.AccessMethod != "" && n.AccessMethod != "heap":
+		return pgerr.New(codes.UndefinedObject, "access method \"%s\" does not exist", n.AccessMethod)
 	}
-	return nil
+	return checkTablespace(n.Tablespacename)
 }
 
 // CreateAs plans the table of CREATE TABLE AS and SELECT INTO, whose columns are a query's.
@@ -514,35 +515,13 @@ func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env)
 		if column == "" && len(used) == 1 {
 			column = used[0]
 		}
-		for i := 0; name == "" || taken(name); i++ {
-			name = checkName(t.Name, column, i)
-		}
+		name = freeName(t.Name, column, "_check", taken)
 	}
 	if taken(name) {
 		return pgerr.New(codes.DuplicateObject, "constraint \"%s\" for relation \"%s\" already exists", name, t.Name)
 	}
 	t.Checks = append(t.Checks, catalog.Check{Name: name, SQL: text})
 	return nil
-}
-
-// checkName is PostgreSQL's name of the n-th check of a column, "" for one of the table.
-func checkName(table, column string, n int) string {
-	const longest = 63
-	if column != "" {
-		column = "_" + column
-	}
-	end := "_check"
-	if n > 0 {
-		end += strconv.Itoa(n)
-	}
-	for len(table)+len(column)+len(end) > longest {
-		if len(table) > len(column)-1 {
-			table = clip(table)
-		} else {
-			column = clip(column)
-		}
-	}
-	return table + column + end
 }
 
 // checkKeyType refuses a key of a type whose values can be equal and yet be kept as

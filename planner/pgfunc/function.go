@@ -24,6 +24,9 @@ type engineError struct{ err *pgerr.Error }
 
 func (e engineError) Error() string {
 	text := string(e.err.Code) + ": " + e.err.Message
+	if e.err.Detail != "" {
+		text += "\nDETAIL: " + e.err.Detail
+	}
 	if e.err.Hint != "" {
 		text += "\nHINT: " + e.err.Hint
 	}

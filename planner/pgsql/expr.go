@@ -82,8 +82,7 @@ func (a *analyzer) exprRest(n *pg.Node, s *scope) (expr, error) {
 	case *pg.Node_SetToDefault:
 		return expr{}, a.errAt(v.SetToDefault.Location, pgerr.New(codes.Syntax, "DEFAULT is not allowed in this context"))
 	}
-	kind := strings.TrimPrefix(fmt.Sprintf("%T", n.GetNode()), "*pg_query.Node_")
-	return expr{}, unsupported("expressions of the kind %s are not supported", kind)
+	return expr{}, unsupported("%s is not supported", Word(n))
 }
 
 func (a *analyzer) constant(c *pg.A_Const) (expr, error) {

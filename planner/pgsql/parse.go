@@ -131,3 +131,64 @@ func cut(sql string) ([]Piece, error) {
 func NodeKind(n *pg.Node) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", n.GetNode()), "*pg_query.Node_")
 }
+
+// words name the nodes whose names do not say what they are in SQL: statements, and expressions.
+var words = map[string]string{
+	"AlterEnumStmt": "ALTER TYPE", "AlterTSConfigurationStmt": "ALTER TEXT SEARCH CONFIGURATION",
+	"AlterTSDictionaryStmt": "ALTER TEXT SEARCH DICTIONARY", "AlterTableMoveAllStmt": "ALTER TABLE ALL", "AlterTableSpaceOptionsStmt": "ALTER TABLESPACE",
+	"AlterFdwStmt": "ALTER FOREIGN DATA WRAPPER", "AlterForeignServerStmt": "ALTER SERVER", "AlterOpFamilyStmt": "ALTER OPERATOR FAMILY",
+	"AlterSeqStmt": "ALTER SEQUENCE", "AlterStatsStmt": "ALTER STATISTICS", "AlterExtensionContentsStmt": "ALTER EXTENSION",
+	"AlterDatabaseSetStmt": "ALTER DATABASE … SET", "CheckPointStmt": "CHECKPOINT", "CompositeTypeStmt": "CREATE TYPE",
+	"CreateAmStmt": "CREATE ACCESS METHOD", "CreateEnumStmt": "CREATE TYPE", "CreateFdwStmt": "CREATE FOREIGN DATA WRAPPER",
+	"CreateForeignServerStmt": "CREATE SERVER", "CreateOpClassStmt": "CREATE OPERATOR CLASS", "CreateOpFamilyStmt": "CREATE OPERATOR FAMILY",
+	"CreatePlangStmt": "CREATE LANGUAGE", "CreateRangeStmt": "CREATE TYPE", "CreateSeqStmt": "CREATE SEQUENCE", "CreateStatsStmt": "CREATE STATISTICS",
+	"CreateTableSpaceStmt": "CREATE TABLESPACE", "CreateTrigStmt": "CREATE TRIGGER", "CreateEventTrigStmt": "CREATE EVENT TRIGGER",
+	"CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "DropTableSpaceStmt": "DROP TABLESPACE",
+	"IndexStmt": "CREATE INDEX", "RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW", "RuleStmt": "CREATE RULE", "SecLabelStmt": "SECURITY LABEL",
+	"ViewStmt": "CREATE VIEW", "CurrentOfExpr": "WHERE CURRENT OF", "MultiAssignRef": "assignment of a subquery to several columns",
+	"NamedArgExpr": "a named argument", "XmlExpr": "XML", "XmlSerialize": "XMLSERIALIZE",
+}
+
+// Word is what a node is in SQL, for errors: "CREATE TRIGGER".
+func Word(n *pg.Node) string {
+	kind := NodeKind(n)
+	object := func(o pg.ObjectType) string {
+		word := strings.ReplaceAll(strings.TrimPrefix(o.String(), "OBJECT_"), "_", " ")
+		return strings.NewReplacer("MATVIEW", "MATERIALIZED VIEW", "TABCONSTRAINT", "CONSTRAINT", "DOMCONSTRAINT", "CONSTRAINT", "FDW", "FOREIGN DATA WRAPPER",
+			"TSCONFIGURATION", "TEXT SEARCH CONFIGURATION", "TSDICTIONARY", "TEXT SEARCH DICTIONARY").Replace(word)
+	}
+	switch v := n.GetNode().(type) {
+	case *pg.Node_CreateTableAsStmt:
+		if v.CreateTableAsStmt.Objtype == pg.ObjectType_OBJECT_MATVIEW {
+			return "CREATE MATERIALIZED VIEW"
+		}
+		return "CREATE TABLE AS"
+	case *pg.Node_DefineStmt:
+		return "CREATE " + object(v.DefineStmt.Kind)
+	case *pg.Node_CommentStmt:
+		return "COMMENT ON " + object(v.CommentStmt.Objtype)
+	case *pg.Node_RenameStmt:
+		return "ALTER " + object(v.RenameStmt.RenameType) + " … RENAME"
+	case *pg.Node_AlterOwnerStmt:
+		return "ALTER " + object(v.AlterOwnerStmt.ObjectType) + " … OWNER TO"
+	case *pg.Node_AlterObjectSchemaStmt:
+		return "ALTER " + object(v.AlterObjectSchemaStmt.ObjectType) + " … SET SCHEMA"
+	case *pg.Node_AlterObjectDependsStmt:
+		return "ALTER " + object(v.AlterObjectDependsStmt.ObjectType) + " … DEPENDS ON"
+	case *pg.Node_AlterTableStmt:
+		return "ALTER " + object(v.AlterTableStmt.Objtype)
+	case *pg.Node_DropStmt:
+		return "DROP " + object(v.DropStmt.RemoveType)
+	}
+	if word, ok := words[kind]; ok {
+		return word
+	}
+	var b strings.Builder // CreatePolicyStmt
+	for i, r := range strings.TrimSuffix(kind, "Stmt") {
+		if i > 0 && r >= 'A' && r <= 'Z' {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToUpper(b.String())
+}

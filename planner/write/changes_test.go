@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
@@ -226,19 +227,19 @@ func TestKeys(t *testing.T) {
 func TestCheckNulls(t *testing.T) {
 	tab := table(t, "id")
 	all := columns("1 a", "2 -")
-	if err := tab.CheckNulls(all); err != nil {
+	if err := tab.CheckNulls(all, encode.DefaultFormat()); err != nil {
 		t.Error(err)
 	}
 	ids := array.NewInt32Builder(memory.DefaultAllocator)
 	ids.Append(1)
 	ids.AppendNull()
-	err := tab.CheckNulls([]arrow.Array{all[0], ids.NewArray()})
+	err := tab.CheckNulls([]arrow.Array{all[0], ids.NewArray()}, encode.DefaultFormat())
 	e, ok := pgerr.As(err)
 	if !ok || e.Code != "23502" || e.Detail != "Failing row contains (null, null)." ||
 		e.Schema != "public" || e.Table != "t" || e.Column != "id" {
 		t.Errorf("%v: %+v", err, e)
 	}
-	e, ok = pgerr.As(tab.Duplicate(columns("2 a")[1:], 0))
+	e, ok = pgerr.As(tab.Duplicate(columns("2 a")[1:], 0, encode.DefaultFormat()))
 	if !ok || e.Code != "23505" || e.Schema != "public" || e.Table != "t" || e.Constraint != "t_pkey" {
 		t.Errorf("%+v", e)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -128,28 +129,28 @@ func (t *Table) Numbers(place int, ranges []sequence.Range, small bool) (arrow.A
 }
 
 // CheckNulls refuses rows that have null in a column that must not: columns are all of the
-// table's.
-func (t *Table) CheckNulls(columns []arrow.Array) error {
-	for i, f := range t.Current.Fields {
-		if !f.NotNull && (!t.Keyed() || !slices.Contains(t.key, i)) || columns[i].NullN() == 0 {
+// table's. The error shows values as f says.
+func (t *Table) CheckNulls(columns []arrow.Array, f encode.Format) error {
+	for i, field := range t.Current.Fields {
+		if !field.NotNull && (!t.Keyed() || !slices.Contains(t.key, i)) || columns[i].NullN() == 0 {
 			continue
 		}
 		row := 0
 		for !columns[i].IsNull(row) {
 			row++
 		}
-		e := pgerr.New(codes.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", f.Name, t.Name).
-			WithDetail("Failing row contains %s.", t.rowText(columns, row))
-		e.Schema, e.Table, e.Column = t.Schema, t.Name, f.Name
+		e := pgerr.New(codes.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", field.Name, t.Name).
+			WithDetail("Failing row contains %s.", t.rowText(columns, row, f))
+		e.Schema, e.Table, e.Column = t.Schema, t.Name, field.Name
 		return e
 	}
 	return nil
 }
 
 // FailsCheck is the error of a row that a CHECK excludes: columns are all of the table's.
-func (t *Table) FailsCheck(constraint string, columns []arrow.Array, row int) error {
+func (t *Table) FailsCheck(constraint string, columns []arrow.Array, row int, f encode.Format) error {
 	e := pgerr.New(codes.CheckViolation, "new row for relation \"%s\" violates check constraint \"%s\"", t.Name, constraint).
-		WithDetail("Failing row contains %s.", t.rowText(columns, row))
+		WithDetail("Failing row contains %s.", t.rowText(columns, row, f))
 	e.Schema, e.Table, e.Constraint = t.Schema, t.Name, constraint
 	return e
 }
@@ -174,51 +175,24 @@ func pick(columns []arrow.Array, places []int) []arrow.Array {
 
 // Duplicate is the error of a row whose key another one has; key are the key's columns,
 // in which it is at row.
-func (t *Table) Duplicate(key []arrow.Array, row int) error {
-	return t.duplicate(t.keyName, t.key, key, row)
+func (t *Table) Duplicate(key []arrow.Array, row int, f encode.Format) error {
+	return t.duplicate(Unique{Name: t.keyName, Places: t.key}, key, row, f)
 }
 
-func (t *Table) duplicate(constraint string, places []int, key []arrow.Array, row int) error {
+// duplicate is the error of a row whose values others have; key are the constraint's columns.
+func (t *Table) duplicate(u Unique, key []arrow.Array, row int, f encode.Format) error {
 	names, values := "", ""
-	for i, p := range places {
+	for i, p := range u.Places {
 		if i > 0 {
 			names, values = names+", ", values+", "
 		}
-		names += t.Current.Fields[p].Name
-		values += valueText(key[i], row)
+		names += quote.NameIfNeeded(t.Current.Fields[p].Name)
+		values += valueText(key[i], row, t.Current.Fields[p].OID, f)
 	}
-	e := pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s\"", constraint).
+	e := pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s\"", u.Name).
 		WithDetail("Key (%s)=(%s) already exists.", names, values)
-	e.Schema, e.Table, e.Constraint = t.Schema, t.Name, constraint
+	e.Schema, e.Table, e.Constraint = t.Schema, t.Name, u.Name
 	return e
-}
-
-// textMax is up to how many bytes of a value are shown in a message.
-const textMax = 64
-
-func valueText(a arrow.Array, row int) string {
-	if a.IsNull(row) {
-		return "null"
-	}
-	text := a.ValueStr(row)
-	if d, ok := a.(*array.Decimal128); ok { // with all digits of its scale
-		text = d.Value(row).ToString(d.DataType().(*arrow.Decimal128Type).Scale)
-	}
-	if len(text) > textMax {
-		text = text[:textMax] + "..."
-	}
-	return text
-}
-
-func (t *Table) rowText(columns []arrow.Array, row int) string {
-	out := "("
-	for i, c := range columns {
-		if i > 0 {
-			out += ", "
-		}
-		out += valueText(c, row)
-	}
-	return out + ")"
 }
 
 func release(columns []arrow.Array) {

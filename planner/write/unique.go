@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/skipprd/skipprd/lake/merge"
+	"github.com/skipprd/skipprd/pgwire/encode"
 )
 
 // Unique is a unique constraint: its name, and the places of its fields.
@@ -18,8 +19,8 @@ type Unique struct {
 }
 
 // DuplicateOf is Duplicate of a unique constraint: columns are all of the table's.
-func (t *Table) DuplicateOf(u Unique, columns []arrow.Array, row int) error {
-	return t.duplicate(u.Name, u.Places, pick(columns, u.Places), row)
+func (t *Table) DuplicateOf(u Unique, columns []arrow.Array, row int, f encode.Format) error {
+	return t.duplicate(u, pick(columns, u.Places), row, f)
 }
 
 // Asked are the values of a unique constraint in rows that have no null there, and the places

@@ -1,6 +1,7 @@
 package numeric
 
 import (
+	"fmt"
 	"math/big"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -304,10 +305,18 @@ func (n Num) Constrain(precision, scale int) (Num, error) {
 	}
 	out := n.Round(scale)
 	if digits := digitCount(out.big()); digits-out.scale > precision-scale {
-		return overflow("A field with precision %d, scale %d must round to an absolute value less than 10^%d.", precision,
-			scale, precision-scale)
+		return overflow("%s", OverflowDetail(precision, scale))
 	}
 	return out, nil
+}
+
+// OverflowDetail says why a number does not fit into numeric(precision, scale).
+func OverflowDetail(precision, scale int) string {
+	limit := "1"
+	if precision > scale {
+		limit = fmt.Sprintf("10^%d", precision-scale)
+	}
+	return fmt.Sprintf("A field with precision %d, scale %d must round to an absolute value less than %s.", precision, scale, limit)
 }
 
 // MinScale is the least scale that shows n exactly.
