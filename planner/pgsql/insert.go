@@ -320,7 +320,7 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 		return nil
 	}
 	s := &scope{noAgg: "ON CONFLICT DO UPDATE"}
-	_, from, it, err := w.writtenFrom(rel, n.Relation, nil, nil, s)
+	_, there, err := w.writtenFrom(rel, n.Relation, nil, nil, s)
 	if err != nil {
 		return err
 	}
@@ -336,16 +336,17 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	// Columns of excluded are only named with it.
 	var on []string
 	for _, k := range w.out.Conflict.Columns {
-		on = append(on, it.columns[k].sql()+" = "+src.columns[k].sql())
+		on = append(on, there.item.columns[k].sql()+" = "+src.columns[k].sql())
 	}
 	set, err := w.assignments(rel, c.TargetList, s)
 	if err != nil {
 		return err
 	}
 	w.out.Conflict.Written = slices.Sorted(maps.Keys(set))
-	from += " JOIN " + src.sql + " ON " + strings.Join(on, " AND ")
+	there.from += " JOIN " + src.sql + " ON " + strings.Join(on, " AND ")
 	old := identity(rel)
-	sql, err := w.changedRows(&changed{item: it, old: old, set: set, from: from, where: c.WhereClause}, s)
+	there.old, there.set, there.where = old, set, c.WhereClause
+	sql, err := w.changedRows(there, s)
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func (w *writer) update(n *pg.UpdateStmt) error {
 		return err
 	}
 	s := &scope{noAgg: "UPDATE"}
-	with, from, it, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.FromClause, s)
+	with, c, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.FromClause, s)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,8 @@ func (w *writer) update(n *pg.UpdateStmt) error {
 		return err
 	}
 	w.out.Old, w.out.Written = identity(rel), slices.Sorted(maps.Keys(set))
-	sql, err := w.changedRows(&changed{item: it, old: w.out.Old, set: set, from: from, where: n.WhereClause}, s)
+	c.old, c.set, c.where = w.out.Old, set, n.WhereClause
+	sql, err := w.changedRows(c, s)
 	if err != nil {
 		return err
 	}
@@ -186,32 +187,34 @@ func (w *writer) update(n *pg.UpdateStmt) error {
 // writtenFrom opens the scope of UPDATE and DELETE: the table that is written, then the
 // others.
 func (w *writer) writtenFrom(rel *Relation, n *pg.RangeVar, with *pg.WithClause, others []*pg.Node, s *scope) (
-	withSQL, from string, it *item, err error,
+	withSQL string, c *changed, err error,
 ) {
 	if withSQL, err = w.with(with, s); err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	src, err := w.relationSource(rel, n)
 	if err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	if err := w.addItems(s, src.items); err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	s.columns = append(s.columns, src.columns...)
-	from = src.sql
+	c = &changed{item: src.items[0], from: src.sql}
 	if len(others) > 0 {
-		if len(rel.Key) == 0 {
-			return "", "", nil, unsupported("UPDATE … FROM and DELETE … USING are not supported for a table without a primary key").
-				WithHint("Use a subquery in WHERE, or give the table a primary key.")
+		if len(rel.Key) == 0 { // equal rows are told apart, so that each is changed once
+			at := strings.LastIndex(src.sql, " AS ")
+			name, alias := src.sql[:at], src.sql[at+len(" AS "):]
+			c.from = "(SELECT *, row_number() OVER () AS _skippr_row FROM " + name + ") AS " + alias
+			c.once = "DISTINCT ON (" + alias + "._skippr_row) "
 		}
 		more, err := w.from(others, s)
 		if err != nil {
-			return "", "", nil, err
+			return "", nil, err
 		}
-		from += ", " + more
+		c.from += ", " + more
 	}
-	return withSQL, from, src.items[0], nil
+	return withSQL, c, nil
 }
 
 // assignments are the new values of columns, by index.
@@ -277,6 +280,8 @@ type changed struct {
 	set   map[int]string
 	from  string
 	where *pg.Node
+	// once keeps one of the rows that a join makes of each; "": the key tells them apart.
+	once string
 }
 
 // changedRows prints the query of the rows that a statement changes.
@@ -310,7 +315,7 @@ func (w *writer) changedRows(c *changed, s *scope) (string, error) {
 	for i, sql := range list {
 		list[i] = fmt.Sprintf("%s AS c%d", sql, i+1)
 	}
-	return "SELECT " + strings.Join(list, ", ") + " FROM " + c.from + condition, nil
+	return "SELECT " + c.once + strings.Join(list, ", ") + " FROM " + c.from + condition, nil
 }
 
 // delete analyses DELETE.
@@ -320,7 +325,7 @@ func (w *writer) delete(n *pg.DeleteStmt) error {
 		return err
 	}
 	s := &scope{}
-	with, from, it, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.UsingClause, s)
+	with, c, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.UsingClause, s)
 	if err != nil {
 		return err
 	}
@@ -328,7 +333,8 @@ func (w *writer) delete(n *pg.DeleteStmt) error {
 	if len(n.ReturningList) > 0 {
 		w.out.Old = allColumns(rel)
 	}
-	sql, err := w.changedRows(&changed{item: it, old: w.out.Old, from: from, where: n.WhereClause}, s)
+	c.old, c.where = w.out.Old, n.WhereClause
+	sql, err := w.changedRows(c, s)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var (
 	libpqGaps        = map[string]string{}
 	psycopg2Gaps     = map[string]string{}
 	asyncpgGaps      = map[string]string{"record": "records have no binary form"}
-	dbtGaps          = map[string]string{"snapshot": "UPDATE … FROM is refused for a table without a primary key"}
+	dbtGaps          = map[string]string{}
 	activeRecordGaps = map[string]string{
 		"extensions": "PL/pgSQL is not here, skippr is",
 	}
