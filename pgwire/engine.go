@@ -45,7 +45,9 @@ type Startup struct {
 	PID uint32
 	// RemoteAddr is the client's address, for pg_stat_activity.
 	RemoteAddr string
-	TLS        bool
+	// LocalAddr is the address that the client has connected to.
+	LocalAddr string
+	TLS       bool
 	// Statements are the session's prepared statements, which PREPARE, DEALLOCATE and
 	// DISCARD change; nil where nothing but the session prepares any.
 	Statements *Statements

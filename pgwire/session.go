@@ -189,7 +189,7 @@ func (s *session) open(request Startup) error {
 	}
 	request.PID, request.TLS, request.Statements, request.Portal = s.pid, s.conn.tls() != nil, &s.statements, s.bound
 	request.Unbind, request.Wake = s.unbind, s.wake
-	request.RemoteAddr = s.conn.tcp.RemoteAddr().String()
+	request.RemoteAddr, request.LocalAddr = s.conn.tcp.RemoteAddr().String(), s.conn.tcp.LocalAddr().String()
 	now := s.server.deps.Clock.Now()
 	s.activity.update(func(i *SessionInfo) {
 		*i = SessionInfo{

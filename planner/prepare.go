@@ -107,6 +107,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
 	case *pg.Node_VacuumStmt:
 		return s.prepareVacuum(n.VacuumStmt)
+	case *pg.Node_CheckPointStmt:
+		return s.prepareCheckpoint(), nil
 	case *pg.Node_CreateExtensionStmt:
 		return s.prepareExtension(n.CreateExtensionStmt)
 	}

@@ -114,11 +114,15 @@ const firstViewOID = 12000
 // mayUse refuses one use of a relation.
 func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 	rel := u.Relation
+	function, isFunction := strings.CutSuffix(rel.Name, "()")
+	hidden := rel.System && !u.Inner && rel.Schema == "pg_catalog" && right.HiddenRelation(function)
+	if hidden && isFunction {
+		return pgerr.New(codes.InsufficientPrivilege, "permission denied for function %s", function)
+	}
 	if rel.OID == 0 || rel.Schema == "" { // rows that the statement itself brings
 		return nil
 	}
 	if rel.System {
-		hidden := !u.Inner && rel.Schema == "pg_catalog" && right.HiddenRelation(rel.Name)
 		switch {
 		case !hidden || b.Has(role, objectOf(rel), right.Select) != 0:
 		case rel.OID >= firstViewOID:

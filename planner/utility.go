@@ -11,6 +11,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
@@ -43,6 +44,18 @@ type utility struct {
 
 func tagOnly(tag string) func(context.Context, pgwire.Sink) (*result, error) {
 	return func(context.Context, pgwire.Sink) (*result, error) { return &result{tag: tag}, nil }
+}
+
+// prepareCheckpoint answers CHECKPOINT: what was committed is on the disk, or in the object
+// store, since its commit was answered.
+func (s *session) prepareCheckpoint() pgwire.Statement {
+	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+		b := s.book()
+		if role := s.who(b).Current; !b.Superuser(role) && !b.HasRole(role, right.Checkpoint) {
+			return nil, pgerr.New(codes.InsufficientPrivilege, "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT")
+		}
+		return &result{tag: "CHECKPOINT"}, nil
+	}}
 }
 
 // prepareExtension answers CREATE EXTENSION: there is one, and it is there already.

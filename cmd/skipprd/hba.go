@@ -55,6 +55,26 @@ func (r *rules) reload() error {
 	return nil
 }
 
+// ruleLines are the lines of both files as they are now, for pg_hba_file_rules.
+func (n *node) ruleLines() (rules, maps []hba.Entry, err error) {
+	for _, one := range []struct {
+		name string
+		to   *[]hba.Entry
+		read func(string) []hba.Entry
+	}{{"hba-file", &rules, hba.Entries}, {"ident-file", &maps, hba.MapEntries}} {
+		path := n.cfg.get(one.name)
+		if path == "" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", one.name, err)
+		}
+		*one.to = one.read(string(text))
+	}
+	return rules, maps, nil
+}
+
 // reload is pg_reload_conf() and SIGHUP.
 func (n *node) reload() error {
 	if n.rules == nil {

@@ -219,7 +219,7 @@ func (n *node) openLake() error {
 		return fmt.Errorf("make temporary directory: %w", err)
 	}
 	n.temp = temp
-	if n.system, err = syscat.New(syscat.Deps{Status: n.status, Files: n.files}); err != nil {
+	if n.system, err = syscat.New(syscat.Deps{Status: n.status, Files: n.files, Rules: n.ruleLines}); err != nil {
 		return err
 	}
 	threads := n.cfg.int("engine-threads")

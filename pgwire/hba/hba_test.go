@@ -1,7 +1,9 @@
 package hba
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -130,6 +132,28 @@ func TestParseErrors(t *testing.T) {
 		if _, err := ParseMaps("ident", text); err == nil {
 			t.Errorf("map %q is taken", text)
 		}
+	}
+}
+
+// TestEntries: a file is shown line by line, with what is wrong where something is.
+func TestEntries(t *testing.T) {
+	var got []string
+	for _, e := range Entries("# rules\nlocal all all trust\nhost all all bad trust\n\nhostssl a \\\n +b samenet cert\n") {
+		line := fmt.Sprintf("%d %s", e.Line, e.Reason)
+		if e.Rule != nil {
+			line += fmt.Sprintf("%s %s %v %s", e.Rule.Connection, e.Rule.Method, e.Rule.Users, e.Rule.Keyword)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"2 local trust [{all false}] ", `3 invalid IP address "bad": names of hosts are not supported`, "5 hostssl cert [{+b false}] samenet",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	maps := MapEntries("people ana@x ana\npeople /( x\n")
+	if len(maps) != 2 || *maps[0].Map != [3]string{"people", "ana@x", "ana"} || maps[1].Reason != `invalid regular expression "("` || maps[1].Map != nil {
+		t.Errorf("%+v", maps)
 	}
 }
 

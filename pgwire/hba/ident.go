@@ -22,27 +22,43 @@ type mapLine struct {
 func ParseMaps(file, text string) (*Maps, error) {
 	m := &Maps{}
 	err := eachLine(file, text, func(_ int, _ string, fields []field) error {
-		if len(fields) != 3 || slices.ContainsFunc(fields, func(f field) bool { return len(f) != 1 }) {
-			return errors.New("a line has the name of a map, a certificate's name, and a role")
+		l, err := parseMap(fields)
+		if err == nil {
+			m.lines = append(m.lines, l)
 		}
-		l := mapLine{name: fields[0][0].Text, system: fields[1][0].Text, role: fields[2][0].Text}
-		if text, ok := strings.CutPrefix(l.system, "/"); ok {
-			p, err := regexp.Compile(text)
-			if err != nil {
-				return fmt.Errorf("invalid regular expression \"%s\"", text)
-			}
-			if strings.Contains(l.role, `\1`) && p.NumSubexp() < 1 {
-				return fmt.Errorf("regular expression \"%s\" has no subexpressions as requested by backreference in \"%s\"", text, l.role)
-			}
-			l.pattern = p
-		}
-		m.lines = append(m.lines, l)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// MapEntries are all lines of the text of a file of maps that have anything, in order.
+func MapEntries(text string) []Entry {
+	return entries(text, func(e *Entry, fields []field) error {
+		l, err := parseMap(fields)
+		e.Map = &[3]string{l.name, l.system, l.role}
+		return err
+	})
+}
+
+func parseMap(fields []field) (l mapLine, err error) {
+	if len(fields) != 3 || slices.ContainsFunc(fields, func(f field) bool { return len(f) != 1 }) {
+		return l, errors.New("a line has the name of a map, a certificate's name, and a role")
+	}
+	l = mapLine{name: fields[0][0].Text, system: fields[1][0].Text, role: fields[2][0].Text}
+	text, ok := strings.CutPrefix(l.system, "/")
+	if !ok {
+		return l, nil
+	}
+	if l.pattern, err = regexp.Compile(text); err != nil {
+		return l, fmt.Errorf("invalid regular expression \"%s\"", text)
+	}
+	if strings.Contains(l.role, `\1`) && l.pattern.NumSubexp() < 1 {
+		return l, fmt.Errorf("regular expression \"%s\" has no subexpressions as requested by backreference in \"%s\"", text, l.role)
+	}
+	return l, nil
 }
 
 func (m *Maps) has(name string) bool {

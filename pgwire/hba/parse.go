@@ -1,6 +1,7 @@
 package hba
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -24,6 +25,47 @@ type LineError struct {
 // Error implements error.
 func (e *LineError) Error() string {
 	return fmt.Sprintf("line %d of %s: %s", e.Line, e.File, e.Reason)
+}
+
+// Entry is a line of a file of rules or of maps, or what is wrong with it.
+type Entry struct {
+	Line int
+	// Rule is of a file of rules, Map, a certificate's name and a role of one of maps; nil
+	// where Reason says what is wrong.
+	Rule   *Rule
+	Map    *[3]string
+	Reason string
+}
+
+// Entries are all lines of the text of a file of rules that have anything, in order.
+func Entries(text string) []Entry {
+	return entries(text, func(e *Entry, fields []field) error {
+		rule, err := parseRule(fields)
+		e.Rule = &rule
+		return err
+	})
+}
+
+func entries(text string, f func(e *Entry, fields []field) error) []Entry {
+	var out []Entry
+	err := eachLine("", text, func(number int, _ string, fields []field) error {
+		e := Entry{Line: number}
+		err := f(&e, fields)
+		if err == nil {
+			out = append(out, e)
+		}
+		return err
+	})
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			var e *LineError
+			if errors.As(one, &e) {
+				out = append(out, Entry{Line: e.Line, Reason: e.Reason})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Line, b.Line) })
+	return out
 }
 
 // Parse reads rules from the text of the file of that name. The error joins a *LineError for

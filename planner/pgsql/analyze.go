@@ -96,6 +96,8 @@ type Env struct {
 	User, SessionUser, Database string
 	Version                     string
 	PID                         uint32
+	// Server is the address that the client has connected to, "host:port".
+	Server string
 	// Setting returns the value that SHOW would.
 	Setting   func(name string) (string, bool)
 	Functions map[string][]Function // by name

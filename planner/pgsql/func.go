@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -415,6 +416,16 @@ func (a *analyzer) fact(name string) string {
 		return strconv.FormatUint(uint64(a.env.PID), 10)
 	case "search_path":
 		return strings.Join(a.env.SearchPath, ",")
+	case "server_addr", "server_port":
+		host, port, err := net.SplitHostPort(a.env.Server)
+		if err != nil { // it came by no network
+			return ""
+		}
+		if name == "server_port" {
+			return port
+		}
+		host, _, _ = strings.Cut(host, "%")
+		return host
 	case "temp_schema":
 		return a.env.TempSchema
 	}

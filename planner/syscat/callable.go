@@ -7,7 +7,8 @@ package syscat
 // viewFunctions are the functions without arguments that give a view's rows.
 var viewFunctions = map[string]string{
 	"pg_available_extensions": "pg_available_extensions", "pg_config": "pg_config", "pg_cursor": "pg_cursors",
-	"pg_get_backend_memory_contexts": "pg_backend_memory_contexts", "pg_hba_file_rules": "pg_hba_file_rules", "pg_lock_status": "pg_locks",
+	"pg_get_backend_memory_contexts": "pg_backend_memory_contexts", "pg_hba_file_rules": "pg_hba_file_rules",
+	"pg_ident_file_mappings": "pg_ident_file_mappings", "pg_lock_status": "pg_locks",
 	"pg_prepared_statement": "pg_prepared_statements", "pg_show_all_file_settings": "pg_file_settings",
 	"pg_show_all_settings": "pg_settings", "pg_timezone_abbrevs": "pg_timezone_abbrevs", "pg_timezone_names": "pg_timezone_names",
 }

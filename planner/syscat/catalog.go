@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/lake"
+	"github.com/skipprd/skipprd/pgwire/hba"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -20,6 +21,9 @@ type Deps struct {
 	Status func(name string) (ddl.PipelineStatus, bool)
 	// Files lists the data files of a table's snapshot.
 	Files func(ctx context.Context, table change.TableID, metadata string, snapshot int64) (*lake.Snapshot, error)
+	// Rules are the lines of the files of who may connect and of the maps, as they are now; nil:
+	// there are none.
+	Rules func() (rules, maps []hba.Entry, err error)
 }
 
 // Catalog is the system relations. Safe for concurrent use.

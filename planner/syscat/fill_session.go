@@ -3,10 +3,12 @@ package syscat
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
 
 	pgencode "github.com/skipprd/skipprd/pgwire/encode"
+	"github.com/skipprd/skipprd/pgwire/hba"
 	"github.com/skipprd/skipprd/planner"
 )
 
@@ -87,6 +89,74 @@ func fillCursors(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 		})
 	}
 	return c.build("pg_catalog.pg_cursors", rows)
+}
+
+// fillRules are the lines of the file of who may connect, the bad ones with what is wrong.
+func fillRules(_ context.Context, c *Catalog, _ *planner.SystemEnv) ([][]any, error) {
+	if c.deps.Rules == nil {
+		return nil, nil
+	}
+	entries, _, err := c.deps.Rules()
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, e := range entries {
+		r := row{"line_number": e.Line, "error": orNull(e.Reason)}
+		if e.Rule != nil {
+			maps.Copy(r, ruleRow(e.Rule))
+		}
+		rows = append(rows, r)
+	}
+	return c.build("pg_catalog.pg_hba_file_rules", rows)
+}
+
+func ruleRow(x *hba.Rule) row {
+	texts := func(names []hba.Name) (out []string) {
+		for _, n := range names {
+			out = append(out, n.Text)
+		}
+		return out
+	}
+	r := row{
+		"type": string(x.Connection), "database": texts(x.Databases), "user_name": texts(x.Users), "address": orNull(x.Keyword),
+		"auth_method": string(x.Method),
+	}
+	if x.Prefix.IsValid() {
+		mask := net.CIDRMask(x.Prefix.Bits(), x.Prefix.Addr().BitLen())
+		r["address"], r["netmask"] = x.Prefix.Addr().String(), net.IP(mask).String()
+	}
+	var options []string
+	if x.Map != "" {
+		options = append(options, "map="+x.Map)
+	}
+	if x.ClientCert != "" {
+		options = append(options, "clientcert="+x.ClientCert)
+	}
+	if len(options) > 0 {
+		r["options"] = options
+	}
+	return r
+}
+
+// fillMaps are the lines of the file of maps.
+func fillMaps(_ context.Context, c *Catalog, _ *planner.SystemEnv) ([][]any, error) {
+	if c.deps.Rules == nil {
+		return nil, nil
+	}
+	_, entries, err := c.deps.Rules()
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, e := range entries {
+		r := row{"line_number": e.Line, "error": orNull(e.Reason)}
+		if e.Map != nil {
+			r["map_name"], r["sys_name"], r["pg_username"] = e.Map[0], e.Map[1], e.Map[2]
+		}
+		rows = append(rows, r)
+	}
+	return c.build("pg_catalog.pg_ident_file_mappings", rows)
 }
 
 // fillZones are the time zones that can be set, as they are now.

@@ -123,8 +123,8 @@ func server() []planner.SystemFunction {
 		fn("pg_is_other_temp_schema", oidBool, "false", oidOID),
 		fn("pg_is_wal_replay_paused", oidBool, "false"),
 		fn("inet_client_addr", oidInet, "(SELECT min(s.client_addr) FROM {rel:pg_catalog.pg_stat_activity} s WHERE s.pid = CAST({fact:pid} AS INTEGER))"),
-		fn("inet_server_addr", oidInet, "CAST(NULL AS VARCHAR)"),
-		fn("inet_server_port", oidInt4, "CAST(NULL AS INTEGER)"),
+		fn("inet_server_addr", oidInet, "nullif({fact:server_addr}, '')"),
+		fn("inet_server_port", oidInt4, "CAST(nullif({fact:server_port}, '') AS INTEGER)"),
 		fn("pg_database_size", oidInt8, "CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", oidAny),
 		fn("pg_stat_get_numscans", oidInt8, "CAST(0 AS BIGINT)", oidOID),
 	}
