@@ -231,6 +231,8 @@ type Table struct {
 	// columns.
 	Comment  string           `json:",omitempty"`
 	Comments map[int32]string `json:",omitempty"`
+	// Query is that of a materialized view, nil of any other table. It is never changed in place.
+	Query *Query `json:",omitempty"`
 	// Draft says that the transaction which makes the table has not committed. As of a copy,
 	// only those who store and stream tables know of it; a start of the server removes it.
 	Draft bool `json:",omitempty"`

@@ -29,6 +29,8 @@ type View struct {
 	CreatedAt time.Time
 	// Owner is the role that makes it; kept with the rights on it.
 	Owner uint32 `json:"-"`
+	// Materialized says that it is the query of a materialized view, as Queries gives it.
+	Materialized bool `json:"-"`
 }
 
 // ViewColumn is a column of a view.
@@ -43,6 +45,16 @@ type ViewColumn struct {
 type ViewUse struct {
 	ID      change.TableID
 	Columns []int16
+}
+
+// Query is what the rows of a materialized view are the result of. Immutable.
+type Query struct {
+	// SQL, Reads and Uses are as those of a view.
+	SQL   string
+	Reads []change.TableID `json:",omitempty"`
+	Uses  []ViewUse        `json:",omitempty"`
+	// Populated says that it has rows, or would have some: it may be read.
+	Populated bool `json:",omitempty"`
 }
 
 // Check is a condition that rows of a table of our own meet.
@@ -78,6 +90,24 @@ func viewKey(schema, name string) string { return schema + "\x00" + name }
 
 // Views are all views, by schema and name.
 func (r *reader) Views() []*View { return byName(r.facts.views) }
+
+// Queries are all views, and all materialized ones as views of their query, with the id of their
+// table.
+func (r *reader) Queries() []*View {
+	out := r.Views()
+	for _, t := range r.facts.tables {
+		if t.Query == nil || t.Draft {
+			continue
+		}
+		v := &View{ID: t.Face(), Schema: t.Schema, Name: t.Name, SQL: t.Query.SQL, Reads: t.Query.Reads, Uses: t.Query.Uses, Materialized: true}
+		for _, f := range t.Current.Fields {
+			v.Columns = append(v.Columns, ViewColumn{Name: f.Name, OID: f.OID, TypMod: f.TypMod})
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b *View) int { return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name)) })
+	return out
+}
 
 // ViewByName finds a view, or wraps ErrTableNotFound.
 func (r *reader) ViewByName(schema, name string) (*View, error) {
@@ -163,10 +193,16 @@ func (t *Txn) putObject(n namedObject, row any) error {
 	return t.made(o, owner, t.facts.schemas[n.schema].OID)
 }
 
-// RewordView says the query of a view in other words, since what it reads has another name now;
-// whose the view is does not matter. It wraps ErrTableNotFound.
+// RewordView says the query of a view, also of a materialized one, in other words, since what it
+// reads has another name now; whose the view is does not matter. It wraps ErrTableNotFound.
 func (t *Txn) RewordView(schema, name, sql string) error {
 	v, err := t.ViewByName(schema, name)
+	if old, tableErr := t.reader.TableByName(schema, name); tableErr == nil && old.Query != nil {
+		next, query := old.Clone(), *old.Query
+		query.SQL = sql
+		next.Query = &query
+		return t.storeTable(old, next)
+	}
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,8 @@ func definedWord(n *pg.Node) string {
 		switch v.DropStmt.RemoveType {
 		case pg.ObjectType_OBJECT_VIEW:
 			return "DROP VIEW"
+		case pg.ObjectType_OBJECT_MATVIEW:
+			return "DROP MATERIALIZED VIEW"
 		case pg.ObjectType_OBJECT_SCHEMA:
 			return "DROP SCHEMA"
 		}
@@ -377,52 +379,6 @@ func (s *session) settleRows() (drafts []*catalog.Table, altered map[change.Tabl
 		drafts = append(drafts, t)
 	}
 	return drafts, altered, nil
-}
-
-// prepareCreateAs prepares CREATE TABLE AS and SELECT INTO.
-func (s *session) prepareCreateAs(sql string, query *pg.Node, into *pg.IntoClause, ifNotExists bool) (pgwire.Statement, error) {
-	sel := query.GetSelectStmt()
-	if sel == nil {
-		return nil, pgerr.New(codes.FeatureNotSupported, "CREATE TABLE AS EXECUTE is not supported")
-	}
-	sel.IntoClause = nil
-	var names []string
-	for _, n := range into.ColNames {
-		names = append(names, n.GetString_().GetSval())
-	}
-	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		var view *pgsql.View
-		c, err := s.define(ctx, sql, "CREATE TABLE AS", sink, func(c *define.Context) (_ *define.Change, err error) {
-			if view, err = pgsql.AnalyzeView(sql, sel, names, c.Env); err != nil {
-				return nil, err
-			}
-			return c.CreateAs(into, ifNotExists, view.Columns)
-		})
-		if err != nil || c.Makes == nil || into.SkipData {
-			return &result{tag: "CREATE TABLE AS"}, err
-		}
-		n, err := s.fill(ctx, c.Makes, view)
-		return &result{tag: fmt.Sprintf("SELECT %d", n)}, err
-	}}, nil
-}
-
-// fill inserts the rows of a query into a table that the transaction makes.
-func (s *session) fill(ctx context.Context, t *catalog.Table, v *pgsql.View) (int, error) {
-	p, err := pgsql.Parse(v.SQL)
-	if err != nil {
-		return 0, err
-	}
-	insert := &pg.InsertStmt{
-		Relation: &pg.RangeVar{Schemaname: t.Schema, Relname: t.Name, Location: -1}, SelectStmt: p.Node,
-		Override: pg.OverridingKind_OVERRIDING_NOT_SET,
-	}
-	w, err := s.prepareWrite(&pgsql.Parsed{SQL: v.SQL, Node: &pg.Node{Node: &pg.Node_InsertStmt{InsertStmt: insert}}}, nil, "INSERT")
-	if err != nil {
-		return 0, err
-	}
-	portal := &writePortal{queryPortal: &queryPortal{session: s}, statement: w}
-	err = portal.write(ctx)
-	return portal.count, clientError(ctx, err)
 }
 
 // ownTable finds a table of our own by its name in a statement.

@@ -54,7 +54,7 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 	switch n := p.Node.Node.(type) {
 	case *pg.Node_SelectStmt:
 		if into := n.SelectStmt.IntoClause; into != nil {
-			return s.prepareCreateAs(p.SQL, p.Node, into, false)
+			return s.prepareCreateAs(p.SQL, p.Node, into, false, false)
 		}
 		return s.prepareQuery(p.SQL, n.SelectStmt, types)
 	case *pg.Node_TransactionStmt:
@@ -76,9 +76,10 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 	case *pg.Node_TruncateStmt:
 		return s.prepareTruncate(n.TruncateStmt)
 	case *pg.Node_CreateTableAsStmt:
-		if c := n.CreateTableAsStmt; c.Objtype == pg.ObjectType_OBJECT_TABLE {
-			return s.prepareCreateAs(p.SQL, c.Query, c.Into, c.IfNotExists)
-		}
+		c := n.CreateTableAsStmt
+		return s.prepareCreateAs(p.SQL, c.Query, c.Into, c.IfNotExists, c.Objtype == pg.ObjectType_OBJECT_MATVIEW)
+	case *pg.Node_RefreshMatViewStmt:
+		return s.prepareRefresh(p.SQL, n.RefreshMatViewStmt)
 	case *pg.Node_LockStmt:
 		return s.prepareLock(n.LockStmt)
 	case *pg.Node_CopyStmt:

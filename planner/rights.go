@@ -62,6 +62,12 @@ func (s *session) who(b *right.Book) grant.Who {
 // mayRead refuses a query of what the session's role may not read. It asks each time that the
 // query runs: rights change.
 func (s *session) mayRead(a *pgsql.Analysis) error {
+	for _, u := range a.Uses {
+		if u.Relation.Unpopulated {
+			return pgerr.New(codes.ObjectNotInPrerequisiteState, "materialized view \"%s\" has not been populated", u.Relation.Name).
+				WithHint("Use the REFRESH MATERIALIZED VIEW command.")
+		}
+	}
 	b := s.book()
 	role := s.who(b).Current
 	if b.Superuser(role) && len(a.Views) == 0 {

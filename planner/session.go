@@ -29,9 +29,11 @@ import (
 
 // session is one client's SQL session. Used by one goroutine.
 type session struct {
-	engine  *Engine
-	startup pgwire.Startup
-	values  *setting.Values
+	// refreshes is the oid of the materialized view that a statement fills, 0 for none.
+	refreshes uint32
+	engine    *Engine
+	startup   pgwire.Startup
+	values    *setting.Values
 	// login is the id of the role that it was opened for; became are those of the roles that it
 	// has set since, by their names as they were.
 	login    uint32
@@ -160,6 +162,7 @@ func (s *session) env(n *names) *pgsql.Env {
 	return &pgsql.Env{
 		Resolver: n, SearchPath: s.path(n), User: user, SessionUser: s.authorized(), Database: s.engine.deps.Database, Version: s.engine.deps.Version,
 		PID: s.startup.PID, Server: s.startup.LocalAddr, Setting: s.values.Get, Functions: s.engine.functions, TempSchema: n.temp,
+		Refreshes: s.refreshes,
 	}
 }
 

@@ -32,9 +32,9 @@ type alteration struct {
 }
 
 // alteredTable begins the alteration of a table; missing says that it is not there, and
-// that this is no error.
+// that this is no error. It may be a materialized view.
 func (c *Context) alteredTable(r *pg.RangeVar, missingOK bool, tag string) (a *alteration, missing bool, err error) {
-	t, rel, err := c.table(r)
+	t, rel, err := c.stored(r)
 	if e, ok := pgerr.As(err); ok && missingOK && e.Code == codes.UndefinedTable {
 		n := notice(codes.SuccessfulCompletion, "relation \"%s\" does not exist, skipping", r.Relname)
 		return &alteration{out: &Change{Tag: tag, Notices: []*pgerr.Error{n}}}, true, nil
@@ -76,7 +76,7 @@ func (a *alteration) done(what string) *Change {
 		}
 		t.Schema, t.Name, t.SourceSchema, t.SourceName = next.Schema, next.Name, next.Schema, next.Name
 		t.Current, t.Defaults, t.Checks, t.Comments, t.Indexes = next.Current, next.Defaults, next.Checks, next.Comments, next.Indexes
-		t.KeyName, t.Storage = next.KeyName, next.Storage
+		t.KeyName, t.Storage, t.Query = next.KeyName, next.Storage, next.Query
 		if rekeyed && next.Temp == "" {
 			if err := settled(txn, t); err != nil {
 				return err
@@ -109,6 +109,9 @@ func (c *Context) alterTable(n *pg.AlterTableStmt) (*Change, error) {
 			return nil, err
 		}
 		return a.out, nil
+	}
+	if a.table.Query != nil {
+		return nil, errMaterialized(a.table.Name)
 	}
 	for _, node := range n.Cmds {
 		if err := a.step(node.GetAlterTableCmd()); err != nil {
@@ -537,7 +540,7 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 		return nil, unsupported("ALTER SCHEMA … RENAME is not supported")
 	case pg.ObjectType_OBJECT_COLUMN:
 		kind = n.RelationType
-	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_TABCONSTRAINT:
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_TABCONSTRAINT, pg.ObjectType_OBJECT_MATVIEW:
 	default:
 		return nil, unsupported("this kind of RENAME is not supported")
 	}
@@ -559,7 +562,7 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 		return a.out, nil
 	}
 	switch n.RenameType {
-	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW:
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW:
 		err = a.moveTo(a.table.Schema, n.Newname)
 	case pg.ObjectType_OBJECT_COLUMN:
 		err = a.renameColumn(n.Subname, n.Newname)

@@ -19,7 +19,7 @@ import (
 // droppable are the kinds of objects that DROP drops, as messages name them.
 var droppable = map[pg.ObjectType]string{
 	pg.ObjectType_OBJECT_SEQUENCE: "sequence", pg.ObjectType_OBJECT_INDEX: "index",
-	pg.ObjectType_OBJECT_TABLE: "table", pg.ObjectType_OBJECT_VIEW: "view", pg.ObjectType_OBJECT_SCHEMA: "schema",
+	pg.ObjectType_OBJECT_MATVIEW: materialized, pg.ObjectType_OBJECT_TABLE: "table", pg.ObjectType_OBJECT_VIEW: "view", pg.ObjectType_OBJECT_SCHEMA: "schema",
 }
 
 // object is a table, view or schema that goes.
@@ -78,7 +78,7 @@ func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
 		case c.isTemp(o.schema):
 			temp = append(temp, o)
 			continue
-		case o.kind == "table", o.kind == "default":
+		case o.kind == "table", o.kind == "default", o.kind == materialized:
 			out.Alters = append(out.Alters, o.id)
 		}
 		kept = append(kept, o)
@@ -124,14 +124,14 @@ func (c *Context) DropTemp(tag string) *Change {
 // unreadByOthers refuses to drop what views read that do not go with it: others may have made
 // some meanwhile.
 func unreadByOthers(txn *catalog.Txn, all []object) error {
-	for _, v := range txn.Views() {
+	for _, v := range txn.Queries() {
 		if slices.ContainsFunc(all, func(o object) bool { return o.id == v.ID }) {
 			continue
 		}
 		for _, o := range all {
 			if o.id != 0 && slices.Contains(v.Reads, o.id) {
 				return pgerr.New(codes.DependentObjectsStillExist, "cannot drop %s %s because other objects depend on it", o.kind, o.name).
-					WithDetail("view %s depends on %s %s", v.Schema+"."+v.Name, o.kind, o.name)
+					WithDetail("%s %s depends on %s %s", viewObject(v).kind, v.Schema+"."+v.Name, o.kind, o.name)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func unreadByOthers(txn *catalog.Txn, all []object) error {
 }
 
 // dropOrder is that in which objects are dropped: a schema goes with its last table.
-var dropOrder = map[string]int{"default": 0, "view": 1, "table": 2, "sequence": 3, "schema": 4}
+var dropOrder = map[string]int{"default": 0, "view": 1, materialized: 2, "table": 2, "sequence": 3, "schema": 4}
 
 // drop drops an object; what it had is checked no more.
 func (o object) drop(txn *catalog.Txn) error {
@@ -156,7 +156,7 @@ func (o object) drop(txn *catalog.Txn) error {
 		next := t.Clone()
 		setText(&next.Defaults, o.field, "")
 		return txn.PutTable(next)
-	case "table":
+	case "table", materialized:
 		t, err := txn.TableByFace(o.id)
 		if err != nil {
 			return gone(err, "table", o.name)
@@ -213,6 +213,13 @@ func (c *Context) droppedObject(kind string, n *pg.Node) (object, error) {
 		return object{}, pgerr.New(codes.UndefinedTable, "%s \"%s\" does not exist", kind, name)
 	}
 	switch {
+	case rel.Materialized && kind != materialized && kind != "sequence":
+		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a %s", rel.Name, kind).
+			WithHint("Use DROP MATERIALIZED VIEW to remove a materialized view.")
+	case kind == materialized && !rel.Materialized && rel.View != "":
+		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a materialized view", rel.Name).WithHint("Use DROP VIEW to remove a view.")
+	case kind == materialized && !rel.Materialized && !rel.Sequence:
+		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a materialized view", rel.Name).WithHint("Use DROP TABLE to remove a table.")
 	case kind == "table" && rel.View != "":
 		return object{}, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name).WithHint("Use DROP VIEW to remove a view.")
 	case kind == "sequence" && !rel.Sequence:
@@ -230,7 +237,7 @@ func (c *Context) droppedObject(kind string, n *pg.Node) (object, error) {
 		}
 		return object{kind: kind, schema: v.Schema, name: v.Name, id: v.ID}, nil
 	}
-	t, _, err := c.table(r)
+	t, _, err := c.stored(r)
 	if err != nil {
 		return object{}, err
 	}
@@ -263,7 +270,7 @@ func (d *removal) gather() {
 		if o.kind == "schema" {
 			for _, t := range snap.AllTables() {
 				if t.Schema == o.name {
-					d.add(object{kind: "table", schema: t.Schema, name: t.Name, id: t.Face()}, o)
+					d.add(tableObject(t), o)
 				}
 			}
 			for _, v := range snap.Views() {
@@ -274,7 +281,7 @@ func (d *removal) gather() {
 			continue
 		}
 		for _, v := range d.context.readers(o.id) {
-			d.add(object{kind: "view", schema: v.Schema, name: v.Name, id: v.ID}, o)
+			d.add(viewObject(v), o)
 		}
 	}
 }

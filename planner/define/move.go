@@ -58,6 +58,9 @@ func (a *alteration) renameColumn(from, to string) error {
 		}
 		a.table.Checks[i].SQL = text
 	}
+	if err := a.renameInQuery(from, to); err != nil {
+		return err
+	}
 	list, key := a.fields()
 	for i := range list {
 		if list[i].Name == from {

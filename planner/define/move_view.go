@@ -30,7 +30,7 @@ func (c *Context) setSchema(n *pg.AlterObjectSchemaStmt) (*Change, error) {
 	switch n.ObjectType {
 	case pg.ObjectType_OBJECT_SEQUENCE:
 		return c.moveSequence(n.Relation, n.MissingOk, func(s *sequence.Sequence) { s.Schema = n.Newschema })
-	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW:
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW:
 	default:
 		return nil, unsupported("this kind of SET SCHEMA is not supported")
 	}
@@ -69,8 +69,11 @@ func existsIn(err error, name, schemaName string) error {
 // VIEW must not mean. tag is the statement's.
 func (c *Context) isView(r *pg.RangeVar, kind pg.ObjectType) (view bool, tag string, err error) {
 	tag = "ALTER TABLE"
-	if kind == pg.ObjectType_OBJECT_VIEW {
+	switch kind {
+	case pg.ObjectType_OBJECT_VIEW:
 		tag = "ALTER VIEW"
+	case pg.ObjectType_OBJECT_MATVIEW:
+		tag = alterMaterialized
 	}
 	rel, err := pgsql.FindRelation(r, c.Env)
 	if err != nil {
@@ -78,6 +81,9 @@ func (c *Context) isView(r *pg.RangeVar, kind pg.ObjectType) (view bool, tag str
 	}
 	if rel.View == "" && kind == pg.ObjectType_OBJECT_VIEW {
 		return false, tag, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name)
+	}
+	if kind == pg.ObjectType_OBJECT_MATVIEW && !rel.Materialized {
+		return false, tag, pgerr.New(codes.WrongObjectType, "\"%s\" is not a materialized view", rel.Name)
 	}
 	return rel.View != "", tag, nil
 }
@@ -164,7 +170,7 @@ func (c *Context) renameViewColumn(r *pg.RangeVar, tag, from, to string) (*Chang
 
 // renameInViews puts another name of a relation into the views that read it.
 func renameInViews(txn *catalog.Txn, id change.TableID, from, to pgsql.RelationName) error {
-	for _, v := range txn.Views() {
+	for _, v := range txn.Queries() {
 		if !slices.Contains(v.Reads, id) {
 			continue
 		}

@@ -240,10 +240,22 @@ func (c *Context) table(r *pg.RangeVar) (*catalog.Table, *pgsql.Relation, error)
 	if err != nil {
 		return nil, nil, err
 	}
+	if rel.Materialized {
+		return nil, nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
+	}
+	return c.stored(r)
+}
+
+// stored finds a table of our own that a statement changes, or a materialized view.
+func (c *Context) stored(r *pg.RangeVar) (*catalog.Table, *pgsql.Relation, error) {
+	rel, err := pgsql.FindRelation(r, c.Env)
+	if err != nil {
+		return nil, nil, err
+	}
 	if rel.View != "" || rel.Sequence {
 		return nil, nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
 	}
-	if err := pgsql.CheckWritable(rel); err != nil {
+	if err := pgsql.CheckWritable(rel); err != nil && !rel.Materialized {
 		return nil, nil, err
 	}
 	t, err := c.Snapshot.TableByName(rel.Schema, rel.Name)

@@ -34,6 +34,7 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 		}
 	}
 	r.KeyName = t.PrimaryKey()
+	r.Materialized, r.Unpopulated = t.Query != nil, t.Query != nil && !t.Query.Populated
 	r.WholeRow, r.Own, r.Temp = t.Current.WholeRow, t.Own, t.Temp != ""
 	for _, id := range t.Current.Key {
 		if i := slices.IndexFunc(t.Current.Fields, func(f schema.Field) bool { return f.ID == id }); i >= 0 {

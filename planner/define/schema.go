@@ -55,7 +55,7 @@ func (c *Context) createSchema(n *pg.CreateSchemaStmt) (*Change, error) {
 
 // commentable are the kinds of objects that may have a comment.
 var commentable = map[pg.ObjectType]bool{
-	pg.ObjectType_OBJECT_TABLE: true, pg.ObjectType_OBJECT_VIEW: true, pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_SCHEMA: true,
+	pg.ObjectType_OBJECT_MATVIEW: true, pg.ObjectType_OBJECT_TABLE: true, pg.ObjectType_OBJECT_VIEW: true, pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_SCHEMA: true,
 	pg.ObjectType_OBJECT_SEQUENCE: true,
 }
 
@@ -94,7 +94,9 @@ func (c *Context) comment(n *pg.CommentStmt) (*Change, error) {
 	switch {
 	case rel.System:
 		return nil, pgerr.New(codes.InsufficientPrivilege, "permission denied for table %s", rel.Name).WithDetail("It is a system catalog.")
-	case n.Objtype == pg.ObjectType_OBJECT_TABLE && rel.View != "":
+	case n.Objtype == pg.ObjectType_OBJECT_MATVIEW && !rel.Materialized:
+		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a materialized view", rel.Name)
+	case n.Objtype == pg.ObjectType_OBJECT_TABLE && (rel.View != "" || rel.Materialized):
 		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
 	case n.Objtype == pg.ObjectType_OBJECT_VIEW && rel.View == "":
 		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name)

@@ -58,7 +58,7 @@ func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
 		}
 	}
 	v.Schema, v.Name = schemaName, n.View.Relname
-	if err := replaces(old, v, c.Snapshot.Views()); err != nil {
+	if err := replaces(old, v, c.Snapshot.Queries()); err != nil {
 		return nil, err
 	}
 	switch {
@@ -87,7 +87,7 @@ func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
 			return gone(err, "view", v.Name)
 		}
 		next := v.Clone()
-		if err := replaces(found, next, txn.Views()); err != nil {
+		if err := replaces(found, next, txn.Queries()); err != nil {
 			return err
 		}
 		return txn.PutView(next)
@@ -155,23 +155,29 @@ func (c *Context) defineView(n *pg.ViewStmt) (*catalog.View, error) {
 	for _, col := range def.Columns {
 		v.Columns = append(v.Columns, catalog.ViewColumn{Name: col.Name, OID: col.Type.OID, TypMod: col.Type.Mod})
 	}
+	v.Reads, v.Uses = c.readsOf(def)
+	return v, nil
+}
+
+// readsOf are the relations that a view names, and their columns that it does.
+func (c *Context) readsOf(def *pgsql.View) (reads []change.TableID, uses []catalog.ViewUse) {
 	for _, rel := range def.Reads {
 		if id := c.idOf(rel); id != 0 {
-			v.Reads = append(v.Reads, id)
+			reads = append(reads, id)
 		}
 	}
-	slices.Sort(v.Reads)
+	slices.Sort(reads)
 	for _, u := range def.Uses {
 		use := catalog.ViewUse{ID: c.idOf(u.Relation)}
 		for _, i := range u.Columns {
 			use.Columns = append(use.Columns, u.Relation.Columns[i].AttNum)
 		}
 		if use.ID != 0 {
-			v.Uses = append(v.Uses, use)
+			uses = append(uses, use)
 		}
 	}
-	slices.SortFunc(v.Uses, func(a, b catalog.ViewUse) int { return cmp.Compare(a.ID, b.ID) })
-	return v, nil
+	slices.SortFunc(uses, func(a, b catalog.ViewUse) int { return cmp.Compare(a.ID, b.ID) })
+	return reads, uses
 }
 
 // idOf is the id of a table or view, 0 for a relation of the system.
@@ -233,10 +239,10 @@ func reach(ids []change.TableID, all []*catalog.View) []change.TableID {
 	return out
 }
 
-// readers are the views that read a table or view.
+// readers are the views, also materialized ones, that read a table or view.
 func (c *Context) readers(id change.TableID) []*catalog.View {
 	var out []*catalog.View
-	for _, v := range c.Snapshot.Views() {
+	for _, v := range c.Snapshot.Queries() {
 		if slices.Contains(v.Reads, id) {
 			out = append(out, v)
 		}

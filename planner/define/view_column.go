@@ -45,7 +45,7 @@ func (a *alteration) readers() *viewChange {
 // each calls f for the views that stay, with their queries as they are by now.
 func (v *viewChange) each(f func(view *catalog.View, sql string) error) error {
 	for _, view := range sortedViews(v.before) {
-		if v.gone.goes(object{kind: "view", schema: view.Schema, name: view.Name, id: view.ID}) {
+		if v.gone.goes(viewObject(view)) {
 			continue
 		}
 		sql, ok := v.after[view.ID]
@@ -95,7 +95,7 @@ func (a *alteration) dropFromViews(column string, behavior pg.DropBehavior) erro
 	more := &removal{context: a.context}
 	err := v.each(func(view *catalog.View, sql string) error {
 		if a.usesColumn(sql, column) {
-			o := object{kind: "view", schema: view.Schema, name: view.Name, id: view.ID}
+			o := viewObject(view)
 			more.others = append(more.others, o)
 			more.why = append(more.why, more.show(o)+" depends on "+of)
 			return nil
@@ -200,7 +200,7 @@ func (v *viewChange) apply(txn *catalog.Txn, id change.TableID, temp bool) error
 			return err
 		}
 	}
-	for _, now := range txn.Views() {
+	for _, now := range txn.Queries() {
 		if !slices.Contains(now.Reads, id) {
 			continue
 		}

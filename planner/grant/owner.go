@@ -44,6 +44,7 @@ func (w World) alterTableOwner(n *pg.AlterTableStmt) (Prepared, bool) {
 		return Prepared{}, false
 	}
 	tag := "ALTER " + strings.ReplaceAll(strings.TrimPrefix(n.Objtype.String(), "OBJECT_"), "_", " ")
+	tag = strings.Replace(tag, "MATVIEW", "MATERIALIZED VIEW", 1)
 	return Prepared{tag, func() (Op, error) {
 		rel, err := w.Relation(n.Relation)
 		if e, ok := pgerr.As(err); ok && n.MissingOk && e.Code == codes.UndefinedTable {

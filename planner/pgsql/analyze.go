@@ -50,6 +50,9 @@ type Relation struct {
 	Uniques []Unique
 	// Sequence says that it is a sequence.
 	Sequence bool
+	// Materialized says that it is a materialized view, Unpopulated that it is one which cannot
+	// be read.
+	Materialized, Unpopulated bool
 }
 
 // Check is a condition that new rows of a table meet: that is not false.
@@ -98,6 +101,8 @@ type Env struct {
 	PID                         uint32
 	// Server is the address that the client has connected to, "host:port".
 	Server string
+	// Refreshes is the oid of the materialized view that the statement fills, 0 for any other.
+	Refreshes uint32
 	// Setting returns the value that SHOW would.
 	Setting   func(name string) (string, bool)
 	Functions map[string][]Function // by name

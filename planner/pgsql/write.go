@@ -111,6 +111,9 @@ func (w *writer) target(n *pg.RangeVar) (*Relation, error) {
 		return nil, err
 	}
 	w.out.Relation = rel
+	if rel.Materialized && rel.OID == w.env.Refreshes {
+		return rel, nil
+	}
 	return rel, CheckWritable(rel)
 }
 
@@ -125,6 +128,8 @@ func CheckWritable(rel *Relation) error {
 	case rel.View != "":
 		return unsupported("changing rows of view \"%s\" is not supported", rel.Schema+"."+rel.Name).
 			WithHint("Change the rows of the tables that it reads.")
+	case rel.Materialized:
+		return pgerr.New(codes.WrongObjectType, "cannot change materialized view \"%s\"", rel.Name)
 	case !rel.Own:
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s\" is filled by a pipeline", rel.Schema+"."+rel.Name).
 			WithDetail("Its rows are those of the source, and change there.").

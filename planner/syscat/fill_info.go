@@ -44,7 +44,7 @@ func infoTable(database, space, name, kind string) row {
 
 func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range baseTables(env) {
 		r := infoTable(env.Database, t.Schema, t.Name, "BASE TABLE")
 		if t.Temp != "" {
 			r["table_type"], r["commit_action"] = "LOCAL TEMPORARY", "PRESERVE"
@@ -63,7 +63,7 @@ func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	always := identities(env)
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range baseTables(env) {
 		for i, f := range t.Current.Fields {
 			oid, typmod := announced(f)
 			notNull := f.NotNull || slices.Contains(t.Current.Key, f.ID)

@@ -20,7 +20,7 @@ type notNull struct {
 // notNulls are the columns of tables that hold no null.
 func notNulls(env *planner.SystemEnv) []notNull {
 	var out []notNull
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range baseTables(env) {
 		for i, f := range t.Current.Fields {
 			if f.NotNull || slices.Contains(t.Current.Key, f.ID) {
 				name := fmt.Sprintf("%d_%d_%d_not_null", namespaceOID(env, t.Schema), planner.TableOID(t.Face()), attNum(f, i))
@@ -46,7 +46,7 @@ const oidChecks uint32 = 0x50000000
 // checks are the CHECK constraints of tables.
 func checks(env *planner.SystemEnv) []check {
 	var out []check
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range baseTables(env) {
 		for i, k := range t.Checks {
 			x := check{table: t, name: k.Name, sql: "(" + k.SQL + ")", oid: oidChecks + (uint32(t.Face())&0xfffff)<<8 + uint32(i)&0xff}
 			names, _ := pgsql.ConditionColumns(k.SQL) // it was one when the table got it
@@ -140,7 +140,7 @@ func fillInfoConstraintTables(_ context.Context, c *Catalog, env *planner.System
 
 func fillInfoColumnTypes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range baseTables(env) {
 		for _, f := range t.Current.Fields {
 			oid, _ := announced(f)
 			rows = append(rows, row{
@@ -155,7 +155,7 @@ func fillInfoColumnTypes(_ context.Context, c *Catalog, env *planner.SystemEnv) 
 // fillInfoElements are the element types of arrays.
 func fillInfoElements(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range baseTables(env) {
 		for i, f := range t.Current.Fields {
 			oid, _ := announced(f)
 			elem := pgsql.ElemOf(oid)

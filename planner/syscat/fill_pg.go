@@ -47,6 +47,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_tables":                                     fillTables,
 		"pg_catalog.pg_indexes":                                    fillIndexes,
 		"pg_catalog.pg_views":                                      fillViews,
+		"pg_catalog.pg_matviews":                                   fillMaterialized,
 		"pg_catalog.pg_description":                                fillDescription,
 		"pg_catalog.pg_sequence":                                   fillSequence,
 		"pg_catalog.pg_sequences":                                  fillSequences,
@@ -155,6 +156,9 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 			natts = max(natts, attNum(f, i))
 		}
 		r := classRow(planner.TableOID(t.Face()), t.Name, space, "r", natts)
+		if t.Query != nil {
+			r["relkind"], r["relhasrules"], r["relispopulated"], r["relreplident"] = "m", true, t.Query.Populated, "d"
+		}
 		lake := env.Snapshot.LakeState(t.ID)
 		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.Face()), float64(lake.Rows), lake.Bytes/8192
 		list := indexesOf(t)
@@ -427,7 +431,7 @@ func fillTablespace(_ context.Context, c *Catalog, _ *planner.SystemEnv) ([][]an
 
 func fillTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, t := range env.Snapshot.AllTables() {
+	for _, t := range baseTables(env) {
 		rows = append(rows, tableRow(t.Schema, t.Name, t.Current.HasKey()))
 	}
 	return c.build("pg_catalog.pg_tables", rows)

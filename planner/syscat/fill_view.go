@@ -98,10 +98,28 @@ func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 // ruleOID is the pg_rewrite oid of a view's rule: behind the defaults that columns may have.
 func ruleOID(v *catalog.View) uint32 { return defaultOID(v.ID, 1<<11-1) }
 
+// baseTables are all tables but materialized views.
+func baseTables(env *planner.SystemEnv) []*catalog.Table {
+	return slices.DeleteFunc(slices.Clone(env.Snapshot.AllTables()), func(t *catalog.Table) bool { return t.Query != nil })
+}
+
+func fillMaterialized(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range env.Snapshot.AllTables() {
+		if t.Query != nil {
+			rows = append(rows, row{
+				"schemaname": t.Schema, "matviewname": t.Name, "matviewowner": env.Rights.Name(env.Rights.Owner(tableObject(t))),
+				"hasindexes": len(indexesOf(t)) > 0, "ispopulated": t.Query.Populated, "definition": " " + t.Query.SQL + ";",
+			})
+		}
+	}
+	return c.build("pg_catalog.pg_matviews", rows)
+}
+
 // fillRewrite are the rules that views are to PostgreSQL.
 func fillRewrite(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, v := range env.Snapshot.Views() {
+	for _, v := range env.Snapshot.Queries() {
 		rows = append(rows, row{
 			"oid": ruleOID(v), "rulename": "_RETURN", "ev_class": planner.TableOID(v.ID), "ev_type": "1", "ev_enabled": "O",
 			"is_instead": true, "ev_qual": "<>", "ev_action": "<>",
@@ -112,7 +130,7 @@ func fillRewrite(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 
 // viewDepends says what the rules of views hang on.
 func viewDepends(env *planner.SystemEnv, depends func(class, obj, refClass, ref uint32, column int64, kind string)) {
-	for _, v := range env.Snapshot.Views() {
+	for _, v := range env.Snapshot.Queries() {
 		rule, view := ruleOID(v), planner.TableOID(v.ID)
 		depends(classRewrite, rule, classRelation, view, 0, "i")
 		depends(classRewrite, rule, classRelation, view, 0, "n")
@@ -209,9 +227,13 @@ func veilInfoViews(v *view, r []any) bool {
 
 // ruleDefinition is the rule with an oid, as SQL.
 const ruleDefinition = `(SELECT min('CREATE RULE "_RETURN" AS' || chr(10) || '    ON SELECT TO ' || skippr_quote_ident(v.schemaname) || '.' || skippr_quote_ident(v.viewname) ||
-	' DO INSTEAD ' || v.definition) FROM {rel:pg_catalog.pg_views} v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n, {rel:pg_catalog.pg_rewrite} w
+	' DO INSTEAD ' || v.definition) FROM ` + queries + ` v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n, {rel:pg_catalog.pg_rewrite} w
 	WHERE w.oid = $1 AND x.oid = w.ev_class AND x.relname = v.viewname AND n.oid = x.relnamespace AND n.nspname = v.schemaname)`
 
+// queries are the definitions of all views, materialized ones too.
+const queries = `(SELECT schemaname, viewname, definition FROM {rel:pg_catalog.pg_views}
+	UNION ALL SELECT schemaname, matviewname, definition FROM {rel:pg_catalog.pg_matviews})`
+
 // viewDefinition is the query of the view with an oid, as SQL.
-const viewDefinition = `(SELECT min(v.definition) FROM {rel:pg_catalog.pg_views} v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n
-	WHERE x.oid = $1 AND x.relkind = 'v' AND x.relname = v.viewname AND n.oid = x.relnamespace AND n.nspname = v.schemaname)`
+const viewDefinition = `(SELECT min(v.definition) FROM ` + queries + ` v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n
+	WHERE x.oid = $1 AND x.relkind IN ('v', 'm') AND x.relname = v.viewname AND n.oid = x.relnamespace AND n.nspname = v.schemaname)`

@@ -1,0 +1,118 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/define"
+	"github.com/skipprd/skipprd/planner/pgsql"
+)
+
+// prepareCreateAs prepares CREATE TABLE AS and SELECT INTO, and CREATE MATERIALIZED VIEW.
+func (s *session) prepareCreateAs(sql string, query *pg.Node, into *pg.IntoClause, ifNotExists, materialized bool) (pgwire.Statement, error) {
+	sel := query.GetSelectStmt()
+	if sel == nil {
+		return nil, pgerr.New(codes.FeatureNotSupported, "CREATE TABLE AS EXECUTE is not supported")
+	}
+	sel.IntoClause = nil
+	tag := "CREATE TABLE AS"
+	if materialized {
+		tag = "CREATE MATERIALIZED VIEW"
+	}
+	var names []string
+	for _, n := range into.ColNames {
+		names = append(names, n.GetString_().GetSval())
+	}
+	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		var view *pgsql.View
+		c, err := s.define(ctx, sql, tag, sink, func(c *define.Context) (_ *define.Change, err error) {
+			if view, err = pgsql.AnalyzeView(sql, sel, names, c.Env); err != nil {
+				return nil, err
+			}
+			if materialized {
+				return c.CreateMaterialized(into, ifNotExists, view)
+			}
+			return c.CreateAs(into, ifNotExists, view.Columns)
+		})
+		if err != nil || c.Makes == nil || into.SkipData {
+			return &result{tag: tag}, err
+		}
+		n, err := s.fill(ctx, c.Makes, view.SQL)
+		return &result{tag: fmt.Sprintf("SELECT %d", n)}, err
+	}}, nil
+}
+
+// fill inserts the rows of a query into a table that the transaction makes, or a materialized view
+// that it fills anew.
+func (s *session) fill(ctx context.Context, t *catalog.Table, sql string) (int, error) {
+	p, err := pgsql.Parse(sql)
+	if err != nil {
+		return 0, err
+	}
+	insert := &pg.InsertStmt{
+		Relation: &pg.RangeVar{Schemaname: t.Schema, Relname: t.Name, Location: -1}, SelectStmt: p.Node,
+		Override: pg.OverridingKind_OVERRIDING_NOT_SET,
+	}
+	s.refreshes = TableOID(t.Face())
+	defer func() { s.refreshes = 0 }()
+	w, err := s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: &pg.Node{Node: &pg.Node_InsertStmt{InsertStmt: insert}}}, nil, "INSERT")
+	if err != nil {
+		return 0, err
+	}
+	portal := &writePortal{queryPortal: &queryPortal{session: s}, statement: w}
+	err = portal.write(ctx)
+	return portal.count, clientError(ctx, err)
+}
+
+// prepareRefresh prepares REFRESH MATERIALIZED VIEW: its rows go, and those of its query come, in the
+// transaction. Who reads it meanwhile has those before, with CONCURRENTLY or without.
+func (s *session) prepareRefresh(sql string, n *pg.RefreshMatViewStmt) (pgwire.Statement, error) {
+	const tag = "REFRESH MATERIALIZED VIEW"
+	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		var t *catalog.Table
+		_, err := s.define(ctx, sql, tag, sink, func(c *define.Context) (_ *define.Change, err error) {
+			var out *define.Change
+			if out, t, err = c.Refresh(n); err != nil {
+				return nil, err
+			}
+			if b := s.book(); !b.Owns(s.who(b).Current, right.Table(uint32(t.Face()))) {
+				return nil, pgerr.New(codes.InsufficientPrivilege, "must be owner of materialized view %s", t.Name)
+			}
+			return out, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		mark := s.markChanges()
+		if err := s.refill(ctx, t, n); err != nil {
+			s.rollbackChanges(mark)
+			return nil, clientError(ctx, err)
+		}
+		return &result{tag: tag}, nil
+	}}, nil
+}
+
+func (s *session) refill(ctx context.Context, t *catalog.Table, n *pg.RefreshMatViewStmt) error {
+	snap, release := s.now()
+	rel, err := pgsql.FindRelation(&pg.RangeVar{Schemaname: t.Schema, Relname: t.Name, Location: -1}, s.env(s.namesOf(snap)))
+	release()
+	if err != nil {
+		return err
+	}
+	w, err := s.writable(ctx, rel, "REFRESH MATERIALIZED VIEW")
+	if err != nil {
+		return err
+	}
+	if err := s.changesOf(w).Truncate(w); err != nil || n.SkipData {
+		return err
+	}
+	_, err = s.fill(ctx, t, t.Query.SQL)
+	return err
+}
