@@ -199,7 +199,7 @@ func (d *script) pipelines() error {
 func (d *script) views() {
 	waiting := map[change.TableID]bool{}
 	var views []*catalog.View
-	for _, v := range d.Snapshot.Views() {
+	for _, v := range d.Snapshot.Queries() {
 		if !d.hidden[v.Schema] {
 			views, waiting[v.ID] = append(views, v), true
 		}
@@ -216,9 +216,28 @@ func (d *script) views() {
 			columns = append(columns, quote.NameIfNeeded(c.Name))
 		}
 		name := qualified(v.Schema, v.Name)
+		if v.Materialized {
+			d.materialized(v, name, strings.Join(columns, ", "))
+			continue
+		}
 		d.add("view", viewOf(v), "CREATE VIEW %s (%s) AS %s;", name, strings.Join(columns, ", "), v.SQL)
 		d.owner("VIEW", name, viewOf(v))
 	}
+}
+
+// materialized is a materialized view, which is filled when it is made, unless it was not.
+func (d *script) materialized(v *catalog.View, name, columns string) {
+	t, err := d.Snapshot.TableByFace(v.ID)
+	if err != nil {
+		return // it is of this snapshot
+	}
+	data := ""
+	if !t.Query.Populated {
+		data = " WITH NO DATA"
+	}
+	d.add("view", tableOf(t), "CREATE MATERIALIZED VIEW %s (%s) AS %s%s;", name, columns, v.SQL, data)
+	d.indexesOf(t)
+	d.owner("MATERIALIZED VIEW", name, tableOf(t))
 }
 
 // comments are those of schemas, tables, views, their columns, and sequences.
@@ -243,7 +262,11 @@ func (d *script) comments() {
 			continue
 		}
 		name := qualified(t.Schema, t.Name)
-		say("TABLE", name, t.Comment, tableOf(t))
+		word := "TABLE"
+		if t.Query != nil {
+			word = "MATERIALIZED VIEW"
+		}
+		say(word, name, t.Comment, tableOf(t))
 		for _, f := range t.Current.Fields {
 			say("COLUMN", name+"."+quote.NameIfNeeded(f.Name), t.Comments[f.ID], tableOf(t))
 		}
@@ -260,9 +283,9 @@ func (d *script) comments() {
 	}
 }
 
-// own are the tables of our own that are no session's, by name.
+// own are the tables of our own that are no session's and no materialized views, by name.
 func (d *script) own() []*catalog.Table {
-	return slices.DeleteFunc(byName(d.Snapshot.AllTables()), func(t *catalog.Table) bool { return !t.Own || t.Temp != "" })
+	return slices.DeleteFunc(byName(d.Snapshot.AllTables()), func(t *catalog.Table) bool { return !t.Own || t.Temp != "" || t.Query != nil })
 }
 
 func byName(tables []*catalog.Table) []*catalog.Table {

@@ -104,25 +104,29 @@ func constraints(t *catalog.Table) []string {
 // indexes are those that are no constraints.
 func (d *script) indexes() {
 	for _, t := range d.own() {
-		for _, x := range t.Indexes {
-			if x.Constraint {
-				continue
-			}
-			unique, definition := "", x.Definition
-			if x.Unique {
-				unique = "UNIQUE "
-			}
-			if definition == "" {
-				var list []string
-				for _, id := range x.Fields {
-					if f, ok := t.Current.Field(id); ok {
-						list = append(list, quote.NameIfNeeded(f.Name))
-					}
-				}
-				definition = "btree (" + strings.Join(list, ", ") + ")"
-			}
-			d.add("index", tableOf(t), "CREATE %sINDEX %s ON %s USING %s;", unique, quote.NameIfNeeded(x.Name), qualified(t.Schema, t.Name), definition)
+		d.indexesOf(t)
+	}
+}
+
+func (d *script) indexesOf(t *catalog.Table) {
+	for _, x := range t.Indexes {
+		if x.Constraint {
+			continue
 		}
+		unique, definition := "", x.Definition
+		if x.Unique {
+			unique = "UNIQUE "
+		}
+		if definition == "" {
+			var list []string
+			for _, id := range x.Fields {
+				if f, ok := t.Current.Field(id); ok {
+					list = append(list, quote.NameIfNeeded(f.Name))
+				}
+			}
+			definition = "btree (" + strings.Join(list, ", ") + ")"
+		}
+		d.add("index", tableOf(t), "CREATE %sINDEX %s ON %s USING %s;", unique, quote.NameIfNeeded(x.Name), qualified(t.Schema, t.Name), definition)
 	}
 }
 
