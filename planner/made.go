@@ -15,6 +15,11 @@ import (
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
+// prepareMade prepares CREATE TABLE AS and CREATE MATERIALIZED VIEW.
+func (s *session) prepareMade(sql string, n *pg.CreateTableAsStmt) (pgwire.Statement, error) {
+	return s.prepareCreateAs(sql, n.Query, n.Into, n.IfNotExists, n.Objtype == pg.ObjectType_OBJECT_MATVIEW)
+}
+
 // prepareCreateAs prepares CREATE TABLE AS and SELECT INTO, and CREATE MATERIALIZED VIEW.
 func (s *session) prepareCreateAs(sql string, query *pg.Node, into *pg.IntoClause, ifNotExists, materialized bool) (pgwire.Statement, error) {
 	sel := query.GetSelectStmt()

@@ -76,8 +76,7 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 	case *pg.Node_TruncateStmt:
 		return s.prepareTruncate(n.TruncateStmt)
 	case *pg.Node_CreateTableAsStmt:
-		c := n.CreateTableAsStmt
-		return s.prepareCreateAs(p.SQL, c.Query, c.Into, c.IfNotExists, c.Objtype == pg.ObjectType_OBJECT_MATVIEW)
+		return s.prepareMade(p.SQL, n.CreateTableAsStmt)
 	case *pg.Node_RefreshMatViewStmt:
 		return s.prepareRefresh(p.SQL, n.RefreshMatViewStmt)
 	case *pg.Node_LockStmt:
