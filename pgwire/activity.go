@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/skipprd/skipprd/pgwire/waits"
 )
 
 // SessionInfo is a session as pg_stat_activity shows it.
@@ -17,11 +19,16 @@ type SessionInfo struct {
 	// BackendStart is when the session began, QueryStart when its current or last
 	// statement did, StateChange when State last changed.
 	BackendStart, QueryStart, StateChange time.Time
+	// TxStart is when its transaction began, zero outside one.
+	TxStart time.Time
 	// State is pg_stat_activity's: active, idle, idle in transaction, idle in
 	// transaction (aborted).
 	State string
-	// Query is the text of the current or last statement, cut to 1 KiB.
+	// Query is the text of the current or last statement, cut to what
+	// track_activity_query_size leaves of it.
 	Query string
+	// Wait is what it waits for, zero for nothing.
+	Wait waits.Event
 }
 
 // activity is the record that other goroutines may read.
@@ -29,10 +36,13 @@ type activity struct {
 	mu struct {
 		sync.Mutex
 		info SessionInfo
+		// aborted says that its transaction is: it is over then, but for its name.
+		aborted bool
 	}
 }
 
-const queryTextMax = 1 << 10
+// queryTextMax is track_activity_query_size without the zero at the end.
+const queryTextMax = 1<<10 - 1
 
 func (a *activity) update(f func(*SessionInfo)) {
 	a.mu.Lock()
@@ -43,7 +53,11 @@ func (a *activity) update(f func(*SessionInfo)) {
 func (a *activity) read() SessionInfo {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.mu.info
+	info := a.mu.info
+	if a.mu.aborted {
+		info.TxStart = time.Time{}
+	}
+	return info
 }
 
 func (a *activity) running(now time.Time, query string) {
@@ -52,7 +66,23 @@ func (a *activity) running(now time.Time, query string) {
 	}
 	a.update(func(i *SessionInfo) {
 		i.State, i.Query, i.QueryStart, i.StateChange = "active", query, now, now
+		i.Wait = waits.Event{}
+		if i.TxStart.IsZero() {
+			i.TxStart = now
+		}
 	})
+}
+
+var _ waits.Observer = (*activity)(nil)
+
+// Waiting implements waits.Observer.
+func (a *activity) Waiting(e waits.Event) { a.update(func(i *SessionInfo) { i.Wait = e }) }
+
+// writing notes that the client is being written to; done says so no more.
+func (a *activity) writing() (done func()) {
+	var before waits.Event
+	a.update(func(i *SessionInfo) { before, i.Wait = i.Wait, waits.ClientWrite })
+	return func() { a.Waiting(before) }
 }
 
 func (a *activity) idle(now time.Time, status TxStatus) {
@@ -66,6 +96,10 @@ func (a *activity) idle(now time.Time, status TxStatus) {
 	a.update(func(i *SessionInfo) {
 		if i.State != state {
 			i.State, i.StateChange = state, now
+		}
+		i.Wait, a.mu.aborted = waits.ClientRead, status == Aborted
+		if status == Idle {
+			i.TxStart = time.Time{}
 		}
 	})
 }

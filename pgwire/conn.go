@@ -38,6 +38,8 @@ type conn struct {
 	// bodyMax bounds a message's body.
 	bodyMax int
 	bytes   *counter
+	// writing is told of a write that may take its time, and returns what is called behind it.
+	writing func() (done func())
 }
 
 func newConn(tcp net.Conn, sent *counter) *conn {
@@ -146,6 +148,9 @@ func (c *conn) flush() error {
 }
 
 func (c *conn) put(b []byte) error {
+	if len(b) >= flushBytes { // smaller ones fit into the socket's buffer, or nearly so
+		defer c.writing()()
+	}
 	n, err := c.Write(b)
 	c.bytes.add(int64(n))
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -77,6 +78,7 @@ func newSession(s *Server, tcp net.Conn) *session {
 		portals: map[string]*portal{}, told: map[string]string{},
 	}
 	ss.sink.session = ss
+	ss.conn.writing = ss.activity.writing
 	return ss
 }
 
@@ -357,7 +359,7 @@ func (p *portal) close() {
 
 // begin starts the context of a statement; end must be called.
 func (s *session) begin(text string) (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(waits.With(context.Background(), &s.activity))
 	s.mu.Lock()
 	s.mu.cancel = cancel
 	s.mu.Unlock()

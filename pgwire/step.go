@@ -12,6 +12,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -161,7 +162,7 @@ func (s *session) sync(body []byte) error {
 // endImplicit ends the implicit transaction. A statement error is returned for the
 // caller to send.
 func (s *session) endImplicit(failed bool) error {
-	ctx := context.Background() // nothing to cancel: what ran is done
+	ctx := waits.With(context.Background(), &s.activity) // nothing to cancel: what ran is done
 	return s.sql.Sync(ctx, failed)
 }
 

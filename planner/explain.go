@@ -177,6 +177,7 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 		return nil, err
 	}
 	var out *result
+	defer func() { s.seen = nil }()
 	err := e.query.pinned(func(a *pgsql.Analysis) (err error) {
 		if !e.options.analyze {
 			a = still(a, a.Effects)

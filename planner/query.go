@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -17,7 +19,9 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/signal"
 )
 
 // queryStatement is a prepared query. Its analysis is made anew when the catalog or
@@ -252,9 +256,7 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 				return nil, err
 			}
 		case pgsql.EffectSleep:
-			const longest = math.MaxInt32
-			d := time.Duration(math.Min(math.Max(e.Seconds, 0), longest) * float64(time.Second))
-			if err := s.engine.deps.Clock.Sleep(ctx, d); err != nil {
+			if err := s.sleep(ctx, e.Seconds); err != nil {
 				return nil, err
 			}
 		case pgsql.EffectCall:
@@ -271,10 +273,12 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 				return nil, err
 			}
 		case pgsql.EffectCancel, pgsql.EffectTerminate:
-			if err := s.maySignal(e.PID, e.Kind == pgsql.EffectTerminate); err != nil {
+			result, err := s.signalAll(ctx, &e, params)
+			if err != nil {
 				return nil, err
 			}
-			done = s.engine.deps.Cancel != nil && s.engine.deps.Cancel(e.PID, e.Kind == pgsql.EffectTerminate)
+			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, result)
+			continue
 		}
 		if e.Mark != "" {
 			word := "false"
@@ -285,6 +289,97 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 		}
 	}
 	return &out, nil
+}
+
+// sleep is pg_sleep.
+func (s *session) sleep(ctx context.Context, seconds float64) error {
+	const longest = math.MaxInt32
+	defer waits.On(ctx, waits.Sleep)()
+	return s.engine.deps.Clock.Sleep(ctx, time.Duration(math.Min(math.Max(seconds, 0), longest)*float64(time.Second)))
+}
+
+// signalsMax is how many sessions one statement signals.
+const signalsMax = 1 << 16
+
+// signalAll does an effect that signals sessions, and returns what takes the place of its mark.
+func (s *session) signalAll(ctx context.Context, e *pgsql.Effect, params []*string) (string, error) {
+	if e.Rows != nil {
+		return s.signalRows(ctx, e, params)
+	}
+	done, err := s.signal(ctx, signal.Call{PID: int64(int32(e.PID)), Terminate: e.Kind == pgsql.EffectTerminate})
+	return strconv.FormatBool(done), err
+}
+
+// signalRows signals the sessions of all rows of a query, and returns those that were for the
+// query to find. The statement sees the sessions that there were before.
+func (s *session) signalRows(ctx context.Context, e *pgsql.Effect, params []*string) (string, error) {
+	if s.seen == nil && s.engine.deps.Sessions != nil {
+		s.seen = s.engine.deps.Sessions()
+	}
+	var calls []signal.Call
+	pid, wait := e.SignalArgs()
+	err := s.records(ctx, e.Rows, params, func() { calls = nil }, func(rec arrow.RecordBatch) error {
+		if len(calls)+int(rec.NumRows()) > signalsMax {
+			return pgerr.New(codes.ProgramLimitExceeded, "a statement signals up to %d sessions", signalsMax)
+		}
+		for row := range int(rec.NumRows()) {
+			c := signal.Call{Terminate: e.Kind == pgsql.EffectTerminate}
+			if rec.Column(pid).IsNull(row) || wait >= 0 && rec.Column(wait).IsNull(row) {
+				continue
+			}
+			var err error
+			if c.PID, err = strconv.ParseInt(rec.Column(pid).ValueStr(row), 10, 64); err != nil {
+				return fmt.Errorf("session to signal: %w", err)
+			}
+			if wait >= 0 {
+				ms, err := strconv.ParseInt(rec.Column(wait).ValueStr(row), 10, 64)
+				if err != nil {
+					return fmt.Errorf("wait for a signal: %w", err)
+				}
+				c.Wait = time.Duration(min(ms, math.MaxInt32)) * time.Millisecond
+			}
+			calls = append(calls, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	var signalled []int64
+	for _, c := range calls {
+		done, err := s.signal(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		if done {
+			signalled = append(signalled, c.PID)
+		}
+	}
+	return pgsql.SignalList(signalled), nil
+}
+
+// signal makes a call of pg_cancel_backend or pg_terminate_backend.
+func (s *session) signal(ctx context.Context, c signal.Call) (done bool, err error) {
+	d, b := &s.engine.deps, s.book()
+	if d.Sessions == nil || d.Cancel == nil {
+		return false, nil
+	}
+	sender := signal.Sender{
+		Rights: b, Role: s.who(b).Current, Send: d.Cancel, Clock: d.Clock,
+		Find: func(pid uint32) (signal.Target, bool) {
+			for _, o := range d.Sessions() {
+				if o.PID == pid {
+					return signal.Target{PID: pid, User: o.User}, true
+				}
+			}
+			return signal.Target{}, false
+		},
+	}
+	done, notice, err := sender.Do(ctx, c)
+	if notice != nil {
+		s.warnings = append(s.warnings, notice)
+	}
+	return done, err
 }
 
 // lockRows has the transaction be the only one that changes the tables whose rows a query

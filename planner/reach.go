@@ -12,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/wal/change"
@@ -83,6 +84,7 @@ func (s *session) awaitPosition(ctx context.Context, a *pgsql.Analysis) error {
 	timeout := setting.Duration(s.values.Value("skippr.read_timeout"))
 	waiting, stop := withTimeout(ctx, s.engine.deps.Clock, timeout, errReadTimeout)
 	defer stop()
+	defer waits.On(ctx, waits.ReadPosition)()
 	for _, w := range wanted {
 		err := s.engine.deps.Positions.Await(waiting, w.pipeline.ID, w.tables, w.at)
 		if err != nil && errors.Is(context.Cause(waiting), errReadTimeout) {

@@ -254,34 +254,6 @@ func (s *session) mayLock(rel *pgsql.Relation, mode int32) error {
 	return nil
 }
 
-// maySignal says whether the role may cancel or end another's session.
-func (s *session) maySignal(pid uint32, terminate bool) error {
-	b := s.book()
-	role := s.who(b).Current
-	if b.Superuser(role) || s.engine.deps.Sessions == nil {
-		return nil
-	}
-	for _, other := range s.engine.deps.Sessions() {
-		if other.PID != pid {
-			continue
-		}
-		r := b.Named(other.User)
-		if r != nil && r.Superuser {
-			return pgerr.New(codes.InsufficientPrivilege, "must be a superuser to %s", superWords[terminate])
-		}
-		if r == nil || !b.HasRole(role, r.OID) && !b.HasRole(role, right.SignalBackend) {
-			return pgerr.New(codes.InsufficientPrivilege,
-				"must be a member of the role whose %s is being %s or member of pg_signal_backend", signalWords[terminate][0], signalWords[terminate][1])
-		}
-	}
-	return nil
-}
-
-// superWords and signalWords are PostgreSQL's in the errors of maySignal.
-var superWords = map[bool]string{false: "cancel superuser query", true: "terminate superuser process"}
-
-var signalWords = map[bool][2]string{false: {"query", "canceled"}, true: {"process", "terminated"}}
-
 // schemaOID finds a schema, system schemas too.
 func (s *session) schemaOID(name string) (uint32, bool) {
 	snap, release := s.now()

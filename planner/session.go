@@ -50,6 +50,9 @@ type session struct {
 	notes    *notify.Session
 	locks    *advisory.Owner
 	warnings []*pgerr.Error
+	// seen are the sessions that the running statement sees, once it has signalled some; nil:
+	// those that there are.
+	seen []SessionInfo
 	// pieces are where the statements of the last simple query started in it, for
 	// error positions.
 	pieces []pgsql.Piece
@@ -188,7 +191,10 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 	env.Shown = s.shown
 	env.Locks = s.engine.advisory.List
 	env.Role = s.who(env.Rights).Current
-	if env.Sessions == nil {
+	switch {
+	case s.seen != nil:
+		env.Sessions = func() []SessionInfo { return s.seen }
+	case env.Sessions == nil:
 		env.Sessions = func() []SessionInfo { return nil }
 	}
 	for _, name := range s.prepared.Names() {

@@ -253,6 +253,7 @@ func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (i
 func (p *queryPortal) begin(ctx context.Context) error {
 	s := p.session
 	s.tx.queried = true
+	defer func() { s.seen = nil }()
 	var rows Rows
 	var frame *duckdb.Frame
 	err := p.query.pinned(func(a *pgsql.Analysis) (err error) {

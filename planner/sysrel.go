@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/sequence"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/wal/change"
@@ -107,6 +108,8 @@ type SessionInfo struct {
 	// State is "active", "idle", "idle in transaction", "idle in transaction
 	// (aborted)".
 	State, Query string
+	// Wait is what it waits for, zero for nothing.
+	Wait waits.Event
 }
 
 // PreparedInfo is a row of pg_prepared_statements.

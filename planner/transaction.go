@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
@@ -380,6 +381,7 @@ func (s *session) commitChanges(ctx context.Context) error {
 	if mutant.On(mutant.OwnLockEarly) {
 		holder.Release()
 	}
+	defer waits.On(ctx, waits.Commit)()
 	return s.engine.deps.Own.Commit(ctx, changes, holder.Release)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
@@ -377,6 +378,7 @@ func (s *session) lockAdvisory(ctx context.Context, name string, key advisory.Ke
 	}
 	limited, stop := withTimeout(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)
 	defer stop()
+	defer waits.On(ctx, waits.Advisory)()
 	return void, s.locks.Lock(limited, key, mode, tx)
 }
 

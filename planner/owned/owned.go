@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/own"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
@@ -129,6 +130,7 @@ type holder struct{ *own.Holder }
 
 // Lock implements planner.TableHolder.
 func (h holder) Lock(ctx context.Context, table change.TableID) error {
+	defer waits.On(ctx, waits.Relation)()
 	return Error(h.Holder.Lock(ctx, table))
 }
 

@@ -192,8 +192,12 @@ type Effect struct {
 	Local       bool
 	// Seconds is what pg_sleep waits.
 	Seconds float64
-	// PID is the session of pg_cancel_backend and pg_terminate_backend.
-	PID uint32
+	// PID is the session of pg_cancel_backend and pg_terminate_backend, unless Rows have those
+	// of all rows of the query, with how long to wait as the second column if there is one.
+	// SignalList then makes what takes the place of Mark.
+	PID  uint32
+	Rows *Analysis
+	call *pg.FuncCall
 	// Sequence, Number and Local are those of setval(sequence, value, is_called); nextval and
 	// currval have the first.
 	Sequence *Relation
@@ -241,7 +245,7 @@ func AnalyzeSelect(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*
 	if st, err := staged(sql, sel, params, env); st != nil || err != nil {
 		return st, err
 	}
-	a := &analyzer{env: env, sql: sql, params: append([]uint32(nil), params...)}
+	a := &analyzer{env: env, sql: sql, params: append([]uint32(nil), params...), signals: signals(sel)}
 	q, err := a.query(sel, nil)
 	if err != nil {
 		return nil, err
@@ -250,8 +254,10 @@ func AnalyzeSelect(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*
 	if err != nil {
 		return nil, err
 	}
-	out.Params, err = a.decidedParams()
-	return out, err
+	if out.Params, err = a.decidedParams(); err != nil {
+		return out, err
+	}
+	return out, signalRows(sql, sel, out, env)
 }
 
 // decidedParams are the types of the parameters, each of which must have one by now.
@@ -274,6 +280,7 @@ type analyzer struct {
 	views     []*ViewUse
 	via       uint32 // the view whose query is analysed
 	effects   []Effect
+	signals   []*pg.FuncCall
 	locks     []RowLock
 	// locking are the clauses of the query whose FROM is analysed; inherited those that the
 	// next query takes over.

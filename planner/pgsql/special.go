@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,12 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	case "percentile_cont", "percentile_disc", "mode":
 		return a.orderedSet(name, n, s)
 	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend", "pg_reload_conf":
-		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.effect(name, args) }
+		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) {
+			if out, ok, err := a.signal(name, args, n); ok || err != nil {
+				return out, err
+			}
+			return a.effect(name, args)
+		}
 	case "pg_listening_channels":
 		e, err := a.listeningChannels(n)
 		return e, true, err
@@ -348,7 +354,10 @@ func (a *analyzer) effect(name string, args []expr) (expr, error) {
 		out.typ, out.sql = plain(OIDVoid), "''"
 		return out, nil
 	}
-	e := Effect{Kind: EffectCancel, PID: uint32(n), Mark: fmt.Sprintf("\x01effect%d\x01", len(a.effects))}
+	if n != math.Trunc(n) || math.Abs(n) > math.MaxInt32 {
+		return out, noFunction(name, args, false)
+	}
+	e := Effect{Kind: EffectCancel, PID: uint32(int32(n)), Mark: fmt.Sprintf("\x01effect%d\x01", len(a.effects))}
 	if name == "pg_terminate_backend" {
 		e.Kind = EffectTerminate
 	}

@@ -54,10 +54,11 @@ func fillActivity(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 	}
 	var rows []row
 	for _, s := range env.Sessions() {
-		r := row{
+		r := row{ // the veil has the role's id
 			"datid": oidDatabase, "datname": s.Database, "pid": s.PID, "usesysid": oidBootstrap, "usename": s.User,
 			"application_name": s.Application, "backend_start": s.StartedAt, "xact_start": s.TxStartedAt,
 			"query_start": s.QueryStartedAt, "state_change": s.ChangedAt, "state": s.State, "query": s.Query, "backend_type": "client backend",
+			"wait_event_type": orNull(s.Wait.Type), "wait_event": orNull(s.Wait.Name),
 		}
 		if host, port, err := net.SplitHostPort(s.RemoteAddr); err == nil {
 			r["client_addr"], r["client_port"] = host, port
