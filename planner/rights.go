@@ -397,7 +397,17 @@ func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {
 		return grant.Relation{}, pgerr.New(codes.FeatureNotSupported, "privileges and owners of temporary relations are not supported").
 			WithDetail("Other sessions do not see \"%s\".", rel.Name)
 	}
-	return grantable(rel), nil
+	out := grantable(rel)
+	for _, q := range snap.Sequences() {
+		switch t, err := snap.TableByFace(q.Table); {
+		case err != nil || q.Table == 0:
+		case right.SequenceOf(uint32(q.ID)) == out.Object:
+			out.Linked = t.Name
+		case right.Table(uint32(t.Face())) == out.Object:
+			out.Owned = append(out.Owned, right.SequenceOf(uint32(q.ID)))
+		}
+	}
+	return out, nil
 }
 
 // grantable describes a relation to statements on rights.

@@ -11,6 +11,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -245,9 +246,23 @@ func (c *Context) ownedBy(s *sequence.Sequence, list []*pg.Node) error {
 		return pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", last, rel.Name)
 	case t.Schema != s.Schema:
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "sequence must be in same schema as table it is linked to")
+	case t.Temp == "" && c.ownerOf(s) != c.Snapshot.Rights().Owner(right.Table(uint32(t.Face()))):
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "sequence must have same owner as table it is linked to")
 	}
 	s.Table, s.Column = t.Face(), f.ID
 	return nil
+}
+
+// ownerOf is the role whose a sequence is; a new one is made by the session's.
+func (c *Context) ownerOf(s *sequence.Sequence) uint32 {
+	book := c.Snapshot.Rights()
+	if s.ID != 0 {
+		return book.Owner(right.SequenceOf(uint32(s.ID)))
+	}
+	if r := book.Named(c.Env.User); r != nil {
+		return r.OID
+	}
+	return right.Bootstrap
 }
 
 // sequence finds the sequence that a statement changes; missing says that it is not there,

@@ -23,6 +23,10 @@ type Relation struct {
 	Columns map[string]int32
 	System  bool
 	View    bool
+	// Linked is the table with which a sequence goes, "" for none; Owned are the sequences that
+	// go with a table: they are its owner's.
+	Linked string
+	Owned  []right.Object
 }
 
 // World finds what statements name. Errors are *pgerr.Error.

@@ -61,9 +61,26 @@ func (w World) alterTableOwner(n *pg.AlterTableStmt) (Prepared, bool) {
 			return nil, denied("permission denied: \"%s\" is a system catalog", rel.Name)
 		case n.Objtype == pg.ObjectType_OBJECT_VIEW && !rel.View:
 			return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a view", rel.Name)
+		case rel.Linked != "":
+			return nil, pgerr.New(codes.FeatureNotSupported, "cannot change owner of sequence \"%s\"", rel.Name).
+				WithDetail("Sequence \"%s\" is linked to table \"%s\".", rel.Name, rel.Linked)
 		}
-		return SetOwner(rel.Object, rel.Name, c.Newowner), nil
+		return rel.setOwner(c.Newowner), nil
 	}}, true
+}
+
+// setOwner is OWNER TO of a relation: the sequences that go with it follow.
+func (r Relation) setOwner(to *pg.RoleSpec) Op {
+	change := SetOwner(r.Object, r.Name, to)
+	return func(e *right.Editor, who Who, notice func(*pgerr.Error)) error {
+		err := change(e, who, notice)
+		for _, o := range r.Owned {
+			if err == nil {
+				e.SetOwner(o, e.Owner(r.Object))
+			}
+		}
+		return err
+	}
 }
 
 // SetOwner is OWNER TO: for who has the owner's privileges, and may become the new one.

@@ -51,6 +51,10 @@ func (a *analyzer) effectCall(name string, args []expr, n *pg.FuncCall, s *scope
 	if s == nil || s.parent != nil || len(s.items) > 0 {
 		return expr{}, a.errAt(n.Location, unsupported("%s in a query with a FROM, or in a part of one, is not supported", name))
 	}
+	if a.maybe > 0 {
+		return expr{}, a.errAt(n.Location, unsupported("%s is not supported here", name).
+			WithDetail("It would be called though what is around it may not need its value."))
+	}
 	call := Effect{Kind: EffectCall, Name: name, Mark: fmt.Sprintf("\x01effect%d\x01", len(a.effects))}
 	for k, e := range args {
 		arg, err := a.effectArg(e, f.args[i][k])

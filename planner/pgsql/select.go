@@ -85,7 +85,7 @@ func (a *analyzer) plainSelect(sel *pg.SelectStmt, s *scope) (*query, error) {
 	tail.WriteString(group)
 	s.refs = nil
 	q := &query{head: "SELECT "}
-	if q.targets, err = a.targets(sel.TargetList, s); err != nil {
+	if q.targets, err = a.selected(sel, s); err != nil {
 		return nil, err
 	}
 	if sel.HavingClause != nil {

@@ -95,6 +95,18 @@ func (a *analyzer) mayBe() (end func()) {
 	return func() { a.maybe = before }
 }
 
+// selected are the targets of a query, which it computes for its rows: one without FROM may have
+// none all the same.
+func (a *analyzer) selected(sel *pg.SelectStmt, s *scope) ([]target, error) {
+	defer a.mayBe()()
+	limit := sel.LimitCount.GetAConst()
+	if sel.WhereClause != nil || sel.HavingClause != nil || sel.LimitOffset != nil ||
+		sel.LimitCount != nil && !limit.GetIsnull() && limit.GetIval().GetIval() < 1 {
+		a.maybe++
+	}
+	return a.targets(sel.TargetList, s)
+}
+
 // drawsItself refuses currval and lastval where the statement itself gives the sequence its
 // newest value: they happen before it.
 func (w *writer) drawsItself() error {
