@@ -180,6 +180,8 @@ type Table struct {
 	State       TableState
 	Reason      string
 	Hint        string
+	// Resync says that a new copy takes in what a table stopped at: see ingest.TableError.
+	Resync bool `json:",omitempty"`
 	// StoppedAt is where the table stopped: the pipeline acknowledges nothing past
 	// it while the table is stopped.
 	StoppedAt change.Position
@@ -197,6 +199,9 @@ type Table struct {
 	// ingest/watch. FormsKnown is false when nobody has looked. It is never changed in place.
 	Forms      map[string]string `json:",omitempty"`
 	FormsKnown bool              `json:",omitempty"`
+	// Files are its files at the source as they were looked at last: see ingest/watch. Nil when
+	// nobody has looked. They are never changed in place.
+	Files *SourceFiles `json:",omitempty"`
 	// Named are the numbers at the source of the columns that the pipeline's selection
 	// names, which stay when the columns are renamed. It is never changed in place.
 	Named map[string]int16 `json:",omitempty"`
@@ -249,6 +254,13 @@ type Table struct {
 	CopyOf change.TableID `json:",omitempty"`
 	// FaceID is the table whose place this one has taken, 0 for any other; see Face.
 	FaceID change.TableID `json:",omitempty"`
+}
+
+// SourceFiles is watch.Files of package ingest.
+type SourceFiles struct {
+	Newest int16
+	Files  []uint32
+	Plain  []int16 `json:",omitempty"`
 }
 
 // GaveUp counts the copies of a table that were given up, one after the other.

@@ -57,6 +57,7 @@ var pipelineOptions = []pipelineOption{
 	{inNewSession, OptionDoc{"auto_refresh", "boolean", "true", "take tables in that come at the source and that FOR means", checkBool}},
 	{whileRunning, OptionDoc{"on_recreate", "enum", "resync", "what becomes of a table that is dropped and made anew at the source: a copy of the new one, or it stops", checkEnum("resync", "stop")}},
 	{whileRunning, OptionDoc{"on_partition", "enum", "resync", "what becomes of a table when partitions are attached with rows or detached: a new copy, or it keeps its rows", checkEnum("resync", "keep")}},
+	{whileRunning, OptionDoc{"on_schema_change", "enum", "resync", "what becomes of a table whose columns or key are changed at the source so that the changes of rows alone do not say what older rows have: a new copy, or it stops", checkEnum("resync", "stop")}},
 	{whileRunning, OptionDoc{"on_type_change", "enum", "resync", "what becomes of a table when a label of an enum or an attribute of a composite type in it is changed at the source: a new copy, or it stops", checkEnum("resync", "stop")}},
 	{inNewSession, OptionDoc{"on_truncate", "enum", "apply", "what TRUNCATE at the source does", checkEnum("apply")}},
 	{atCreation, OptionDoc{"format_version", "integer", "2", "Iceberg format version", checkEnum("2")}},

@@ -445,7 +445,7 @@ func (s *session) stopUncomputed(ctx context.Context, e *computeStop) error {
 		if err != nil || t.State == catalog.TableStopped {
 			return err
 		}
-		stop := tableStop{Table: t.ID, At: at, Reason: e.problem.Reason, Hint: exactHint(txn, e.problem.Hint, t.ID)}
+		stop := tableStop{Table: t.ID, At: at, Reason: e.problem.Reason, Hint: exactHint(txn, e.problem.Hint, t.ID), Resync: e.problem.Resync}
 		stop.apply(t)
 		if err := txn.PutTable(t); err != nil {
 			return err

@@ -77,8 +77,8 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 			again = append(again, t.ID)
 		}
 		if now, ok := fresh[t.SourceOID]; ok && t.Backfill.StartedAt.IsZero() {
-			if err := redescribe(t, now); err != nil {
-				if err := stopCopy(txn, s.pipeline.Name, t.ID, &TableError{Reason: err.Error(), Hint: hintResync}); err != nil {
+			if problem := redescribe(t, now); problem != nil {
+				if err := stopCopy(txn, s.pipeline.Name, t.ID, problem); err != nil {
 					return nil, err
 				}
 				continue
@@ -238,7 +238,7 @@ func stopCopy(txn *catalog.Txn, pipeline string, id change.TableID, why *TableEr
 	if err != nil {
 		return err
 	}
-	t.State, t.Reason, t.StoppedAt = catalog.TableStopped, why.Reason, ""
+	t.State, t.Reason, t.StoppedAt, t.Resync = catalog.TableStopped, why.Reason, "", why.Resync
 	t.Hint = exactHint(txn, cmp.Or(why.Hint, hintResync), t.ID)
 	if err := txn.PutTable(t); err != nil || t.CopyOf != 0 {
 		return err // that a copy is given up is told

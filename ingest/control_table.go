@@ -182,6 +182,7 @@ func (s *Supervisor) ResumeTable(ctx context.Context, name string, want catalog.
 		if t.State != catalog.TableStopped || txn.CopyFor(t.ID) != nil {
 			return nil
 		}
+		t.Resync = false // it may stop there again
 		switch {
 		case t.StoppedAt == "":
 			return nil // stopped since

@@ -164,7 +164,7 @@ func (b *batcher) pay(at change.Position) {
 
 // stopFor stops a table and says so.
 func (b *batcher) stopFor(id change.TableID, reason, hint string) error {
-	if err := b.StopTable(id, reason, hint); err != nil {
+	if err := b.StopTable(id, &TableError{Reason: reason, Hint: hint}); err != nil {
 		return err
 	}
 	return errTable(ErrTableStopped, id)

@@ -73,6 +73,9 @@ type TableError struct {
 	// Anew says that only the copy is void: it begins from the start by itself, and the
 	// table does not stop.
 	Anew bool
+	// Resync says of a change of columns or key that a new copy takes it in: the table gets
+	// one by itself, unless the pipeline has on_schema_change = stop.
+	Resync bool
 }
 
 // Error renders the reason.

@@ -45,7 +45,7 @@ func (b *batcher) Evolve(id change.TableID, c SchemaChange) (*schema.Table, erro
 	next, changes, err := c.next(t.schema)
 	var problem *TableError
 	if errors.As(err, &problem) {
-		if err := b.StopTable(id, problem.Reason, problem.Hint); err != nil {
+		if err := b.StopTable(id, problem); err != nil {
 			return nil, err
 		}
 		return nil, errTable(ErrTableStopped, id)
@@ -89,7 +89,7 @@ func (c SchemaChange) next(old *schema.Table) (next *schema.Table, changes strin
 	}
 	if d.KeyChanged {
 		return nil, "", &TableError{
-			Reason: "the table's key was changed at the source, and old rows are found by the old one", Hint: hintResync,
+			Reason: "the table's key was changed at the source, and old rows are found by the old one", Hint: hintResync, Resync: true,
 		}
 	}
 	next, err = schema.Evolve(old, cols, c.Key)
@@ -103,6 +103,16 @@ func (c SchemaChange) next(old *schema.Table) (next *schema.Table, changes strin
 	}
 	return next, describeDiff(d), err
 }
+
+// resyncs says that a table which has stopped at a change of its columns or key goes on by a
+// new copy, which nobody has to ask for.
+func resyncs(p *catalog.Pipeline, t *catalog.Table) bool {
+	return t.Resync && t.State == catalog.TableStopped && t.CopyOf == 0 && t.Away == "" &&
+		copies(p) && p.Options["on_schema_change"] != "stop"
+}
+
+// hintResyncs is of such a table.
+const hintResyncs = "It is copied anew by itself, and keeps what it has until then."
 
 // describeDiff says in words what a schema change does.
 func describeDiff(d *schema.Diff) string {

@@ -132,7 +132,11 @@ func TestSinkEvolve(t *testing.T) {
 		},
 		"and stopped in the transaction": {
 			func(w *sinkWorld) { w.add(1, 1); w.evolve(1, "id v x"); w.add(1, 2) },
-			func(w *sinkWorld) { w.evolve(1, "id v x y"); w.add(1, 3); _ = w.StopTable(1, "reason", "hint") },
+			func(w *sinkWorld) {
+				w.evolve(1, "id v x y")
+				w.add(1, 3)
+				_ = w.StopTable(1, &TableError{Reason: "reason", Hint: "hint"})
+			},
 			"1:1:[1] 1:2:[2] 1=2 1 stopped at p1",
 		},
 		"and aborted": {
@@ -206,7 +210,7 @@ func TestSinkEvolveRefuses(t *testing.T) {
 	if _, err := w.Evolve(1, look("id v v")); !errors.Is(err, schema.ErrInvalid) {
 		t.Errorf("a column twice: %v", err)
 	}
-	if err := w.StopTable(1, "reason", ""); err != nil {
+	if err := w.StopTable(1, &TableError{Reason: "reason", Hint: ""}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Evolve(1, look("id v x")); !errors.Is(err, ErrTableStopped) {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,6 +62,7 @@ func (k *keeper) step(ctx context.Context) (more bool, err error) {
 		if err := k.look(ctx); err != nil {
 			return false, err
 		}
+		k.renewed = k.renewed || len(s.toResync()) > 0
 	}
 	k.clean(ctx)
 	if err := k.promote(ctx); err != nil {
@@ -212,8 +214,8 @@ func (k *keeper) look(ctx context.Context) error {
 		s.out.Warn("tables of the source not looked at", env.KeyError, err)
 		return nil // asked again soon; the stream tells of a lost source
 	}
-	if seen.Mark == k.mark {
-		return nil
+	if err := k.noteFiles(ctx, tables, seen.Files); err != nil || seen.Mark == k.mark {
+		return err
 	}
 	found := make([]watch.There, len(seen.Found))
 	for i, f := range seen.Found {
@@ -231,8 +233,32 @@ func (k *keeper) look(ctx context.Context) error {
 	return nil
 }
 
+// noteFiles keeps what is known of tables' files, for the sessions to come.
+func (k *keeper) noteFiles(ctx context.Context, tables []*catalog.Table, now map[uint32]watch.Files) error {
+	same := func(t *catalog.Table) bool {
+		f, ok := now[t.SourceOID]
+		return !ok || t.Files != nil && t.Files.Newest == f.Newest && slices.Equal(t.Files.Files, f.Files) && slices.Equal(t.Files.Plain, f.Plain)
+	}
+	if !slices.ContainsFunc(tables, func(t *catalog.Table) bool { return !same(t) }) {
+		return nil
+	}
+	return k.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		for _, t := range txn.Tables(k.session.pipeline.ID) {
+			if same(t) {
+				continue
+			}
+			f := now[t.SourceOID]
+			t.Files = (*catalog.SourceFiles)(&f)
+			if err := txn.PutTable(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func hereOf(t, anew *catalog.Table) watch.Here {
-	h := watch.Here{ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away}
+	h := watch.Here{ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away, Files: (*watch.Files)(t.Files)}
 	if t.PartsKnown {
 		h.Parts, h.Marks = append([]uint32{}, t.Parts...), t.PartMarks
 	}
@@ -289,10 +315,7 @@ const copyAgainTwice = 5
 // rests says that a table is not to be copied yet, since its last copy was given up. Each
 // begins the session anew, and with it the others.
 func (k *keeper) rests(txn *catalog.Txn, t *catalog.Table) bool {
-	if t.GaveUp == nil {
-		return false
-	}
-	until := t.GaveUp.At.Add(k.session.cfg.CopyAgain << min(t.GaveUp.Times-1, copyAgainTwice))
+	until := restsUntil(t, k.session.cfg.CopyAgain)
 	if now := txn.Now(); !now.Before(until) || now.Before(t.GaveUp.At) {
 		return false
 	}
@@ -300,6 +323,14 @@ func (k *keeper) rests(txn *catalog.Txn, t *catalog.Table) bool {
 		k.again = until
 	}
 	return true
+}
+
+// restsUntil is when a table may be copied again, long ago when its last copy was not given up.
+func restsUntil(t *catalog.Table, again time.Duration) time.Time {
+	if t.GaveUp == nil {
+		return time.Time{}
+	}
+	return t.GaveUp.At.Add(again << min(t.GaveUp.Times-1, copyAgainTwice))
 }
 
 // take takes a new table of the selection in.
@@ -363,11 +394,22 @@ func (k *keeper) remade(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table,
 	case k.rests(txn, t):
 		return nil
 	}
-	k.renewed = true
-	if err := beginCopy(txn, t, f); err != nil {
+	return k.copyAnew(txn, p, t, f, detail)
+}
+
+// copyAnew begins a table's copy, from the beginning of the next session on. One that cannot
+// be made is given up, and stops no other.
+func (k *keeper) copyAnew(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, fresh SourceTable, why string) error {
+	err := beginCopy(txn, t, fresh)
+	var problem *TableError
+	if errors.As(err, &problem) {
+		return noCopy(txn, p.Name, t, problem)
+	}
+	if err != nil {
 		return err
 	}
-	return k.tell(txn, p, t, "table copied anew", detail)
+	k.renewed = true
+	return k.tell(txn, p, t, "table copied anew", why)
 }
 
 // repartitioned copies a table anew whose partitions came with rows, or left with rows.
@@ -395,13 +437,9 @@ func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog
 	if k.rests(txn, t) {
 		return nil
 	}
-	k.renewed = true
 	fresh := sourceTable(t)
 	fresh.Parts, fresh.PartMarks, fresh.EstimatedRows = a.Parts, a.Marks, t.Backfill.RowsEstimate
-	if err := beginCopy(txn, t, fresh); err != nil {
-		return err
-	}
-	return k.tell(txn, p, t, "table copied anew", detail)
+	return k.copyAnew(txn, p, t, fresh, detail)
 }
 
 // reworded copies a table anew, or stops it, whose values the source writes in another way
@@ -422,11 +460,7 @@ func (k *keeper) reworded(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Tabl
 	case p.Options["on_type_change"] != "stop" && k.rests(txn, t):
 		return nil
 	case p.Options["on_type_change"] != "stop":
-		k.renewed = true
-		if err := beginCopy(txn, t, sourceTable(t)); err != nil {
-			return err
-		}
-		return k.tell(txn, p, t, "table copied anew", why)
+		return k.copyAnew(txn, p, t, sourceTable(t), why)
 	case t.State == catalog.TableStopped:
 		return nil
 	}

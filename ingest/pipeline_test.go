@@ -147,7 +147,7 @@ func (s *stopSink) Builder(id change.TableID) (*change.Builder, error) {
 	for i := range s.columns {
 		b.Column(i).AppendNull()
 	}
-	return s.scratch, s.StopTable(id, "made to stop", "Resume it.")
+	return s.scratch, s.StopTable(id, &ingest.TableError{Reason: "made to stop", Hint: "Resume it."})
 }
 
 // TestStoppedTable stops one table in the midst of the stream: the others go on, the

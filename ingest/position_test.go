@@ -57,7 +57,7 @@ func TestTableStopsAfterIdle(t *testing.T) {
 	}
 	w.begin()
 	w.insert(1, 2, "b")
-	if err := w.StopTable(2, "made to", ""); err != nil {
+	if err := w.StopTable(2, &TableError{Reason: "made to", Hint: ""}); err != nil {
 		t.Fatal(err)
 	}
 	w.commit("160")
@@ -78,7 +78,7 @@ func TestTableStopsWhereItIs(t *testing.T) {
 	w.commit("60")
 	w.expect("60", []int64{1, 1})
 	w.begin()
-	if err := w.StopTable(2, "made to", ""); err != nil {
+	if err := w.StopTable(2, &TableError{Reason: "made to", Hint: ""}); err != nil {
 		t.Fatal(err)
 	}
 	w.commit("210")

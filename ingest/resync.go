@@ -88,6 +88,10 @@ func (s *Supervisor) describe(ctx context.Context, p *catalog.Pipeline, t *catal
 		return SourceTable{}, err
 	}
 	defer func() { _ = source.Close() }() // only read
+	return describeNow(ctx, source, p, t, want)
+}
+
+func describeNow(ctx context.Context, source Source, p *catalog.Pipeline, t *catalog.Table, want catalog.SelectedTable) (SourceTable, error) {
 	names, err := namesNow(ctx, source, []*catalog.Table{t})
 	if err != nil {
 		return SourceTable{}, err
@@ -192,6 +196,81 @@ func (s *session) remake(ctx context.Context) error {
 	return nil
 }
 
+// resync begins the copies of tables that wait for one since their columns or their key were
+// changed, while no stream delivers to them.
+func (s *session) resync(ctx context.Context) error {
+	for _, t := range s.toResync() {
+		fresh, err := describeNow(ctx, s.source, s.pipeline, t, selectedAs(s.pipeline, t))
+		if errors.Is(err, ErrSourceUnavailable) {
+			return err
+		}
+		early := false // nobody reads it: what the lake has is of another generation
+		err = s.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+			now, ierr := txn.TableByID(t.ID)
+			if ierr != nil || !now.Resync || txn.CopyFor(t.ID) != nil {
+				return ierr
+			}
+			early = !now.Answers()
+			return s.resyncOne(txn, now, fresh, err)
+		})
+		if err != nil {
+			return fmt.Errorf("copy table %s.%s, whose columns were changed: %w", t.Schema, t.Name, err)
+		}
+		if early {
+			if err := s.deps.Lake.DropTable(ctx, t.ID); err != nil {
+				return fmt.Errorf("drop lake side of %s.%s: %w", t.Schema, t.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// toResync are the tables that wait for a copy now.
+func (s *session) toResync() (tables []*catalog.Table) {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	p, err := snap.PipelineByID(s.pipeline.ID)
+	if err != nil {
+		return nil // it was dropped
+	}
+	for _, t := range snap.Tables(p.ID) {
+		if resyncs(p, t) && snap.CopyFor(t.ID) == nil && !s.deps.Clock.Now().Before(restsUntil(t, s.cfg.CopyAgain)) {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
+// resyncOne begins the copy of a table as the source has it; unknown is why it does not.
+func (s *session) resyncOne(txn *catalog.Txn, t *catalog.Table, fresh SourceTable, unknown error) error {
+	why, err := t.Reason, unknown
+	if err == nil {
+		err = renamed(txn, s.pipeline.ID, t.ID, fresh)
+	}
+	if err == nil {
+		t, err = txn.TableByID(t.ID)
+	}
+	switch {
+	case err != nil:
+	case t.Answers():
+		err = beginCopy(txn, t, fresh)
+	default:
+		err = beginAgain(txn, t, fresh)
+	}
+	var problem *TableError
+	switch {
+	case errors.As(err, &problem):
+		return noCopy(txn, s.pipeline.Name, t, problem)
+	case errors.Is(err, catalog.ErrTableNotFound):
+		return noCopy(txn, s.pipeline.Name, t, &TableError{Reason: err.Error()})
+	case err != nil:
+		return err
+	}
+	return txn.AddEvent(catalog.Event{
+		At: txn.Now(), Level: "info", Pipeline: s.pipeline.Name, Table: t.Schema + "." + t.Name, Kind: "table copied anew", Detail: why,
+	})
+}
+
 // remadeEarly says that the source has another table under the name of one that was never
 // complete, and that it is to be copied.
 func remadeEarly(p *catalog.Pipeline, t *catalog.Table) bool {
@@ -225,10 +304,11 @@ func beginAgain(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
 	if err != nil {
 		return err
 	}
-	if err := redescribe(t, fresh); err != nil {
-		return err
+	if problem := redescribe(t, fresh); problem != nil {
+		return fmt.Errorf("copy table %s.%s anew: %w", t.Schema, t.Name, problem)
 	}
 	t.SourceOID, t.Away, t.Parts, t.PartMarks, t.PartsKnown = fresh.OID, "", fresh.Parts, fresh.PartMarks, fresh.Parts != nil
+	t.GaveUp = nil
 	restart(t)
 	t.Backfill.RowsEstimate = fresh.EstimatedRows
 	return txn.PutTable(t)
@@ -242,10 +322,13 @@ func beginCopy(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
 		Backfill: catalog.BackfillProgress{Token: t.Backfill.Token, RowsEstimate: fresh.EstimatedRows},
 		Parts:    fresh.Parts, PartMarks: fresh.PartMarks, PartsKnown: fresh.Parts != nil,
 	}
-	if err := redescribe(c, fresh); err != nil {
-		return err
+	if problem := redescribe(c, fresh); problem != nil {
+		return fmt.Errorf("copy table %s.%s anew: %w", t.Schema, t.Name, problem)
 	}
 	c.Versions = []*schema.Table{c.Current}
+	if c.SourceOID == t.SourceOID {
+		c.Files = t.Files
+	}
 	if err := txn.CreateCopy(c); err != nil {
 		return err
 	}
@@ -338,21 +421,27 @@ func giveUpCopy(txn *catalog.Txn, pipeline string, c *catalog.Table) error {
 	if err != nil {
 		return err
 	}
-	why := "its new copy was given up: " + c.Reason
+	t.Resync = t.Resync || c.Resync && t.State == catalog.TableStopped
+	return noCopy(txn, pipeline, t, &TableError{Reason: c.Reason, Hint: c.Hint})
+}
+
+// noCopy notes that a copy of a table could not be made. It answers as before, and says why.
+func noCopy(txn *catalog.Txn, pipeline string, t *catalog.Table, why *TableError) error {
 	times := 1
 	if t.GaveUp != nil {
 		times += t.GaveUp.Times
 	}
 	t.GaveUp = &catalog.GaveUp{At: txn.Now(), Times: times}
-	if (t.State != catalog.TableStopped || t.Reason == reasonRefiltered) && t.Away == "" {
-		t.Reason, t.Hint = why, c.Hint
+	hint := exactHint(txn, why.Hint, t.ID)
+	if (t.State != catalog.TableStopped || t.Resync || t.Reason == reasonRefiltered) && t.Away == "" {
+		t.Reason, t.Hint = "its new copy was given up: "+why.Reason, hint
 	}
 	if err := txn.PutTable(t); err != nil {
 		return err
 	}
 	return txn.AddEvent(catalog.Event{
 		At: txn.Now(), Level: "error", Pipeline: pipeline, Table: t.Schema + "." + t.Name,
-		Kind: "copy given up", Detail: c.Reason + hintAfter(c.Hint),
+		Kind: "copy given up", Detail: why.Reason + hintAfter(hint),
 	})
 }
 

@@ -163,6 +163,9 @@ func (s *session) setup(ctx context.Context) error {
 	if err := s.remake(ctx); err != nil {
 		return err
 	}
+	if err := s.resync(ctx); err != nil {
+		return err
+	}
 	tables, err := s.sourceTables(ctx)
 	if err != nil {
 		return err

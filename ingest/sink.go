@@ -298,7 +298,7 @@ func (b *batcher) Idle(at change.Position) error {
 }
 
 // StopTable implements Sink.
-func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
+func (b *batcher) StopTable(id change.TableID, why *TableError) error {
 	t, ok := b.tables[id]
 	if !ok {
 		return errTable(ErrUnknownTable, id)
@@ -316,7 +316,7 @@ func (b *batcher) StopTable(id change.TableID, reason, hint string) error {
 		b.owing = slices.DeleteFunc(b.owing, func(o owing) bool { return o.table == id })
 	}
 	t.stopped = true
-	stop := tableStop{Table: id, At: b.mu.last, Reason: reason, Hint: hint, Voids: b.mu.parts > 0}
+	stop := tableStop{Table: id, At: b.mu.last, Reason: why.Reason, Hint: why.Hint, Resync: why.Resync, Voids: b.mu.parts > 0}
 	if b.compare != nil && b.compare(t.after, stop.At) > 0 {
 		stop.At = t.after // the stream repeats, for others, what this table has
 	}

@@ -48,7 +48,7 @@ func (b *batcher) measure() error {
 	if row <= b.rowMax || t.stopped {
 		return nil
 	}
-	return b.StopTable(t.id, rowReason(b.rowMax), hintSmallerRow)
+	return b.StopTable(t.id, &TableError{Reason: rowReason(b.rowMax), Hint: hintSmallerRow})
 }
 
 // makeRoom hands over what the open transaction has so far when that is a part, and

@@ -178,7 +178,7 @@ func TestSinkPartsStop(t *testing.T) {
 	w.inserts(1, 2, 3)
 	w.inserts(2, 4, 5)
 	w.inserts(1, 6)
-	if err := w.StopTable(1, "reason", "hint"); err != nil {
+	if err := w.StopTable(1, &TableError{Reason: "reason", Hint: "hint"}); err != nil {
 		t.Fatal(err)
 	}
 	w.inserts(2, 7, 8, 9)
@@ -226,7 +226,7 @@ func TestSinkPartsFacts(t *testing.T) {
 		t.Errorf("version %d", v)
 	}
 	add(7)
-	if err := w.StopTable(2, "reason", "hint"); err != nil {
+	if err := w.StopTable(2, &TableError{Reason: "reason", Hint: "hint"}); err != nil {
 		t.Fatal(err)
 	}
 	add(8)

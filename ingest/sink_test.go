@@ -223,7 +223,7 @@ func TestSinkStopTable(t *testing.T) {
 			w.begin() // seals nothing: a group is in flight
 			w.insert(2, 9, "other")
 			tc.during(w)
-			if err := w.StopTable(1, "reason", "hint"); err != nil {
+			if err := w.StopTable(1, &TableError{Reason: "reason", Hint: "hint"}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.Builder(1); err == nil {

@@ -82,6 +82,8 @@ type SourceTable struct {
 	PartMarks []uint64
 	// Forms is how the source writes values of the columns, nil when it does not say.
 	Forms watch.Forms
+	// Files are its files there as they were known last, nil when they are not.
+	Files *watch.Files
 	// Numbers are those of the columns that the selection names.
 	Numbers map[string]int16
 	// Notes are sentences on what will be missing though the table is taken in: a
@@ -251,9 +253,9 @@ type Sink interface {
 	// StopTable stops one table at the open transaction: its changes from this
 	// transaction on are discarded here and stay at the source, also those already
 	// added in it. The source asks for no Builder of the table afterwards (it gets
-	// ErrTableStopped). Outside a transaction it stops after the last commit. reason
-	// is a clause, hint a sentence naming what helps.
-	StopTable(t change.TableID, reason, hint string) error
+	// ErrTableStopped). Outside a transaction it stops after the last commit. why is kept
+	// as it is; its Anew counts for nothing.
+	StopTable(t change.TableID, why *TableError) error
 }
 
 // Holder is a Sink that can keep an open transaction, durable and not visible, for somebody else
@@ -294,6 +296,9 @@ type Look struct {
 	Mark  string
 	Found []SourceTable
 	Known map[uint32]watch.There
+	// Files are those of the tables that are here, by their numbers, also when nothing else
+	// has changed.
+	Files map[uint32]watch.Files
 }
 
 // Validator is a Source that can say what is missing for replication, all at once.

@@ -67,6 +67,7 @@ type tableStop struct {
 	At     change.Position `json:"at"`
 	Reason string          `json:"reason"`
 	Hint   string          `json:"hint,omitempty"`
+	Resync bool            `json:"resync,omitempty"` // see TableError
 	// Voids says that it stopped in a transaction in parts, of which it gets nothing.
 	Voids bool `json:"voids,omitempty"`
 }
@@ -233,7 +234,7 @@ func finish(t *catalog.Table, at time.Time, consistent bool) {
 }
 
 func (s tableStop) apply(t *catalog.Table) {
-	t.State, t.Reason, t.Hint, t.StoppedAt = catalog.TableStopped, s.Reason, s.Hint, s.At
+	t.State, t.Reason, t.Hint, t.StoppedAt, t.Resync = catalog.TableStopped, s.Reason, s.Hint, s.At, s.Resync
 	if t.CopyOf != 0 {
 		t.StoppedAt = "" // it is given up, and its table goes on
 	}
@@ -241,12 +242,13 @@ func (s tableStop) apply(t *catalog.Table) {
 
 func (s tableStop) addEvent(txn *catalog.Txn, pipeline change.PipelineID) error {
 	event := catalog.Event{At: txn.Now(), Level: "error", Kind: "table stopped", Detail: s.Reason}
-	if p, err := txn.PipelineByID(pipeline); err == nil {
+	p, err := txn.PipelineByID(pipeline)
+	if err == nil {
 		event.Pipeline = p.Name
 	}
 	if t, err := txn.TableByID(s.Table); err == nil {
-		if t.CopyOf != 0 {
-			return nil // that it is given up is told
+		if t.CopyOf != 0 || p != nil && resyncs(p, t) {
+			return nil // that it is given up, or copied anew, is told
 		}
 		event.Table = t.Schema + "." + t.Name
 	}

@@ -111,7 +111,7 @@ func (h *host) status(p *catalog.Pipeline, snap *catalog.Snapshot, tables []*cat
 	}
 	for _, t := range tables {
 		if t.CopyOf == 0 {
-			st.Tables = append(st.Tables, h.live.table(t, copies[t.ID], p.Name, now))
+			st.Tables = append(st.Tables, h.live.table(p, t, copies[t.ID], now))
 		}
 	}
 	st.Backfill = wholeBackfill(st.Tables)
@@ -148,13 +148,13 @@ const StateGone = "gone"
 const StateResync = "resync"
 
 // table is one table's status; anew is the copy that is to take its place, nil for none.
-func (l *live) table(t, anew *catalog.Table, pipeline string, now time.Time) TableStatus {
+func (l *live) table(p *catalog.Pipeline, t, anew *catalog.Table, now time.Time) TableStatus {
 	st := TableStatus{
 		ID: t.Face(), Schema: t.Schema, Name: t.Name, State: string(t.State), Reason: t.Reason, Hint: t.Hint,
 	}
 	copied := t
 	if t.Away != "" && t.Answers() && st.Reason == "" {
-		st.Reason, st.Hint = t.Away, t.Exact(hintGone, pipeline)
+		st.Reason, st.Hint = t.Away, t.Exact(hintGone, p.Name)
 		if t.State == catalog.TableReady {
 			st.State = StateGone
 		}
@@ -162,11 +162,17 @@ func (l *live) table(t, anew *catalog.Table, pipeline string, now time.Time) Tab
 	if anew != nil {
 		copied, st.State = anew, StateResync
 	}
+	if resyncs(p, t) && (anew != nil || t.GaveUp == nil) {
+		st.Hint = hintResyncs
+		if t.Answers() {
+			st.State = StateResync
+		}
+	}
 	var rows int64
 	var perSecond float64
 	l.mu.Lock()
 	if note, ok := l.mu.status.Notes[t.SourceOID]; ok && st.Reason == "" {
-		st.Reason, st.Hint = note.Reason, t.Exact(note.Hint, pipeline)
+		st.Reason, st.Hint = note.Reason, t.Exact(note.Hint, p.Name)
 	}
 	if tl := l.mu.tables[t.ID]; tl != nil {
 		st.Metrics, st.LastCommitAt = tl.metrics, tl.lastCommit

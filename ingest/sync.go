@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -106,7 +107,11 @@ func (h *host) reached(target change.Position) bool {
 	}
 	snap := h.deps.Catalog.Snapshot()
 	defer snap.Close()
+	p, err := snap.PipelineByID(h.id)
 	for _, t := range snap.EveryTableOf(h.id) {
+		if err != nil || resyncs(p, t) && t.GaveUp == nil {
+			return false
+		}
 		if t.CopyOf != 0 || t.State != catalog.TableReady && t.State != catalog.TableStopped {
 			return false
 		}
@@ -151,13 +156,26 @@ func (s *Supervisor) Await(ctx context.Context, t Target) error {
 		switch {
 		case ok || mutant.On(mutant.AwaitNothing):
 			return nil
-		case stopped != 0:
+		case stopped != 0 && !s.resyncs(stopped):
 			return errTable(ErrTableStopped, stopped)
 		}
 		if err := s.deps.Tasks.Wait(ctx, awaitRecheck, moved, h.done); err != nil {
 			return err
 		}
 	}
+}
+
+// resyncs says that a table which has stopped will go on by itself, or does already, under
+// another id.
+func (s *Supervisor) resyncs(id change.TableID) bool {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	t, err := snap.TableByID(id)
+	if err != nil {
+		return errors.Is(err, catalog.ErrTableNotFound)
+	}
+	p, err := snap.PipelineByID(t.Pipeline)
+	return err == nil && resyncs(p, t) && (t.GaveUp == nil || snap.CopyFor(id) != nil)
 }
 
 // durableProgress is how far a pipeline is by the catalog alone.

@@ -72,7 +72,7 @@ func sourceTable(t *catalog.Table) SourceTable {
 	s := SourceTable{
 		Schema: t.SourceSchema, Name: t.SourceName, OID: t.SourceOID,
 		EstimatedRows: t.Backfill.RowsEstimate, EstimatedBytes: -1, WholeRow: t.Current.WholeRow,
-		Filter: t.Filter, Numbers: t.Named,
+		Filter: t.Filter, Numbers: t.Named, Files: (*watch.Files)(t.Files),
 	}
 	if t.FormsKnown {
 		s.Forms = watch.Forms(t.Forms)
@@ -212,7 +212,7 @@ func isOff(value string) bool {
 // restart begins a table anew: what it has vanishes from queries with its generation.
 func restart(t *catalog.Table) {
 	t.Generation++
-	t.State, t.Reason, t.Hint, t.StoppedAt, t.FrozenAt = catalog.TablePending, "", "", "", ""
+	t.State, t.Reason, t.Hint, t.StoppedAt, t.FrozenAt, t.Resync = catalog.TablePending, "", "", "", "", false
 	t.Backfill = catalog.BackfillProgress{
 		Token: t.Backfill.Token, RowsEstimate: t.Backfill.RowsEstimate, Skip: t.Backfill.Skip,
 	}
@@ -266,11 +266,11 @@ func selectedAs(p *catalog.Pipeline, t *catalog.Table) catalog.SelectedTable {
 // redescribe gives a table whose copy begins from its start the columns that it has at the
 // source, at the copy's moment or before it. What was assigned to a column before the copy's moment, or before the stream's
 // start, comes with the copy or not at all.
-func redescribe(t *catalog.Table, fresh SourceTable) error {
+func redescribe(t *catalog.Table, fresh SourceTable) *TableError {
 	current := t.Current
 	next, err := nextSchema(current, fresh)
 	if err != nil {
-		return fmt.Errorf("describe table %s.%s anew: %w", t.Schema, t.Name, err)
+		return &TableError{Reason: "it cannot be taken in as it is at the source now: " + err.Error(), Hint: hintResync}
 	}
 	if next != current {
 		next.Version = max(next.Version, t.VoidVersion+1)

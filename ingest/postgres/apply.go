@@ -23,9 +23,7 @@ type applier struct {
 	sink   ingest.Sink
 	// tables by source OID: the first of those that get its changes (streamTable.also).
 	tables map[uint32]*streamTable
-	looked map[uint32]tableFiles // as the tables were at the last look, the first when the stream began
-
-	again []describedAgain
+	again  []describedAgain
 
 	// The open transaction.
 	open    bool
@@ -220,7 +218,7 @@ func (a *applier) follows(oid uint32) bool {
 // stop stops one table at the open transaction.
 func (a *applier) stop(t *streamTable, why *ingest.TableError) error {
 	t.stopped = true
-	return a.sink.StopTable(t.ID, why.Reason, why.Hint)
+	return a.sink.StopTable(t.ID, why)
 }
 
 func (a *applier) relation(b []byte) error {

@@ -23,7 +23,7 @@ func (a *applier) applyRow(kind byte, t *streamTable) error {
 	case len(t.keyed) == 0:
 		return a.stop(t, &ingest.TableError{
 			Reason: "a row was updated or deleted, and the table was taken in without a key to find it by",
-			Hint:   "With a primary key, or REPLICA IDENTITY FULL, at the source, " + resync,
+			Hint:   "With a primary key, or REPLICA IDENTITY FULL, at the source, " + resync, Resync: true,
 		})
 	case kind == pgoutput.KindDelete:
 		return a.remove(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/generated"
 	"github.com/skipprd/skipprd/ingest/postgres/naming"
+	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
 )
 
 // liveAttribute is a column of the catalog, dropped or not, with what older rows have.
@@ -20,10 +21,10 @@ type liveAttribute struct {
 	// changed is the transaction that changed it last, 0 long ago.
 	changed uint32
 	// missing are the texts of what rows older than the column have in it, one for all
-	// partitions unless they differ. hasDefault says that it has a default now, which may
-	// be its domain's.
-	missing    []string
-	hasDefault bool
+	// partitions unless they differ.
+	missing []string
+	// eachOwn says that the default which it has now gives each row a value of its own.
+	eachOwn bool
 }
 
 // longAgo is an age in transactions beyond which their numbers are not compared.
@@ -35,10 +36,14 @@ const attributesQuery = `
 SELECT a.attnum, {{a.attname}}, a.attisdropped, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
        a.attndims::int4, {{pg_catalog.format_type(a.atttypid, a.atttypmod)}},
        (CASE WHEN abs(pg_catalog.age(a.xmin)) < $2 THEN a.xmin::text::int8 ELSE 0 END)::int8,
-       a.atthasdef OR a.attidentity <> '' OR EXISTS (
+       a.attidentity <> '' OR EXISTS (
          WITH RECURSIVE d(oid) AS (SELECT a.atttypid UNION
               SELECT t.typbasetype FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd')
-         SELECT FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd' AND t.typdefault IS NOT NULL),
+         SELECT FROM (SELECT t.typdefaultbin::text FROM d JOIN pg_catalog.pg_type t ON t.oid = d.oid WHERE t.typtype = 'd'
+                      UNION ALL SELECT x.adbin::text FROM pg_catalog.pg_attrdef x WHERE x.adrelid = a.attrelid AND x.adnum = a.attnum) e(tree),
+                LATERAL pg_catalog.regexp_matches(e.tree, ':(?:funcid|opfuncid) (\d+)', 'g') f(number)
+           JOIN pg_catalog.pg_proc p ON p.oid = f.number[1]::oid
+          WHERE p.provolatile = 'v'),
        ARRAY(SELECT DISTINCT {{pg_catalog.array_to_string(m.attmissingval, '')}}
                FROM pg_catalog.pg_attribute m
               WHERE m.atthasmissing AND m.attname = a.attname
@@ -56,41 +61,11 @@ SELECT ARRAY(SELECT k.attnum FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(att
   FROM pg_catalog.pg_index i
  WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL`
 
-// filesQuery tells the files of tables $1 and their partitions, as text: other ones after
-// a rewrite.
-const filesQuery = `
-SELECT o.oid, coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = o.oid), 0)::int2,
-       ARRAY(SELECT coalesce(pg_catalog.pg_relation_filenode(t.relid), 0) FROM (
-                SELECT o.oid AS relid UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(o.oid) p WHERE p.isleaf) t
-              ORDER BY 1)::text
-  FROM unnest($1::oid[]) o(oid)`
-
-// tableFiles are a table's files, and its newest column, at the last look.
-type tableFiles struct {
-	newest int16
-	files  string
-	// plain says of columns that came between two looks whether they came without a
-	// rewrite of the table: then older rows have nothing in them but what the catalog says.
-	plain map[int16]bool
-}
-
-// next is what is known after another look.
-func (f tableFiles) next(now tableFiles) tableFiles {
-	now.plain = f.plain
-	for n := f.newest + 1; n <= now.newest; n++ {
-		if now.plain == nil {
-			now.plain = map[int16]bool{}
-		}
-		now.plain[n] = f.files == now.files
-	}
-	return now
-}
-
 // liveTable is a table as the catalog has it now.
 type liveTable struct {
 	columns []liveAttribute
 	unique  []string
-	tableFiles
+	look    rewrite.Look
 	domains map[uint32]domain
 	// computed are its generated columns.
 	computed []generated.Column
@@ -106,7 +81,7 @@ func readLiveTable(ctx context.Context, conn *pgx.Conn, oid uint32) (*liveTable,
 	t.columns, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a liveAttribute, err error) {
 		var changed int64
 		err = row.Scan(&a.number, &a.name, &a.dropped, &a.oid, &a.typmod, &a.notNull, &a.generated, &a.dims, &a.typeName,
-			&changed, &a.hasDefault, &a.missing)
+			&changed, &a.eachOwn, &a.missing)
 		a.changed = uint32(changed)
 		names.Read(&a.name, &a.typeName)
 		a.typeName = naming.Show(a.typeName)
@@ -122,31 +97,13 @@ func readLiveTable(ctx context.Context, conn *pgx.Conn, oid uint32) (*liveTable,
 	if t.unique, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 		return nil, unavailable("read keys", err)
 	}
-	files, err := readFiles(ctx, conn, []uint32{oid})
+	looks, err := rewrite.Read(ctx, conn, []uint32{oid})
 	if err != nil {
-		return nil, err
+		return nil, unavailable("look at a table", err)
 	}
-	t.tableFiles = files[oid]
+	t.look = looks[oid]
 	t.domains, err = readDomains(ctx, conn)
 	return t, err
-}
-
-func readFiles(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]tableFiles, error) {
-	rows, err := conn.Query(ctx, filesQuery, oids)
-	if err != nil {
-		return nil, unavailable("read files of tables", err)
-	}
-	out := make(map[uint32]tableFiles, len(oids))
-	var oid uint32
-	var f tableFiles
-	_, err = pgx.ForEachRow(rows, []any{&oid, &f.newest, &f.files}, func() error {
-		out[oid] = f
-		return nil
-	})
-	if err != nil {
-		return nil, unavailable("read files of tables", err)
-	}
-	return out, nil
 }
 
 // typeName is a type's name, for types of the database's own.

@@ -144,8 +144,8 @@ func (k *countingSink) Evolve(change.TableID, ingest.SchemaChange) (*schema.Tabl
 	return k.schema, nil // it stays
 }
 func (k *countingSink) Idle(change.Position) error { return nil }
-func (k *countingSink) StopTable(_ change.TableID, reason, _ string) error {
-	return fmt.Errorf("%s", reason)
+func (k *countingSink) StopTable(_ change.TableID, why *ingest.TableError) error {
+	return fmt.Errorf("%s", why.Reason)
 }
 
 func (k *countingSink) Commit(change.Position) error {

@@ -405,7 +405,7 @@ func (d *description) unsent(described []ingest.SourceColumn) ([]ingest.SourceCo
 				return nil, differs("generated column %s is not sent, and "+live.Problem, quote.Name(f.Name))
 			case live.Recipe.Form == recipe.Form || !settled(live.Changed, d.xid):
 			case d.Schema.WholeRow:
-				return nil, differs("the expression of generated column %s was changed, and with it the values of all rows,", quote.Name(f.Name))
+				return nil, told(differs("the expression of generated column %s was changed, and with it the values of all rows,", quote.Name(f.Name)))
 			default: // older rows come with a copy
 				recipe = live.Recipe
 			}
@@ -414,7 +414,7 @@ func (d *description) unsent(described []ingest.SourceColumn) ([]ingest.SourceCo
 			if i < 0 || d.live.columns[i].dropped {
 				continue // it went with what it is computed from
 			}
-			return nil, differs("a column was dropped from which %s is computed", quote.Name(f.Name))
+			return nil, told(differs("a column was dropped from which %s is computed", quote.Name(f.Name)))
 		}
 		if slices.ContainsFunc(out, func(o ingest.SourceColumn) bool { return o.Name == c.Name }) {
 			return nil, cannotTell(reconcile.ErrAmbiguous)
@@ -436,7 +436,7 @@ func readable(c schema.Computed, described []ingest.SourceColumn) bool {
 
 // leftOut remembers a generated column that was added while the table was watched.
 func (d *description) leftOut(l liveAttribute) {
-	if _, seen := d.looked.plain[l.number]; seen && d.added != nil {
+	if d.added != nil && d.files.Came(d.Source.OID, l.number) {
 		d.added.note(d.Source.OID, l.name)
 	}
 }

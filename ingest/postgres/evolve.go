@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
 	"github.com/skipprd/skipprd/ingest/postgres/reconcile"
+	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -43,8 +44,8 @@ func (a *applier) describe(t *streamTable) error {
 		if err := live.readGenerated(a.ctx, conn, t.Source.OID); err != nil {
 			return err
 		}
-		a.looked[t.Source.OID] = a.looked[t.Source.OID].next(live.tableFiles)
-		d := description{streamTable: t, relation: r, live: live, looked: a.looked[t.Source.OID], xid: a.xid}
+		a.source.files.Add(t.Source.OID, t.Source.Files, live.look)
+		d := description{streamTable: t, relation: r, live: live, files: &a.source.files, xid: a.xid}
 		if !a.source.cfg.skipGenerated {
 			d.added = &a.source.added
 		}
@@ -81,7 +82,7 @@ type description struct {
 	*streamTable
 	relation *pgoutput.Relation
 	live     *liveTable
-	looked   tableFiles // what the looks at the table found, this one too
+	files    *rewrite.Known // what looks at the table found, this one too
 	xid      uint32
 	added    *addedColumns // told of generated columns that are left out; nil: all are
 	numbers  []int16       // of relation.Columns
@@ -207,7 +208,7 @@ func (d *description) shapes() []reconcile.Shape {
 func cannotTell(err error) *ingest.TableError {
 	e := &ingest.TableError{
 		Reason: "its columns were changed at the source more than once, and which of them a change has cannot be told",
-		Hint:   resync,
+		Hint:   resync, Resync: true,
 	}
 	if errors.Is(err, reconcile.ErrOlder) {
 		e.Reason = "a change is older than the table's columns here, which lack nothing since"
@@ -244,15 +245,15 @@ func (d *description) column(ctx context.Context, conn *pgx.Conn, rc pgoutput.Co
 const firstUserOID = 16384
 
 // initial finds what rows older than a new column have in it. The server says so when it
-// has added the column without touching the rows; when it has rewritten them, with a
-// default that differs from row to row, it does not.
+// has added the column without touching the rows; when they were rewritten since, for a
+// default that differs from row to row or for something else, it does not.
 func (d *description) initial(c *ingest.SourceColumn) *ingest.TableError {
 	l, ok := d.live.column(c.AttNum)
 	switch {
 	case !ok: // dropped since: nobody will ask for it for long
 		return nil
 	case len(l.missing) > 1:
-		return differs("column %s was added with a default that is not the same in all partitions", quote.Name(c.Name))
+		return told(differs("column %s was added with a default that is not the same in all partitions", quote.Name(c.Name)))
 	case len(l.missing) == 1:
 		text, err := initialText(c.Type, l.missing[0])
 		if err != nil {
@@ -261,13 +262,21 @@ func (d *description) initial(c *ingest.SourceColumn) *ingest.TableError {
 		c.Initial = text
 		return nil
 	}
-	// Without a default, a rewrite is most likely about something else, unless no row may
-	// be null.
-	plain, seen := d.looked.plain[c.AttNum]
-	if !plain && (l.hasDefault || seen && l.notNull) {
-		return differs("column %s was added with a default that each row has a value of its own of, or the table was rewritten", quote.Name(c.Name))
+	switch plain := d.files.Plain(d.Source.OID, d.live.look, c.AttNum); {
+	case plain:
+		return nil
+	case l.eachOwn:
+		return differs("column %s was added with a default that each row has a value of its own of", quote.Name(c.Name))
 	}
-	return nil
+	// It may have had a default that it has no more, or got values by a change of its type.
+	return told(differs("column %s was added, and the table rewritten before the change was seen, so what older rows have in it is not known",
+		quote.Name(c.Name)))
+}
+
+// told is a problem that is none for a new copy; see ingest.TableError.
+func told(problem *ingest.TableError) *ingest.TableError {
+	problem.Resync = true
+	return problem
 }
 
 // initialText reads a value as the server writes it.
@@ -297,19 +306,19 @@ func (d *description) key() ([]string, *ingest.TableError) {
 	for _, f := range d.Schema.KeyFields() {
 		i := slices.Index(d.numbers, f.AttNum)
 		if i < 0 || d.relation.Identity != 'f' && !d.relation.Columns[i].Identity {
-			return nil, differs("the key, or the replica identity, no longer is what it was: see column %s", quote.Name(f.Name))
+			return nil, told(differs("the key, or the replica identity, no longer is what it was: see column %s", quote.Name(f.Name)))
 		}
 		names, numbers = append(names, d.relation.Columns[i].Name), append(numbers, f.AttNum)
 	}
 	if d.relation.Identity == 'f' {
 		if len(d.live.columns) > 0 && !d.live.keeps(numbers) {
-			return nil, differs("no index keeps rows apart any more by the key, see column %s", quote.Name(names[0]))
+			return nil, told(differs("no index keeps rows apart any more by the key, see column %s", quote.Name(names[0])))
 		}
 		return names, nil
 	}
 	for i, c := range d.relation.Columns {
 		if c.Identity && !slices.Contains(numbers, d.numbers[i]) {
-			return nil, differs("the key, or the replica identity, no longer is what it was: see column %s", quote.Name(c.Name))
+			return nil, told(differs("the key, or the replica identity, no longer is what it was: see column %s", quote.Name(c.Name)))
 		}
 	}
 	return names, nil
@@ -331,7 +340,7 @@ func (d *description) wholeRow(ctx context.Context, conn *pgx.Conn) (*ingest.Tab
 	if r.Identity != 'f' && slices.ContainsFunc(r.Columns, func(c pgoutput.Column) bool { return c.Identity }) {
 		return &ingest.TableError{
 			Reason: "its replica identity is no longer FULL at the source, so its changes do not carry whole rows",
-			Hint:   "Take its rows by their key now, or make it FULL again. " + resync,
+			Hint:   "Take its rows by their key now, or make it FULL again. " + resync, Resync: true,
 		}, nil
 	}
 	var leaf string

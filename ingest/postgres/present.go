@@ -14,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/naming"
+	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
 	"github.com/skipprd/skipprd/ingest/postgres/wording"
 	"github.com/skipprd/skipprd/ingest/watch"
 )
@@ -184,6 +185,16 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 			return unavailable("look at types", err)
 		}
 		look.Mark += types
+		looks, err := rewrite.Read(ctx, conn, numbersOf(here))
+		if err != nil {
+			return unavailable("look at files", err)
+		}
+		look.Files = make(map[uint32]watch.Files, len(here))
+		for _, h := range here {
+			if now, ok := looks[h.OID]; ok && len(now.Files) > 0 {
+				look.Files[h.OID] = s.files.Add(h.OID, h.Files, now)
+			}
+		}
 		if same = look.Mark == last; same && look.Mark == s.seen.mark {
 			s.seen.oldest, s.seen.at = now.oldest, now.at
 		}

@@ -389,7 +389,7 @@ func (k *fakeSink) Evolve(id change.TableID, c ingest.SchemaChange) (*schema.Tab
 	next, err := c.Next(k.schemas[id])
 	var problem *ingest.TableError
 	if errors.As(err, &problem) {
-		if err := k.StopTable(id, problem.Reason, problem.Hint); err != nil {
+		if err := k.StopTable(id, problem); err != nil {
 			return nil, err
 		}
 		return nil, ingest.ErrTableStopped
@@ -405,15 +405,19 @@ func (k *fakeSink) Evolve(id change.TableID, c ingest.SchemaChange) (*schema.Tab
 	return next, nil
 }
 
-func (k *fakeSink) StopTable(id change.TableID, reason, hint string) error {
+func (k *fakeSink) StopTable(id change.TableID, why *ingest.TableError) error {
 	k.stopped[id] = true
 	delete(k.touched, id)
 	if k.builders[id].Rows() > 0 {
 		k.builders[id].Batch().Release() // panics unless the columns are even
 	}
 	k.mu.Lock()
-	k.mu.lines = append(k.mu.lines, fmt.Sprintf("%s stopped: %s", k.names[id], reason))
-	if hint == "" {
+	verb := "stopped"
+	if why.Resync {
+		verb = "is copied anew"
+	}
+	k.mu.lines = append(k.mu.lines, fmt.Sprintf("%s %s: %s", k.names[id], verb, why.Reason))
+	if why.Hint == "" {
 		k.mu.lines = append(k.mu.lines, "without a hint")
 	}
 	k.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/charset"
+	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -50,9 +51,11 @@ type Source struct {
 	// control lends the one connection for questions: its holder has taken it out.
 	control chan *pgx.Conn
 	unseen  unseen
-	// seen are the partitions at the last look, truncated the truncations that were streamed.
+	// seen are the partitions at the last look, truncated the truncations that were streamed;
+	// files tells whether tables were rewritten.
 	seen      seenParts
 	truncated truncations
+	files     rewrite.Known
 	added     addedColumns
 	// computing lends the session that evaluates expressions, likewise.
 	computing chan *computing

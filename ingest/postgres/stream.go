@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
+	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
 	"github.com/skipprd/skipprd/ingest/spill"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -69,7 +70,7 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 		return err
 	}
 	a.ctx = ctx
-	if a.looked, err = s.checkSlot(ctx, st, start, tables); err != nil {
+	if err = s.checkSlot(ctx, st, start, tables); err != nil {
 		return err
 	}
 	if a.texts, err = s.charset(ctx); err != nil {
@@ -123,13 +124,12 @@ func (a *applier) closeSpool() error {
 
 // checkSlot makes sure that the slot still has everything after start, and looks at the
 // tables' files.
-func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []ingest.StreamTable) (map[uint32]tableFiles, error) {
+func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []ingest.StreamTable) error {
 	names := make([]string, len(tables))
 	for i, t := range tables {
 		names[i] = t.Source.Schema + "." + t.Source.Name
 	}
-	var files map[uint32]tableFiles
-	err := s.withControlUnlocked(ctx, func(conn *pgx.Conn) error {
+	return s.withControlUnlocked(ctx, func(conn *pgx.Conn) error {
 		v, err := readSettings(ctx, conn)
 		if err != nil {
 			return err
@@ -149,10 +149,21 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []i
 		if start > sl.newest {
 			return sl.behind(start)
 		}
-		files, err = readFiles(ctx, conn, streamOIDs(tables))
-		return err
+		oids := make([]uint32, len(tables))
+		for i, t := range tables {
+			oids[i] = t.Source.OID
+		}
+		looks, err := rewrite.Read(ctx, conn, oids)
+		if err != nil {
+			return unavailable("look at files", err)
+		}
+		for _, t := range tables {
+			if now, ok := looks[t.Source.OID]; ok {
+				s.files.Add(t.Source.OID, t.Source.Files, now)
+			}
+		}
+		return nil
 	})
-	return files, err
 }
 
 // startReplication begins to stream. A server notices late that a reader is gone, so

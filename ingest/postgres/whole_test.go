@@ -48,12 +48,12 @@ func TestStreamWholeRowsIdentityChanges(t *testing.T) {
 		{
 			"key, default",
 			[]string{"ALTER TABLE a ADD PRIMARY KEY (n), REPLICA IDENTITY DEFAULT", "UPDATE a SET n = 2"},
-			[]string{"a stopped: its replica identity is no longer FULL"},
+			[]string{"a is copied anew: its replica identity is no longer FULL"},
 		},
 		{
 			"index, in one transaction with rows",
 			[]string{"INSERT INTO a VALUES (3); ALTER TABLE a ALTER n SET NOT NULL; CREATE UNIQUE INDEX i ON a (n); ALTER TABLE a REPLICA IDENTITY USING INDEX i; DELETE FROM a WHERE n = 3"},
-			[]string{"a stopped: its replica identity is no longer FULL"},
+			[]string{"a is copied anew: its replica identity is no longer FULL"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -206,8 +206,8 @@ func (r *Recorder) Evolve(id change.TableID, c ingest.SchemaChange) (*schema.Tab
 }
 
 // StopTable implements ingest.Sink.
-func (r *Recorder) StopTable(id change.TableID, reason, _ string) error {
-	r.Stops[id] = reason
+func (r *Recorder) StopTable(id change.TableID, why *ingest.TableError) error {
+	r.Stops[id] = why.Reason
 	if b := r.builders[id]; b != nil {
 		b.Batch().Release() // discarded, as the contract says
 	}

@@ -20,6 +20,16 @@ type Part struct {
 	Same bool
 }
 
+// Files are the files of a table and its partitions at the source, and its newest column, as
+// they were when they were looked at last.
+type Files struct {
+	Newest int16
+	Files  []uint32 // ascending
+	// Plain are columns that came later than a look, and after which nobody has rewritten the
+	// table.
+	Plain []int16
+}
+
 // There is a table that the source has.
 type There struct {
 	OID          uint32
@@ -51,6 +61,8 @@ type Here struct {
 	// it was copied, nil when that is not known.
 	Columns []int16
 	Forms   Forms
+	// Files are its files as they are known, nil when they are not.
+	Files *Files
 }
 
 // Kind says what has happened to a table.

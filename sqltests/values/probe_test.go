@@ -87,30 +87,38 @@ func TestProbes(t *testing.T) {
 }
 
 // TestProbesAtOnce: the changes are made while nothing is taken in. A default that rows got
-// and that a rewrite then took out of the source's catalog stops its table alone, whose hint
-// is the statement that helps.
+// and that a rewrite then took out of the source's catalog has its table copied anew, or, if
+// so declared, stop, with a hint that is the statement which helps.
 func TestProbesAtOnce(t *testing.T) {
-	source := pgtest.Start(t).CreateDatabase(t)
+	server := pgtest.Start(t)
 	s := harness.New(t, t.TempDir(), "--commit-interval", "1h")
 	s.Start()
-	harness.Exec(t, source, probeTables)
-	harness.Exec(t, source, strings.Split(probeRows, ";\n")...)
-	harness.Exec(t, s.DSN, "CREATE PIPELINE probe FROM POSTGRES "+quote.Text(source)+" FOR ALL TABLES",
-		"SYNC PIPELINE probe UNTIL CAUGHT UP", "PAUSE PIPELINE probe")
-	harness.Exec(t, source, strings.Split(probeChanges, ";\n")...)
-	harness.Exec(t, s.DSN, "RESUME PIPELINE probe", "SYNC PIPELINE probe UNTIL CAUGHT UP")
-	stopped, err := harness.Text(s.DSN, "SELECT string_agg(table_name || ': ' || reason, '; ') FROM pg_stat_pipeline_table WHERE state <> 'ready'")
-	if err != nil || !strings.HasPrefix(stopped, `t_alter: column "b" was added with a default`) {
-		t.Errorf("stopped: %q, %v", stopped, err)
+	for _, with := range []string{"", " WITH (on_schema_change = 'stop')"} {
+		source := server.CreateDatabase(t)
+		harness.Exec(t, source, probeTables)
+		harness.Exec(t, source, strings.Split(probeRows, ";\n")...)
+		harness.Exec(t, s.DSN, "CREATE PIPELINE probe FROM POSTGRES "+quote.Text(source)+" FOR ALL TABLES"+with,
+			"SYNC PIPELINE probe UNTIL CAUGHT UP", "PAUSE PIPELINE probe")
+		harness.Exec(t, source, strings.Split(probeChanges, ";\n")...)
+		harness.Exec(t, s.DSN, "RESUME PIPELINE probe", "SYNC PIPELINE probe UNTIL CAUGHT UP")
+		if with != "" {
+			const reason = "SELECT string_agg(table_name || ' ' || state || ': ' || reason || ' '|| hint, '; ') FROM pg_stat_pipeline_table WHERE state <> 'ready'"
+			stopped, err := harness.Text(s.DSN, reason)
+			if err != nil || !strings.HasPrefix(stopped, `t_alter stopped: column "b" was added, and the table rewritten`) ||
+				!strings.Contains(stopped, "ALTER PIPELINE probe RESYNC TABLE probe.t_alter") {
+				t.Errorf("stopped: %q, %v", stopped, err)
+			}
+			harness.Exec(t, s.DSN, "ALTER PIPELINE probe SET (on_schema_change = 'resync')") // at once
+		}
+		probe(t, source, s.DSN)
+		harness.Exec(t, s.DSN, "ALTER PIPELINE probe COMPACT")
+		probe(t, source, s.DSN)
+		anew, err := harness.Text(s.DSN, "SELECT string_agg(table_name, ', ') FROM skippr.events WHERE pipeline = 'probe' AND kind = 'table copied anew'")
+		if err != nil || !strings.HasPrefix(anew, "probe.t_alter") {
+			t.Errorf("copied anew: %q, %v", anew, err)
+		}
+		harness.Exec(t, s.DSN, "DROP PIPELINE probe")
 	}
-	hint, err := harness.Text(s.DSN, "SELECT hint FROM pg_stat_pipeline_table WHERE table_name = 't_alter'")
-	if err != nil || !strings.Contains(hint, "ALTER PIPELINE probe RESYNC TABLE probe.t_alter") {
-		t.Errorf("hint: %q, %v", hint, err)
-	}
-	harness.Exec(t, s.DSN, "ALTER PIPELINE probe RESYNC TABLE probe.t_alter")
-	probe(t, source, s.DSN)
-	harness.Exec(t, s.DSN, "ALTER PIPELINE probe COMPACT")
-	probe(t, source, s.DSN)
 }
 
 func probe(t *testing.T, source, dsn string) {

@@ -364,7 +364,7 @@ func (y *yielding) Idle(at change.Position) error {
 }
 
 // StopTable implements ingest.Sink.
-func (y *yielding) StopTable(t change.TableID, reason, hint string) error {
+func (y *yielding) StopTable(t change.TableID, why *ingest.TableError) error {
 	defer y.open()()
-	return y.Sink.StopTable(t, reason, hint)
+	return y.Sink.StopTable(t, why)
 }

@@ -144,7 +144,7 @@ func (c *Conn) change(ch *Change, t *target, lsn int64, ordinal *int32, sink ing
 	}
 	if len(ch.Version.Key) == 0 && ch.Op != change.Insert && !ch.Version.WholeRow {
 		t.stopped = true
-		return sink.StopTable(t.id, "it has no key, and a row was changed", "Give it a key, then RESUME.")
+		return sink.StopTable(t.id, &ingest.TableError{Reason: "it has no key, and a row was changed", Hint: "Give it a key, then RESUME."})
 	}
 	if err := t.evolve(ch, sink); err != nil {
 		return err

@@ -1,0 +1,111 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/ingest/watch"
+)
+
+// filesQuery tells the files of tables $1 and their partitions: other ones after a rewrite.
+// A table that was never rewritten has the file that it was made with.
+const filesQuery = `
+SELECT o.oid, coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = o.oid), 0)::int2,
+       coalesce(array_agg(f.file ORDER BY f.file) FILTER (WHERE f.file <> 0), '{}')::oid[], coalesce(bool_and(f.file IN (0, f.relid)), false)
+  FROM unnest($1::oid[]) o(oid)
+  LEFT JOIN LATERAL (
+       SELECT t.relid, coalesce(pg_catalog.pg_relation_filenode(t.relid), 0)::oid AS file
+         FROM (SELECT o.oid AS relid UNION SELECT p.relid::oid FROM pg_catalog.pg_partition_tree(o.oid) p WHERE p.isleaf) t) f ON true
+ GROUP BY o.oid`
+
+// Look is how a table is now.
+type Look struct {
+	Newest int16    // the number of its newest column
+	Files  []uint32 // ascending
+	// First says that these are the files that it was made with.
+	First bool
+}
+
+// Read looks at tables, by their numbers, as they are at the connection's snapshot.
+func Read(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]Look, error) {
+	rows, err := conn.Query(ctx, filesQuery, oids)
+	if err != nil {
+		return nil, fmt.Errorf("read files of tables: %w", err)
+	}
+	out := make(map[uint32]Look, len(oids))
+	var oid uint32
+	var l Look
+	_, err = pgx.ForEachRow(rows, []any{&oid, &l.Newest, &l.Files, &l.First}, func() error {
+		out[oid] = Look{Newest: l.Newest, Files: slices.Clone(l.Files), First: l.First}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read files of tables: %w", err)
+	}
+	return out, nil
+}
+
+// Known is what looks at tables have found so far. Safe for concurrent use.
+type Known struct {
+	mu     sync.Mutex
+	tables map[uint32]watch.Files
+	first  map[uint32]int16 // the newest columns at the first looks
+}
+
+// Add takes a look at a table in, of which before is what was known when nothing is known
+// yet, nil for nothing. It returns all that is known now, which nobody changes.
+func (k *Known) Add(oid uint32, before *watch.Files, now Look) watch.Files {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tables == nil {
+		k.tables, k.first = map[uint32]watch.Files{}, map[uint32]int16{}
+	}
+	known, ok := k.tables[oid]
+	switch {
+	case ok:
+	case before != nil:
+		known = *before
+	default:
+		known = watch.Files{Newest: now.Newest, Files: now.Files}
+	}
+	if !ok {
+		k.first[oid] = known.Newest
+	}
+	next := watch.Files{Newest: now.Newest, Files: now.Files}
+	if !rewritten(known.Files, now.Files) {
+		next.Plain = slices.Clone(known.Plain)
+		for n := known.Newest + 1; n <= now.Newest; n++ {
+			next.Plain = append(next.Plain, n)
+		}
+	}
+	k.tables[oid] = next
+	return next
+}
+
+// rewritten says that a file is gone. More of them are of new partitions.
+func rewritten(before, now []uint32) bool {
+	return slices.ContainsFunc(before, func(f uint32) bool {
+		_, there := slices.BinarySearch(now, f)
+		return !there
+	})
+}
+
+// Came says that a table got a column since the first look.
+func (k *Known) Came(oid uint32, column int16) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first, ok := k.first[oid]
+	return ok && column > first
+}
+
+// Plain says that a table was not rewritten since it got a column.
+func (k *Known) Plain(oid uint32, now Look, column int16) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.tables[oid]
+	return now.First || slices.Contains(known.Plain, column) && !rewritten(known.Files, now.Files)
+}
