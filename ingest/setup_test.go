@@ -30,11 +30,16 @@ func (b *takenOver) Write([]byte) error {
 func TestSetupOfSuperseded(t *testing.T) {
 	at := &alteredAt{columns: "id int4 1, v text 2", key: true}
 	backup := &takenOver{}
+	var booted atomic.Bool
 	w := newWorld(t, func(context.Context, ingest.ResolvedConnection, *catalog.Pipeline, ingest.SourceDeps) (ingest.Source, error) {
+		if !booted.Load() {
+			return nil, ingest.ErrSourceUnavailable
+		}
 		backup.yes.Store(true) // while it connects
 		return &altered{at: at}, nil
 	})
 	w.stop()
+	booted.Store(true)
 	w.backup = backup
 	w.boot()
 	ctx, cancel := context.WithCancel(context.Background())
