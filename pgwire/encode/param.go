@@ -151,10 +151,6 @@ func (in Input) decodeText(oid uint32, text string) (string, *pgerr.Error) {
 		if !json.Valid([]byte(text)) {
 			return "", errJSON()
 		}
-	case oidBit, oidVarbit:
-		if _, err := bitsFromText(nil, text); err != nil {
-			return "", err
-		}
 	}
 	return in.canonical(oid, text)
 }
@@ -164,6 +160,8 @@ func (in Input) decodeText(oid uint32, text string) (string, *pgerr.Error) {
 func (in Input) canonical(oid uint32, text string) (string, *pgerr.Error) {
 	out, err := text, error(nil)
 	switch oid {
+	case oidBit, oidVarbit:
+		out, err = canon.Bits(text)
 	case oidInet, oidCIDR:
 		out, err = canon.Network(text, oid == oidCIDR)
 	case oidMacaddr, oidMacaddr8:

@@ -150,10 +150,11 @@ func (in Input) restyled(s *state, oid uint32, text string, local func(int64) in
 	case d.infinity != 0:
 		return []string{"-infinity", "", "infinity"}[d.infinity+1], nil
 	}
+	if oid == oidDate { // it may be too late for a timestamp
+		return string(s.appendDate(nil, int32(d.days+floorDiv(d.micros, dayMicros)))), nil
+	}
 	us := d.days*dayMicros + d.micros
 	switch {
-	case oid == oidDate:
-		return string(s.appendDate(nil, int32(floorDiv(us, dayMicros)))), nil
 	case oid == oidTimestamp:
 		return string(s.appendTimestamp(nil, us)), nil
 	case d.hasZone:

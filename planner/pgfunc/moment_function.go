@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/lake/scalar"
 	"github.com/skipprd/skipprd/pgwire/encode"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
 // dateFunctions are those that make moments, and arithmetic on dates.
@@ -138,20 +139,34 @@ func styled(text string, oid uint32, style, zone string) (value, error) {
 	if err != nil {
 		return value{}, invalid("invalid style \"%s\"", strings.Clone(style))
 	}
-	out, err := encode.Styled(oid, text, encode.Format{
+	f := encode.Format{
 		DateStyle: part[0], IntervalStyle: part[1], ByteaOutput: part[2], ExtraFloatDigits: digits, TimeZone: strings.Clone(zone),
-	})
+	}
+	if _, _, ok := span.KindOf(oid); ok {
+		out, err := span.Restyled(oid, text, func(oid uint32, text string) (string, error) { return encode.Styled(oid, text, f) })
+		return scalar.OfText(out), err
+	}
+	out, err := encode.Styled(oid, text, f)
 	return scalar.OfText(out), err
+}
+
+// Local gives the offset of a zone, in seconds, at a local time in microseconds since 1970.
+func Local(zone string) (func(int64) int64, error) {
+	loc, err := encode.LoadZone(zone)
+	if err != nil {
+		return nil, err
+	}
+	return func(t int64) int64 { return localOffset(t, loc) }, nil
 }
 
 // Settled gives the text of a literal a form that every session reads alike: what a session
 // with the settings of in, in a time zone, means by it.
 func Settled(in encode.Input, oid uint32, text, zone string) (string, error) {
-	loc, err := encode.LoadZone(zone)
+	local, err := Local(zone)
 	if err != nil {
 		return "", err
 	}
-	out, failed := in.Settled(oid, text, func(t int64) int64 { return localOffset(t, loc) })
+	out, failed := in.Settled(oid, text, local)
 	if failed != nil {
 		return "", failed
 	}

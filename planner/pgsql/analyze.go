@@ -384,7 +384,8 @@ func (a *analyzer) output(e expr) (string, error) {
 	if elem := ElemOf(e.typ.OID); !stored && elem != OIDOid && regCatalog[elem].relation != "" {
 		return "", unsupported("values of type %s are not supported in a result", e.typ.Name()).WithHint("Cast it to oid[].")
 	}
-	return a.outputSQL(e)
+	sql, err := a.outputSQL(e)
+	return a.styledSpan(e.typ.OID, sql), err
 }
 
 // outputSQL makes sure that what the engine returns is what is announced.

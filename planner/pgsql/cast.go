@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
 // expr is an analysed expression: its text in the engine's dialect and its type.
@@ -123,6 +124,8 @@ func canCoerce(from, to uint32, c coercion) bool {
 		return true
 	case from == OIDChar && isString(to):
 		return true
+	case convertsTyped(from, to):
+		return c >= typedCast(from, to)
 	case isString(from) && (to == OIDChar || to == OIDRegclass):
 		return to == OIDRegclass || c >= assignment
 	}
@@ -257,6 +260,9 @@ func typed(sql string, oid uint32) expr {
 	if oid == OIDJSONB {
 		out.sql = jsonFromText(out.sql, oid)
 	}
+	if _, multi, _ := span.KindOf(oid); multi {
+		out.sql = fmt.Sprintf("skippr_span_in(%d, %s)", oid, out.sql)
+	}
 	return out
 }
 
@@ -278,7 +284,13 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 		out.sql, out.con = moment, false
 		return a.applyMod(out, to), nil
 	}
-	conv, err := engineText(a.reading(), to, text)
+	var conv string
+	var err error
+	if _, _, ok := span.KindOf(to.OID); ok {
+		conv, err = a.spanText(to.OID, text)
+	} else {
+		conv, err = engineText(a.reading(), to, text)
+	}
 	if err != nil {
 		return out, a.errAt(out.loc, err)
 	}
@@ -292,7 +304,7 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 		out.sql = "CAST(" + quote.Text(conv) + " AS " + eng + ")"
 	}
 	switch to.OID {
-	case OIDTime, OIDTimetz, OIDTimestamp, OIDTimestamptz, OIDInterval:
+	case OIDBit, OIDVarbit, OIDTime, OIDTimetz, OIDTimestamp, OIDTimestamptz, OIDInterval:
 		out.typ.Mod = -1
 		return a.applyMod(out, to), nil
 	}
@@ -403,6 +415,10 @@ func (a *analyzer) applyMod(e expr, to Type) expr {
 		out.sql = fmt.Sprintf("skippr_t_round(%s, %d)", e.sql, to.Mod)
 	case OIDTimetz:
 		out.sql = fmt.Sprintf("skippr_timetz_round(%s, %d)", e.sql, to.Mod)
+	case OIDBit:
+		out.sql = fmt.Sprintf("skippr_bit_fit(%s, %d)", e.sql, to.Mod)
+	case OIDVarbit:
+		out.sql = fmt.Sprintf("left(%s, %d)", e.sql, to.Mod)
 	case OIDInterval:
 		out.sql, out.text = fmt.Sprintf("skippr_iv_mod(%s, %d)", native(e), to.Mod), false
 	}
@@ -433,6 +449,9 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 		if err != nil {
 			return e, err
 		}
+		if from == OIDInet { // shown without the mask, cast with it
+			s = "skippr_inet_text(" + s + ")"
+		}
 		out.sql = s
 		if to.OID == OIDChar {
 			out.sql = "left(" + s + ", 1)"
@@ -440,6 +459,8 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 		return a.applyMod(out, to), nil
 	case isString(from) || from == OIDChar:
 		return a.fromText(e, to)
+	case convertsTyped(from, to.OID):
+		return a.convertTyped(e, to), nil
 	case from == OIDNumeric:
 		out.sql = fromNumeric(e, to)
 	case from == OIDInterval && to.OID == OIDTime:
@@ -515,6 +536,10 @@ func (a *analyzer) fromText(e expr, to Type) (expr, error) {
 	case OIDRegclass:
 		return a.regOfText(expr{sql: src, typ: plain(OIDText), loc: e.loc, scale: -1}, to)
 	default:
+		if _, _, ok := span.KindOf(to.OID); ok {
+			out.sql = fmt.Sprintf("skippr_span_in(%d, %s)", int64(to.OID)|a.reading().Number()<<32, src)
+			return out, nil
+		}
 		if lookupType(to.OID).engine == "VARCHAR" && !checkedText(to.OID) {
 			return out, nil
 		}

@@ -115,7 +115,11 @@ func (a *analyzer) constant(c *pg.A_Const) (expr, error) {
 		e.lit, e.node = &s, v.Sval
 		return e, nil
 	}
-	return e, a.errAt(c.Location, unsupported("bit string constants are not supported"))
+	s := c.GetBsval().GetBsval() // b101, x1F
+	e.typ, e.node = plain(1560), nil
+	text, err := EngineText(e.typ, s)
+	e.sql = quote.Text(text)
+	return e, a.errAt(c.Location, err)
 }
 
 func (a *analyzer) paramRef(p *pg.ParamRef) (expr, error) {
@@ -312,7 +316,7 @@ func (a *analyzer) choice(fn, word string, args []*pg.Node, loc int32, s *scope)
 	switch {
 	case out.text && fn != "coalesce" && out.typ.OID == OIDNumeric:
 		out.sql, out.alt = keyedChoice(fn, list, textKey), nil
-	case fn != "coalesce" && (out.typ.OID == OIDInterval || out.typ.OID == OIDJSONB):
+	case fn != "coalesce" && (out.typ.OID == OIDInterval || out.typ.OID == OIDJSONB || typeKey(out) != ""):
 		out.sql = keyedChoice(fn, list, sortKey)
 	default:
 		out = choiceOf(out, list, func(parts []string) string { return fn + "(" + strings.Join(parts, ", ") + ")" })

@@ -194,6 +194,8 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	var parts []string
 	for i, e := range args {
 		switch {
+		case c.args[i] == OIDAny && decor.before != "" && e.row == nil: // counted by value
+			parts = append(parts, sortKey(e))
 		case e.typ.OID == OIDNumeric && e.row == nil:
 			parts = append(parts, numericPart(c, i, e, decor))
 		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar, c.args[i] == OIDAnyElement && e.typ.OID == OIDBpchar:

@@ -32,12 +32,20 @@ var builtins string
 
 var builtinIndex = sync.OnceValue(func() map[string][]*signature {
 	out := map[string][]*signature{}
-	for line := range strings.Lines(strings.TrimSpace(builtins)) {
+	lines := strings.Split(strings.TrimSpace(builtins), "\n")
+	for line := range strings.Lines(strings.TrimSpace(builtinsOfTypes)) {
+		lines = append(lines, eachRange(line)...)
+	}
+	for _, line := range lines {
 		head, engine, _ := strings.Cut(strings.TrimSpace(line), " : ")
 		f := strings.Fields(head)
 		name, args, _ := strings.Cut(strings.TrimSuffix(f[1], ")"), "(")
 		result, fields, _ := strings.Cut(strings.TrimSuffix(f[2], "}"), "{")
-		sig := &signature{kind: f[0][0], name: name, engine: engine, result: mustType(result)}
+		kind := f[0][0]
+		if kind == 'o' {
+			kind, name = 'f', "operator "+name
+		}
+		sig := &signature{kind: kind, name: name, engine: engine, result: mustType(result)}
 		for _, part := range strings.Split(fields, ",") {
 			if name, typ, ok := strings.Cut(part, ":"); ok {
 				sig.fields = append(sig.fields, field{name, plain(mustType(typ))})

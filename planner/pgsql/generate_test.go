@@ -44,6 +44,7 @@ func readGrammar(t testing.TB) *grammar {
 var valueTypes = []string{
 	"bool", "int2", "int4", "int8", "numeric", "float8", "float4", "text", "varchar", "bpchar", "bytea", "date", "time",
 	"timestamp", "timestamptz", "interval", "uuid", "int4[]", "text[]", "numeric[]", "jsonb", "json",
+	"inet", "cidr", "bit", "varbit", "int4range", "numrange", "daterange", "tsrange", "tstzrange", "int4multirange",
 }
 
 var hole = regexp.MustCompile(`\{([a-z0-9]+(?:\[\])?)(=?)\}`)
@@ -166,6 +167,14 @@ var shapes = []string{
 	"WITH RECURSIVE r(i, k) AS (SELECT 1, ({numeric=})::numeric UNION ALL SELECT i + 1, k * 1.5 FROM r WHERE i < 4) SELECT * FROM r ORDER BY i",
 	"SELECT * FROM (SELECT id, v FROM t) x FULL JOIN (SELECT id, {int4} AS k FROM t) y USING (id) ORDER BY id",
 	"SELECT count(*) FROM t WHERE {numeric} > ANY (SELECT nn FROM t) OR {int4} IN (SELECT id FROM t WHERE {bool})",
+	"SELECT id FROM t ORDER BY {inet}, {int4range} DESC, {numrange}, id",
+	"SELECT {inet} AS k, count(*), min(id), max({inet}) FROM t GROUP BY k ORDER BY k, 3",
+	"SELECT DISTINCT {int4range} AS k FROM t ORDER BY k",
+	"SELECT {inet} FROM t UNION SELECT {cidr} FROM t ORDER BY 1",
+	"SELECT range_agg({int4range}), range_intersect_agg({int4range}), count(DISTINCT {numrange}) FROM t",
+	"SELECT t.id, u FROM t, unnest({int4multirange}) u ORDER BY 1, 2",
+	"SELECT id, rank() OVER (ORDER BY {inet}), max({inet}) OVER (PARTITION BY b) FROM t ORDER BY id",
+	"SELECT x.id, y.id FROM t x JOIN t y ON int4range(x.id, x.id + 2) && int4range(y.id, y.i2) WHERE y.i2 > y.id ORDER BY 1, 2",
 	"SELECT k, row_number() OVER (ORDER BY k DESC, id) FROM (SELECT id, {numeric} AS k FROM t) q ORDER BY id",
 }
 

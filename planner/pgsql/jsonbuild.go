@@ -156,8 +156,8 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 			return "", err
 		}
 	}
-	if e.typ.OID == OIDBpchar {
-		text.sql = e.sql // with its blanks
+	if e.typ.OID == OIDBpchar || e.typ.OID == OIDInet {
+		text.sql = e.sql // with its blanks, without its mask
 	}
 	sql := "skippr_j_string(" + text.sql + ")"
 	switch oid := e.typ.OID; {

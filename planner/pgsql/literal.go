@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgfunc"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
 // EngineText turns the PostgreSQL text form of a value of t into the text that the
@@ -36,6 +37,9 @@ func engineText(in encode.Input, t Type, s string) (string, error) {
 	}
 	if t.OID == OIDJSONB {
 		return pgfunc.JSONB(s)
+	}
+	if _, _, ok := span.KindOf(t.OID); ok {
+		return span.Reader{Input: in}.Canonical(t.OID, s)
 	}
 	out, err := in.Decode(t.OID, 0, []byte(s))
 	if err != nil {

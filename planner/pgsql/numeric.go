@@ -280,7 +280,7 @@ func (a *analyzer) numericCall(c *signature, args []expr, d decoration) (expr, b
 	case c.kind == 'a' && (c.args[0] == OIDNumeric || isInt(c.args[0])) && numericAggregates[c.name]:
 		out, err = a.numericAggregate(c, e, d)
 		return out, true, err
-	case (c.name == "min" || c.name == "max") && c.kind == 'a' && (e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric):
+	case (c.name == "min" || c.name == "max") && c.kind == 'a' && (e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric || typeKey(e) != ""):
 		d.before = ""
 		out.typ = plain(e.typ.OID)
 		out.sql, err = a.expand("@arg_"+c.name+"($1, $2)", []string{native(e), sortKey(e)}, d)
@@ -362,7 +362,7 @@ func (a *analyzer) numericAggregate(c *signature, e expr, d decoration) (expr, e
 		out.setText(sum)
 		return out, nil
 	case "avg":
-		n, err := a.expand(count, []string{e.sql}, d)
+		n, err := a.expand(count, []string{numericKey(e)}, d)
 		out.setText("skippr_n_div(" + sum + ", " + n + ")")
 		return out, err
 	}
@@ -377,6 +377,10 @@ func (a *analyzer) numericAggregate(c *signature, e expr, d decoration) (expr, e
 		}
 	} else if square, err = a.numericOperator("*", e, e, square); err != nil {
 		return out, err
+	}
+	const sure = 28 // their sum has no more digits than the engine's integers, if there are fewer than 10 billion
+	if dec, ok := square.decimal(); ok && dec.prec > sure && !square.text {
+		square.setText("CAST(" + square.sql + " AS VARCHAR)")
 	}
 	squares, err := a.sumText(square, d)
 	if err != nil {
@@ -410,7 +414,7 @@ func (a *analyzer) sumText(e expr, d decoration) (string, error) {
 		return a.expand(sum, []string{dec.sql, displayScale(e)}, d)
 	}
 	if d.before != "" {
-		return "", unsupported("sums of DISTINCT numerics without a precision are not supported")
+		return a.expand("skippr_n_list_sum(CAST(to_json(@list(skippr_n_trim($1))) AS VARCHAR), @max(skippr_n_scale($1)))", []string{e.sql}, d)
 	}
 	part := func(i int) string {
 		return fmt.Sprintf("CAST(@sum(skippr_n_part($1, %d)) AS VARCHAR)", i)

@@ -94,6 +94,9 @@ func (a *analyzer) binary(op string, l, r expr, loc int32) (expr, error) {
 	if cmp, ok := comparisons[op]; ok {
 		return a.compare(cmp, l, r, loc)
 	}
+	if e, ok, err := a.typedOperator(op, []expr{l, r}, loc); ok || err != nil {
+		return e, err
+	}
 	if l.typ.OID == OIDJSONB || r.typ.OID == OIDJSONB {
 		if e, ok, err := a.jsonbOperator(op, l, r, loc); ok || err != nil {
 			return e, err
@@ -128,6 +131,9 @@ func (a *analyzer) prefix(op string, r expr, loc int32) (expr, error) {
 			r.sql = "(-" + r.sql + ")"
 		}
 		return r, nil
+	}
+	if e, ok, err := a.typedOperator(op, []expr{r}, loc); ok || err != nil {
+		return e, err
 	}
 	if r.undecided() {
 		d, err := a.coerce(r, plain(OIDFloat8), implicit)
@@ -282,6 +288,10 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 		return native(l), native(r), true, nil
 	case isDateLike(lt) && isDateLike(rt):
 		return a.comparableDates(l, r)
+	case l.typ.category() == 'I' && r.typ.category() == 'I':
+		return typeKey(l), typeKey(r), true, nil
+	case l.typ.category() == 'V' && r.typ.category() == 'V':
+		return l.sql, r.sql, true, nil
 	case lt != rt:
 		return "", "", false, nil
 	case ElemOf(lt) == OIDNumeric:
@@ -290,7 +300,7 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 	switch p := lookupType(lt); {
 	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
 		return "", "", false, nil
-	case lt == OIDJSONB, lt == OIDInterval:
+	case lt == OIDJSONB, lt == OIDInterval, typeKey(l) != "":
 		return sortKey(l), sortKey(r), true, nil
 	case p.engine == "VARCHAR" && lt != OIDText && op != "=" && op != "<>" && !p.textOrdered():
 		return "", "", false, unsupported("ordering of %s values is not supported", l.typ.Name())
@@ -309,7 +319,7 @@ func listKeys(list []expr) []string {
 	}
 	for i, e := range list {
 		switch {
-		case e.typ.OID == OIDJSONB, e.typ.OID == OIDInterval:
+		case e.typ.OID == OIDJSONB, e.typ.OID == OIDInterval, typeKey(e) != "":
 			keys[i] = sortKey(e)
 		case e.typ.OID != OIDNumeric:
 			keys[i] = native(e)

@@ -46,7 +46,7 @@ CREATE OR REPLACE MACRO skippr_power(a, b) AS CASE WHEN a = 0 AND b < 0
   THEN error('2201F: a negative number raised to a non-integer power yields a complex result') 
   WHEN isinf(power(a, b)) AND NOT isinf(a) AND NOT isinf(b) THEN error('22003: value out of range: overflow') 
   WHEN power(a, b) = 0 AND a <> 0 AND NOT isinf(a) AND NOT isinf(b) THEN error('22003: value out of range: underflow') ELSE power(a, b) END;
-CREATE OR REPLACE MACRO skippr_mod(a, b) AS CASE WHEN b = 0 THEN error('division by zero') WHEN b = -1 THEN a - a ELSE a % b END;
+CREATE OR REPLACE MACRO skippr_mod(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN error('division by zero') WHEN b = -1 THEN a - a ELSE a % b END;
 -- No array contains a null.
 CREATE OR REPLACE MACRO skippr_contains(a, b) AS (list_has_all(a, b) AND list_count(b) = len(b));
 -- Percentiles of a sorted list.

@@ -377,7 +377,7 @@ func (a *analyzer) sortItem(n *pg.Node, s *scope, targets []target, clause strin
 func (a *analyzer) sortable(e expr) error {
 	t := lookupType(e.typ.OID)
 	switch {
-	case e.row != nil || isString(e.typ.OID) || e.typ.OID == OIDChar || t.textOrdered():
+	case e.row != nil || isString(e.typ.OID) || e.typ.OID == OIDChar || t.textOrdered() || typeKey(e) != "":
 		return nil
 	case e.typ.OID == OIDJSON || e.typ.OID == OIDXML || t.category == 'G':
 		return a.errAt(e.loc, pgerr.New(codes.UndefinedFunction, "could not identify an ordering operator for type %s", t.name).
@@ -433,30 +433,6 @@ func (a *analyzer) namedTarget(name string, targets []target, loc int32, clause 
 		return expr{}, false, nil
 	}
 	return found.expr, true, nil
-}
-
-// sortKey renders what sorts and compares as the type does.
-func sortKey(e expr) string {
-	switch {
-	case e.typ.OID == OIDNumeric:
-		return numericKey(e)
-	case e.typ.OID == OIDInterval:
-		return "skippr_iv_key(" + native(e) + ")"
-	case e.text && e.typ.OID == OIDTimetz, e.text && isDateLike(e.typ.OID):
-		return exactValue(e)
-	case e.typ.OID == OIDBpchar:
-		return "rtrim(" + e.sql + ", ' ')"
-	case e.typ.OID == OIDJSONB:
-		return "skippr_j_key(" + e.sql + ")"
-	case ElemOf(e.typ.OID) == OIDNumeric && !e.text:
-		return "list_transform(CAST(" + e.sql + " AS VARCHAR[]), lambda v: skippr_n_key(v))"
-	}
-	return e.sql
-}
-
-// keyed reports whether equal values may differ in the engine.
-func keyed(e expr) bool {
-	return e.text || e.typ.OID == OIDJSONB || e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric
 }
 
 // groupBy analyses GROUP BY and prints it.

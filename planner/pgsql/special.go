@@ -215,8 +215,8 @@ func (a *analyzer) concatCall(name string, args []expr) (expr, error) {
 		if err != nil {
 			return out, err
 		}
-		if e.typ.OID == OIDBpchar {
-			c.sql = e.sql // with its blanks
+		if e.typ.OID == OIDBpchar || e.typ.OID == OIDInet {
+			c.sql = e.sql // with its blanks, without its mask
 		}
 		if e.typ.OID == OIDBool { // these use the output function, which says t and f
 			c.sql = "CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END"

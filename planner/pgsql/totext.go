@@ -11,6 +11,9 @@ import (
 // textOf renders a value as PostgreSQL's cast to text does, in the session's style.
 func (a *analyzer) textOf(e expr) (string, error) {
 	sql, err := a.defaultText(e)
+	if err == nil {
+		sql = a.styledSpan(e.typ.OID, sql)
+	}
 	style := a.style()
 	if style == "" || err != nil {
 		return sql, err
@@ -82,8 +85,6 @@ func (a *analyzer) defaultText(e expr) (string, error) {
 		return "skippr_tz_text(" + e.sql + ", " + sessionZone + ")", nil
 	case OIDDate, OIDTimestamp:
 		return "skippr_era_text(CAST(" + e.sql + " AS VARCHAR))", nil
-	case OIDInet:
-		return "skippr_inet_text(" + e.sql + ")", nil
 	case OIDBpchar:
 		return "rtrim(" + e.sql + ", ' ')", nil
 	case OIDFloat4, OIDFloat8:

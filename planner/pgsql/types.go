@@ -36,6 +36,8 @@ const (
 	OIDOidVector   = 30
 	OIDJSON        = 114
 	OIDXML         = 142
+	OIDBit         = 1560
+	OIDVarbit      = 1562
 	OIDFloat4      = 700
 	OIDFloat8      = 701
 	OIDUnknown     = 705
@@ -136,6 +138,12 @@ const scalars = `
 3910 3911 tstzrange|tstzrange R VARCHAR -1
 3912 3913 daterange|daterange R VARCHAR -1
 3926 3927 int8range|int8range R VARCHAR -1
+4451 6150 int4multirange|int4multirange R VARCHAR -1
+4532 6151 nummultirange|nummultirange R VARCHAR -1
+4533 6152 tsmultirange|tsmultirange R VARCHAR -1
+4534 6153 tstzmultirange|tstzmultirange R VARCHAR -1
+4535 6155 datemultirange|datemultirange R VARCHAR -1
+4536 6157 int8multirange|int8multirange R VARCHAR -1
 600 1017 point|point G VARCHAR 16
 601 1018 lseg|lseg G VARCHAR 32
 602 1019 path|path G VARCHAR -1
@@ -158,12 +166,6 @@ const storedOnly = `1790 2201 refcursor|refcursor U VARCHAR -1
 3614 3643 tsvector|tsvector U VARCHAR -1
 3615 3645 tsquery|tsquery U VARCHAR -1
 4072 4073 jsonpath|jsonpath U VARCHAR -1
-4451 6150 int4multirange|int4multirange R VARCHAR -1
-4532 6151 nummultirange|nummultirange R VARCHAR -1
-4533 6152 tsmultirange|tsmultirange R VARCHAR -1
-4534 6153 tstzmultirange|tstzmultirange R VARCHAR -1
-4535 6155 datemultirange|datemultirange R VARCHAR -1
-4536 6157 int8multirange|int8multirange R VARCHAR -1
 5038 5039 pg_snapshot|pg_snapshot U VARCHAR -1
 5069 271 xid8|xid8 U VARCHAR 8
 `
@@ -394,7 +396,10 @@ func typeMod(oid uint32, mods []*pg.Node) (int32, error) {
 		return intervalMod(v), nil
 	}
 	if lookupType(oid).category == 'V' {
-		return -1, unsupported("bit strings of a length are not supported")
+		if v[0] < 1 {
+			return -1, pgerr.New(codes.InvalidParameterValue, "length for type %s must be at least 1", lookupType(oid).internal)
+		}
+		return int32(v[0]), nil
 	}
 	return -1, pgerr.New(codes.Syntax, "type modifier is not allowed for type \"%s\"", lookupType(oid).internal)
 }

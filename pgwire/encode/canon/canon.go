@@ -7,7 +7,6 @@ package canon
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -57,34 +56,6 @@ func LSN(text string) (string, error) {
 		return "", ErrSyntax
 	}
 	return fmt.Sprintf("%X/%X", hi, lo), nil
-}
-
-// Network is an inet, or a cidr, in which no bits are to the right of the mask.
-func Network(text string, cidr bool) (string, error) {
-	host, bits, masked := strings.Cut(text, "/")
-	addr, err := netip.ParseAddr(host)
-	if err != nil || addr.Zone() != "" {
-		if cidr && strings.Trim(host, "0123456789.") == "" {
-			return "", ErrUnsupported // 10.1
-		}
-		return "", ErrSyntax
-	}
-	n := addr.BitLen()
-	if masked {
-		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > addr.BitLen() {
-			return "", ErrSyntax
-		}
-	}
-	switch {
-	case cidr && !masked && addr.Is4() && !strings.HasSuffix(host, ".0"):
-	case cidr && !masked && addr.Is4():
-		return "", ErrUnsupported // its mask is that of its class
-	case cidr && netip.PrefixFrom(addr, n).Masked().Addr() != addr:
-		return "", ErrSyntax
-	case !cidr && n == addr.BitLen():
-		return addr.String(), nil
-	}
-	return addr.String() + "/" + strconv.Itoa(n), nil
 }
 
 // Money is a number of cents as money.

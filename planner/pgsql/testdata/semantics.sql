@@ -643,3 +643,69 @@ SELECT coalesce(n, '1.555'), coalesce(v, 'abcdefghijklmnop'), CASE WHEN id = 1 T
 SELECT v::varchar, c::bpchar, n::numeric, ts::timestamp(0)::timestamp, v::text::varchar(3) FROM t ORDER BY id
 SELECT n FROM t UNION SELECT NULL ORDER BY 1
 SELECT v FROM t UNION SELECT 'abcdefghijklmnop' ORDER BY 1
+SELECT B'101', X'1F', B'', '101'::bit(5), '10111'::bit(3), B'101'::varbit(2), 5::bit(4), (-1)::bit(8), 44::bit(10), '1110'::bit(4)::int, B'1'::bit, 5::bit
+SELECT ('x' || md5(v))::bit(64)::bigint FROM t ORDER BY id
+SELECT B'1100' & B'1010', B'1100' | B'1010', B'1100' # B'1010', ~ B'1100', B'10001' << 3, B'10001' >> 2, B'10001' << -1, B'101' || B'11', length(B'101'), bit_length(B'10'), octet_length(B'101010101'), get_bit(B'101', 1), set_bit(B'101', 1, 1), substring(B'110011' from 2 for 3), position(B'01' in B'110011'), bit_count(B'10111')
+SELECT B'11' & B'1'
+SELECT get_bit(B'11', 5)
+SELECT B'10' = B'100', B'10' < B'100', B'10' < B'011', B'11'::varbit = B'11', max(x::text) FROM (VALUES (B'1')) v(x)
+SELECT x FROM (VALUES (B'1'), (B'10'), (B'011'), (B'')) v(x) ORDER BY x
+SELECT '12'::bit(3)
+SELECT B'11111111111111111111111111111111'::int, B'1111111111111111111111111111111'::int, B'1'::bigint
+SELECT B'111111111111111111111111111111111'::int
+SELECT hashtext(v), hashtext(''), hashtext('hello world, this is long'), hashtextextended(v, 7), hashint4(id), hashint8(i8), hashint8(-5), hashint2(i2::int2), hashbpchar(c), hashname('abc') FROM t ORDER BY id
+SELECT '192.168.001.005'::inet, '10/8'::inet, '10.1'::cidr, '192.168.1'::cidr, '224'::cidr, '::1.2.3.4'::inet, '::ffff:1.2.3.4/100'::inet, '10.1.2.3/8'::inet, '2001:db8::/32'::cidr
+SELECT '10.1'::inet
+SELECT '10.1.2.3/8'::cidr
+SELECT host('10.1.2.3/8'::inet), text('10.1.2.3'::inet), abbrev('10.1.2.0/24'::cidr), abbrev('10.1.0.0/16'::cidr), abbrev('10.1.2.3/8'::inet), network('10.1.2.3/8'::inet), netmask('10.1.2.3/20'::inet), hostmask('10.1.2.3/20'::inet), broadcast('10.1.2.3/20'::inet), masklen('10.1.2.3/20'::inet), family('::1'::inet), set_masklen('10.1.2.3/20'::inet, 8), set_masklen('10.1.2.0/24'::cidr, 8), inet_same_family('::1', '10.1.1.1'), inet_merge('192.168.1.5/24', '192.168.2.5/24')
+SELECT inet '192.168.1.5' << inet '192.168.1/24', inet '192.168.1/24' <<= inet '192.168.1/24', inet '192.168.1/24' >> '192.168.1.5', cidr '10/8' >>= cidr '10/8', inet '192.168.1/24' && inet '192.168.1.80/28', ~ inet '192.168.1.6', inet '192.168.1.6' & '0.0.0.255', inet '192.168.1.6' | inet '0.0.0.255', inet '192.168.1.6' + 25, 200 + inet '10.0.0.1', inet '192.168.1.43' - 36, inet '192.168.1.43' - inet '192.168.1.19'
+SELECT inet '192.168.1.43' - inet '::1'
+SELECT inet '255.255.255.255' + 1
+SELECT x FROM (VALUES (inet '10.0.0.1'), ('10/8'), ('::1'), ('9.1.1.1'), ('10.0.0.0/16'), ('10.0.0.0')) v(x) ORDER BY x DESC
+SELECT min(x), max(x), count(DISTINCT x) FROM (VALUES (inet '10.0.0.1'), ('10.0.0.1/32'), ('::1'), ('9.1.1.1')) v(x)
+SELECT DISTINCT x, count(*) FROM (VALUES (inet '10.0.0.1'), ('10.0.0.1/32'), ('::1'), ('9.1.1.1')) v(x) GROUP BY x ORDER BY x
+SELECT inet '10.1.2.3/8' = cidr '10.0.0.0/8', inet '10.0.0.0/8' = cidr '10.0.0.0/8', inet '10.0.0.1' < inet '10.0.0.2', cidr '10/8'::inet, inet '10.1.2.3/8'::cidr, (cidr '10.1.2.3')::inet, (cidr '10.1.2.3')::text, inet '10.1.2.3'::text
+SELECT int4range(1, 5), int4range(1, 5, '[]'), int4range(NULL, 5), int4range(3, 3), numrange(1.0, 2.50, '(]'), daterange('2024-01-01', '2024-01-31', '[]'), tsrange('2024-01-01', 'infinity'), tstzrange('2024-01-01 00:00+02', NULL), int8range(1, NULL, '(]'), daterange(NULL, NULL)
+SELECT int4range(5, 1)
+SELECT int4range(1, 2, 'x')
+SELECT int4range(1, 2, NULL)
+SELECT int4range(1, 2147483647, '[]')
+SELECT lower(int4range(1, 5)), upper(int4range(1, 5)), lower(numrange(1.50, 2)), upper(daterange('2024-01-01', NULL)), lower(tsrange('2024-01-01 10:00:00.5', '2024-02-01')), upper(tstzrange('2024-01-01', '2024-02-01 BC'::timestamptz + interval '9999 years')), isempty('empty'::int4range), lower_inc('[1,2]'::numrange), upper_inc('[1,2]'::numrange), lower_inf('(,2]'::numrange), upper_inf('(,)'::int4range)
+SELECT int4range(1, 5) @> 3, int4range(1, 5) @> 5, 3 <@ int4range(1, 5), int4range(1, 5) @> int4range(2, 3), int4range(2, 3) <@ '[1,5)', int4range(1, 5) && int4range(4, 8), int4range(1, 5) << int4range(5, 8), int4range(7, 9) >> int4range(1, 5), int4range(1, 5) &< int4range(1, 9), int4range(3, 5) &> int4range(1, 9), int4range(1, 5) -|- int4range(5, 6), numrange(1, 2) -|- numrange(2, 3, '()')
+SELECT int4range(1, 5) + int4range(4, 8), int4range(1, 5) * int4range(4, 8), int4range(1, 5) - int4range(4, 8), int4range(1, 5) * int4range(6, 8), range_merge(int4range(1, 2), int4range(5, 8)), numrange(1.0, 5.0) - numrange(3.0, 9)
+SELECT int4range(1, 5) + int4range(6, 8)
+SELECT int4range(1, 9) - int4range(3, 4)
+SELECT x FROM (VALUES (int4range(1, 5)), ('empty'), ('(,3)'), ('[1,)'), ('[1,4)'), ('(,)')) v(x) ORDER BY x
+SELECT x FROM (VALUES (numrange(1, 5)), ('empty'), ('(,3)'), ('(1,5)'), ('[1,5]'), ('[-2.5,4)'), ('[-10,0]')) v(x) ORDER BY x DESC
+SELECT numrange(1.0, 2) = numrange(1, 2.00), numrange(1, 2) <> numrange(1, 2, '[]'), int4range(1, 3) < int4range(1, 4), count(DISTINCT x) FROM (VALUES (numrange(1.0, 2)), (numrange(1, 2.0))) v(x)
+SELECT range_agg(x), range_intersect_agg(x) FROM (VALUES (int4range(1, 5)), (int4range(4, 9)), (int4range(20, 30)), (NULL)) v(x)
+SELECT range_agg(x) FROM (VALUES (int4range(1, 5))) v(x) WHERE false
+SELECT int4multirange(int4range(1, 5), int4range(3, 9)), '{[1,3), [5,9), (,0)}'::int4multirange, nummultirange(), datemultirange(daterange('2024-01-01', '2024-02-01')), '{}'::tsmultirange, multirange(int4range(1, 2)), int4range(1, 2)::int4multirange
+SELECT '{[1,3),[5,9)}'::int4multirange + '{[3,5)}', '{[1,9)}'::int4multirange - '{[3,5)}', '{[1,9)}'::int4multirange * '{[3,5),[7,20)}', '{[1,9)}'::int4multirange @> 5, '{[1,9)}'::int4multirange @> int4range(2, 3), int4range(2, 3) <@ '{[1,9)}'::int4multirange, '{[1,2),[5,6)}'::int4multirange && int4range(3, 5), lower('{[1,2),[5,6)}'::int4multirange), upper('{[1,2),[5,6)}'::int4multirange), range_merge('{[1,2),[5,6)}'::int4multirange)
+SELECT unnest('{[1,2),[5,6)}'::int4multirange), isempty('{}'::int4multirange)
+SELECT '{[1,2'::int4multirange
+SELECT '[1,2'::int4range
+SELECT '[1;2)'::int4range
+SELECT '[a,2)'::int4range
+SELECT '[5,2)'::int4range
+SELECT '["2024-01-01","2024-02-01")'::tstzrange, '[2024-01-01,2024-02-01]'::daterange, '(,NaN)'::numrange, '[0044-03-15 BC,infinity]'::daterange, '["a\"b",c)'::text, tstzrange(tz, tz + interval '1 day') FROM t ORDER BY id
+SELECT int4range(id, id + 3) @> 4, daterange(d, d + 10) @> date '2024-02-05', tsrange(ts, NULL) && tsrange('2024-01-01', '2024-02-15'), numrange(n, nn) FROM t WHERE id <> 3 AND id <> 2 ORDER BY id
+SELECT id FROM t WHERE int4range(2, 4) @> id ORDER BY int4range(id, 10) DESC
+SELECT to_json(int4range(1, 2)), jsonb_build_object('a', inet '10.0.0.1', 'b', B'10'), array_agg(int4range(id, id + 1) ORDER BY id), (ARRAY[int4range(1,2)])[1] FROM t
+SELECT int4range(1,2)::text, '[1,2)'::text::int4range, v::text::inet FROM t WHERE id = 99
+SELECT '$1.50'::money < '$10.00'::money, x FROM (VALUES ('$1.50'::money), ('-$10'::money), ('$9'::money)) v(x) ORDER BY x
+SELECT '0/A'::pg_lsn < '1/0'::pg_lsn, '0/AB'::pg_lsn > '0/B'::pg_lsn, x FROM (VALUES ('0/AB'::pg_lsn), ('0/B')) v(x) ORDER BY x
+SELECT greatest(inet '10.0.0.1', '9.0.0.1'), least(int4range(1,2), int4range(1,1)), CASE WHEN true THEN B'1' ELSE B'10' END, coalesce(NULL, inet '1.2.3.4')
+SELECT inet '10.0.0.1' IN ('10.0.0.1/32', '10.0.0.2'), numrange(1,2) = ANY (ARRAY[numrange(1.0,2)]), int4range(1,2) BETWEEN 'empty' AND '(,)'
+SELECT int4range(1,3) @> NULL, NULL::int4range && int4range(1,2), lower(NULL::int4range)
+SELECT '10.0.0.1'::inet << '10/8', '[1,2)'::int4range @> '1'
+SELECT int4range(1,2) || 'x', int4range(1,2) = numrange(1,2)
+SELECT int4range(1,2) = numrange(1,2)
+SELECT concat(inet '10.0.0.1'), format('%s', inet '10.0.0.1'), ROW(inet '10.0.0.1', B'1')::text, ARRAY[inet '10.0.0.1']::text, inet '10.0.0.1' || 'x', array_to_string(ARRAY[inet '10.0.0.1'], ','), quote_literal(inet '10.0.0.1')
+SELECT count(DISTINCT iv), count(DISTINCT j), count(DISTINCT c), count(DISTINCT nn), count(DISTINCT x) FROM t, (VALUES (interval '1 mon'), ('30 days')) v(x)
+SELECT count(DISTINCT x) FROM (VALUES (jsonb '1.0'), ('1')) v(x)
+SELECT sum(DISTINCT nn), avg(DISTINCT nn), sum(DISTINCT x), avg(DISTINCT x), count(DISTINCT x) FROM t, (VALUES (1.0::numeric), (1.0), (2.5), (NULL)) v(x)
+SELECT sum(DISTINCT x) FROM (VALUES ('NaN'::numeric), (1)) v(x)
+SELECT sum(DISTINCT nn) FROM t WHERE false
+SELECT COALESCE(COALESCE(CAST((SUM(DISTINCT (CAST(FLOOR(COALESCE(t.n, 0) * (1000000 * 1.0)) AS DECIMAL(65,0))) + ('x' || MD5(t.id::varchar))::bit(64)::bigint::DECIMAL(65) * 18446744073709551616 + ('x' || SUBSTR(MD5(t.id::varchar), 17))::bit(64)::bigint::DECIMAL(65)) - SUM(DISTINCT ('x' || MD5(t.id::varchar))::bit(64)::bigint::DECIMAL(65) * 18446744073709551616 + ('x' || SUBSTR(MD5(t.id::varchar), 17))::bit(64)::bigint::DECIMAL(65))) AS DOUBLE PRECISION) / CAST((1000000 * 1.0) AS DOUBLE PRECISION), 0), 0) AS total FROM t, t t2
+SELECT v, sum(DISTINCT nn) FROM t GROUP BY v ORDER BY v
