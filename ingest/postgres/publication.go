@@ -526,7 +526,8 @@ func validatePublication(ctx context.Context, conn *pgx.Conn, name string, table
 		return nil, err
 	}
 	if have.given(w) != nil {
-		return []ingest.Finding{{Check: check, OK: true, Detail: fmt.Sprintf("publication %s is used as it is", name)}}, nil
+		return append([]ingest.Finding{{Check: check, OK: true, Detail: fmt.Sprintf("publication %s is used as it is", name)}},
+			v.membershipFindings(tables)...), nil
 	}
 	if v.recovery {
 		var out []ingest.Finding

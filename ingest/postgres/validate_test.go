@@ -178,3 +178,45 @@ func TestValidateSettings(t *testing.T) {
 		t.Error("no word of max_slot_wal_keep_size")
 	}
 }
+
+// TestValidateOthers: what servers of other versions would be told.
+func TestValidateOthers(t *testing.T) {
+	parted := []ingest.SourceTable{{OID: 1, Parts: []uint32{2}}}
+	note := func(v settings) string {
+		for _, f := range v.findings(false) {
+			if f.Check == "pg_log_standby_snapshot" {
+				if !f.OK || f.Fix != "" {
+					t.Errorf("%+v", f)
+				}
+				return f.Detail
+			}
+		}
+		t.Error("nothing of pg_log_standby_snapshot")
+		return ""
+	}
+	for _, c := range []struct {
+		settings
+		noted, partitions bool
+	}{
+		{settings: settings{version: 130000}, partitions: true},
+		{settings: settings{version: 140000}, partitions: true},
+		{settings: settings{version: 140000, create: true}},
+		{settings: settings{version: 140000, recovery: true}},
+		{settings: settings{version: 150000}},
+		{settings: settings{version: 160000}, noted: true},
+		{settings: settings{version: 160000, notes: true}},
+		{settings: settings{version: 160000, recovery: true}},
+	} {
+		c.role, c.database = "etl", "shop"
+		if got := note(c.settings); (got != "") != c.noted || c.noted && !strings.Contains(got, `pg_log_standby_snapshot() TO "etl";`) {
+			t.Errorf("%+v: %q", c.settings, got)
+		}
+		got := c.membershipFindings(parted)
+		if (len(got) == 1) != c.partitions || c.partitions && (got[0].OK || got[0].Fix != `GRANT CREATE ON DATABASE "shop" TO "etl";`) {
+			t.Errorf("%+v: %+v", c.settings, got)
+		}
+		if got := c.membershipFindings([]ingest.SourceTable{{OID: 1}}); got != nil {
+			t.Errorf("%+v without partitions: %+v", c.settings, got)
+		}
+	}
+}
