@@ -147,6 +147,10 @@ type Notifier interface {
 	Notifications() []Notification
 }
 
+// BinaryStatement is a Statement whose rows may be binary in a simple query: those of a BINARY
+// cursor.
+type BinaryStatement interface{ Binary() bool }
+
 // VanishingPortal is a Portal that may go with the savepoint behind which it was bound.
 type VanishingPortal interface{ Gone() bool }
 

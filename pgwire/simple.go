@@ -78,12 +78,23 @@ func (s *session) runOne(ctx context.Context, sql string, last bool) error {
 	if len(st.Params()) > 0 {
 		return pgerr.New(codes.UndefinedParameter, "there is no parameter $1")
 	}
-	p, err := st.Bind(ctx, nil, nil, make([]int16, len(st.Columns())))
+	formats := make([]int16, len(st.Columns()))
+	b, ok := st.(BinaryStatement)
+	binary := ok && b.Binary()
+	for i := range formats {
+		if binary {
+			formats[i] = 1
+		}
+	}
+	p, err := st.Bind(ctx, nil, nil, formats)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	sink := s.sink.begin(ctx)
+	if binary {
+		sink.formats = formats
+	}
 	if sink.owed = p.Columns(); sink.owed != nil && !isConstant(p) {
 		if err := sink.pay(); err != nil {
 			return err

@@ -15,10 +15,12 @@ type sink struct {
 	ctx     context.Context // of the running statement
 	// owed are columns that the client has not been told of, and must be before rows.
 	owed []Column
+	// formats are those of the owed columns, nil for text.
+	formats []int16
 }
 
 func (k *sink) begin(ctx context.Context) *sink {
-	k.ctx, k.owed = ctx, nil
+	k.ctx, k.owed, k.formats = ctx, nil, nil
 	return k
 }
 
@@ -29,7 +31,7 @@ func (k *sink) pay() error {
 	}
 	columns := k.owed
 	k.owed = nil
-	return k.session.rowDescription(columns, nil)
+	return k.session.rowDescription(columns, k.formats)
 }
 
 // cause is the reason why the statement must stop, nil to go on. Asked after each

@@ -3,7 +3,9 @@ package planner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,19 +20,23 @@ import (
 )
 
 // cursor is an open cursor of DECLARE. Its plan is pinned when it is declared and runs at the
-// first FETCH, which decides the format.
+// first FETCH, or at COMMIT if it outlives its transaction. Its rows are made in both formats:
+// each FETCH asks for its own.
 type cursor struct {
 	sql  string
 	hold bool
 	// position is where it stands; kept are its rows so far if it is a SCROLL cursor, which
-	// alone goes back.
+	// alone goes back, and those that were left when it outlived its transaction.
 	position *scroll.Position
+	scroll   bool
 	kept     *scroll.Kept
 	at       time.Time
 	plan     *planned
 	portal   *queryPortal
 	columns  []pgwire.Column
-	formats  []int16
+	formats  []int16 // of a portal of a Bind
+	// binary says that a FETCH of a simple query sends its rows in binary.
+	binary bool
 	// bound is the name of the portal when it is one of a Bind, which runs by itself and
 	// has a format; empty for a cursor of DECLARE.
 	bound string
@@ -109,12 +115,8 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 	if sel == nil {
 		return nil, s.refuse(n.Query)
 	}
-	switch {
-	case n.Options&cursorScroll != 0 && n.Options&cursorNoScroll != 0:
+	if n.Options&cursorScroll != 0 && n.Options&cursorNoScroll != 0 {
 		return nil, pgerr.New("42P11", "cannot specify both SCROLL and NO SCROLL")
-	case n.Options&cursorBinary != 0:
-		return nil, pgerr.New(codes.FeatureNotSupported, "BINARY cursors are not supported").
-			WithHint("Ask for binary rows in the extended protocol, when they are fetched.")
 	}
 	q, err := s.prepareQuery(sql, sel, types)
 	if err != nil {
@@ -122,6 +124,7 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 	}
 	return &declareStatement{
 		session: s, query: q, name: n.Portalname, hold: n.Options&cursorHold != 0, scroll: n.Options&cursorScroll != 0,
+		binary: n.Options&cursorBinary != 0,
 	}, nil
 }
 
@@ -132,6 +135,7 @@ type declareStatement struct {
 	name    string
 	hold    bool
 	scroll  bool
+	binary  bool
 }
 
 // Empty implements pgwire.Statement.
@@ -180,7 +184,7 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 		}
 		snap, release := s.snapshot()
 		defer release()
-		plan, err = s.plan(ctx, snap, a, params, s.output(duckdb.OutputRows, p.columns, nil))
+		plan, err = s.plan(ctx, snap, a, params, s.output(duckdb.OutputRowPairs, p.columns, nil))
 		if err == nil {
 			s.engine.pinner.holdLogs(&plan.holds, snap)
 		}
@@ -191,7 +195,7 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	}
 	c := &cursor{
 		sql: d.query.sql, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns,
-		position: scroll.New(d.scroll), made: len(s.tx.savepoints),
+		position: scroll.New(d.scroll), scroll: d.scroll, binary: d.binary, made: len(s.tx.savepoints),
 	}
 	if d.scroll {
 		c.kept = &scroll.Kept{Store: scroll.NewStore(s.engine.deps.Spill)}
@@ -249,7 +253,7 @@ func (s *session) prepareFetch(n *pg.FetchStmt) (pgwire.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fetchStatement{session: s, name: n.Portalname, move: n.Ismove, count: n.HowMany, direction: directions[n.Direction]}
+	f := &fetchStatement{session: s, name: n.Portalname, binary: c.binary, move: n.Ismove, count: n.HowMany, direction: directions[n.Direction]}
 	if !n.Ismove {
 		f.columns = c.columns
 	}
@@ -266,10 +270,14 @@ type fetchStatement struct {
 	session   *session
 	name      string
 	move      bool
+	binary    bool
 	direction scroll.Direction
 	count     int64
 	columns   []pgwire.Column
 }
+
+// Binary implements pgwire.BinaryStatement.
+func (f *fetchStatement) Binary() bool { return f.binary && !f.move }
 
 // Empty implements pgwire.Statement.
 func (*fetchStatement) Empty() bool { return false }
@@ -313,6 +321,9 @@ func (p *fetchPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 	s.enter()
 	ctx, stop := s.limitTime(ctx)
 	defer stop()
+	if c.bound == "" {
+		sink = &pairing{sink, scroll.Pairs{Columns: len(c.columns), Formats: p.formats, Send: sink.Rows}}
+	}
 	n, done, err := p.run(ctx, c, maxRows, &passing{session: s, cursor: c, formats: p.formats, sink: sink})
 	if err != nil {
 		return "", false, clientError(ctx, err)
@@ -359,45 +370,31 @@ type passing struct {
 // Next implements scroll.Rows.
 func (p *passing) Next(ctx context.Context, n int64, send bool) (int64, error) {
 	if k := p.cursor.kept; k != nil {
-		k.Send = p.sink.Rows
-		k.Pull = func(ctx context.Context, n int64) error {
-			_, err := p.session.fetch(ctx, p.cursor, p.formats, storing{p.sink, k.Store}, n)
-			return err
-		}
-		if send && p.cursor.portal.started {
-			if err := p.cursor.sameFormats(p.formats); err != nil {
-				return 0, err
-			}
-		}
+		k.Send, k.Pull = p.sink.Rows, p.session.pull(p.cursor, p.sink)
 		return k.Next(ctx, n, send)
 	}
 	sink := p.sink
 	if !send {
 		sink = discard{sink}
-	} else if p.cursor.bound != "" || p.cursor.portal.started {
+	} else if p.cursor.bound != "" {
 		if err := p.cursor.sameFormats(p.formats); err != nil {
 			return 0, err
 		}
 	}
-	return p.session.fetch(ctx, p.cursor, p.formats, sink, n)
+	return p.session.fetch(ctx, p.cursor, sink, n)
 }
 
 // Prior implements scroll.Rows.
 func (p *passing) Prior(ctx context.Context, n int64, send bool) (int64, error) {
 	k := p.cursor.kept
 	k.Send = p.sink.Rows
-	if send {
-		if err := p.cursor.sameFormats(p.formats); err != nil {
-			return 0, err
-		}
-	}
 	return k.Prior(ctx, n, send)
 }
 
 // fetch runs the cursor for n rows, scroll.All for the rest.
-func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pgwire.Sink, n int64) (int64, error) {
+func (s *session) fetch(ctx context.Context, c *cursor, sink pgwire.Sink, n int64) (int64, error) {
 	if c.bound == "" && !c.portal.started {
-		if err := c.open(ctx, s, formats); err != nil {
+		if err := c.open(ctx, s); err != nil {
 			s.failCursor(c)
 			return 0, err
 		}
@@ -413,8 +410,35 @@ func (s *session) fetch(ctx context.Context, c *cursor, formats []int16, sink pg
 	return int64(got), err
 }
 
-// failCursor forgets a cursor whose query failed, also one WITH HOLD: PostgreSQL runs
-// those whole before they outlive their transaction, and there is none then.
+// pull appends rows of a cursor to those that are kept.
+func (s *session) pull(c *cursor, sink pgwire.Sink) func(ctx context.Context, n int64) error {
+	return func(ctx context.Context, n int64) error {
+		_, err := s.fetch(ctx, c, storing{sink, c.kept.Store}, n)
+		return err
+	}
+}
+
+// holdCursors keeps the rows of the cursors WITH HOLD that a transaction leaves behind when it
+// commits, all that are left: what they read is let go with it, and their errors are the
+// commit's.
+func (s *session) holdCursors(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(s.cursors)) {
+		c := s.cursors[name]
+		if !c.hold || c.committed {
+			continue
+		}
+		if c.kept == nil {
+			c.kept = &scroll.Kept{Store: scroll.NewStore(s.engine.deps.Spill)}
+		}
+		c.kept.Pull = s.pull(c, nil)
+		if err := c.kept.Finish(ctx); err != nil {
+			return clientError(ctx, err)
+		}
+	}
+	return nil
+}
+
+// failCursor forgets a cursor whose query failed.
 func (s *session) failCursor(failed *cursor) {
 	failed.portal.finish()
 	if failed.bound != "" {
@@ -429,9 +453,8 @@ func (s *session) failCursor(failed *cursor) {
 }
 
 // open runs the cursor's plan.
-func (c *cursor) open(ctx context.Context, s *session, formats []int16) error {
-	c.formats = formats
-	c.plan.Output = s.output(duckdb.OutputRows, c.columns, c.formats)
+func (c *cursor) open(ctx context.Context, s *session) error {
+	c.plan.Output = s.output(duckdb.OutputRowPairs, c.columns, nil)
 	rows, frame, err := s.run(ctx, c.plan)
 	if err != nil {
 		return err
@@ -460,6 +483,15 @@ func (c *cursor) sameFormats(formats []int16) error {
 	}
 	return nil
 }
+
+// pairing is a sink of rows in both formats, of which it passes one on.
+type pairing struct {
+	pgwire.Sink
+	pairs scroll.Pairs
+}
+
+// Rows implements pgwire.Sink.
+func (p *pairing) Rows(messages []byte, n int) error { return p.pairs.Rows(messages, n) }
 
 // storing is a sink that keeps rows.
 type storing struct {

@@ -49,7 +49,11 @@ func (r *frameRows) Next(context.Context) (duckdb.Frame, error) {
 	fr := duckdb.Frame{Rows: r.sizes[0]}
 	for range r.sizes[0] {
 		r.n++
-		fr.Data = encode.AppendDataRow(fr.Data, []encode.Column{{TypeOID: 25}}, []any{fmt.Sprint(r.n)})
+		columns, values := []encode.Column{{TypeOID: 25}}, []any{fmt.Sprint(r.n)}
+		if r.f.plan.Output.Kind == duckdb.OutputRowPairs {
+			columns, values = append(columns, columns...), append(values, values...)
+		}
+		fr.Data = encode.AppendDataRow(fr.Data, columns, values)
 	}
 	r.sizes = r.sizes[1:]
 	return fr, nil

@@ -51,7 +51,9 @@ func (q *queryStatement) analyze(types []uint32) error {
 		return hintElsewhere(err, n)
 	}
 	q.analysis, q.catalog, q.settings = a, n.version, s.values.Version()
-	q.columns = wireColumns(a.Columns)
+	if q.columns = wireColumns(a.Columns); q.columns == nil {
+		q.columns = []pgwire.Column{} // there are rows, but no columns
+	}
 	return nil
 }
 

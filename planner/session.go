@@ -204,7 +204,7 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 		})
 	}
 	for name, c := range s.cursors {
-		env.Cursors = append(env.Cursors, CursorInfo{Name: name, SQL: c.sql, Hold: c.hold, Scroll: c.kept != nil, At: c.at})
+		env.Cursors = append(env.Cursors, CursorInfo{Name: name, SQL: c.sql, Hold: c.hold, Scroll: c.scroll, Binary: c.binary, At: c.at})
 	}
 	slices.SortFunc(env.Cursors, func(a, b CursorInfo) int { return strings.Compare(a.Name, b.Name) })
 	return env

@@ -124,6 +124,7 @@ type PreparedInfo struct {
 type CursorInfo struct {
 	Name, SQL    string
 	Hold, Scroll bool
+	Binary       bool
 	At           time.Time
 }
 

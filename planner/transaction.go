@@ -269,7 +269,10 @@ func (s *session) redefined() { s.drafted, s.pinDrafted = nil, nil }
 func (s *session) commit(ctx context.Context, commit bool) error {
 	var after *catalog.Temporary
 	var err error
-	if commit && s.temp != nil {
+	if commit {
+		err = s.holdCursors(ctx)
+	}
+	if commit && err == nil && s.temp != nil {
 		after, err = s.temporaryAfter()
 	}
 	if commit && err == nil {

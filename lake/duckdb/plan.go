@@ -181,7 +181,8 @@ type LiveSlice struct {
 // Output says in which form the result comes back.
 type Output struct {
 	Kind OutputKind
-	// Columns describe how each result column is encoded (OutputRows, OutputCopy*).
+	// Columns describe how each result column is encoded (OutputRows, OutputCopy*,
+	// OutputRowPairs). When there are none, the result has one that is not sent.
 	Columns []OutputColumn
 	// Copy options, for OutputCopyText and OutputCopyCSV.
 	Copy CopyOptions
@@ -200,6 +201,7 @@ const (
 	OutputCopyCSV    OutputKind = 3
 	OutputCopyBinary OutputKind = 4
 	OutputArrow      OutputKind = 5 // one Arrow IPC stream over all frames
+	OutputRowPairs   OutputKind = 6 // DataRow messages with all values as text, then all in binary
 )
 
 // OutputColumn is how one column is sent.

@@ -329,7 +329,7 @@ func (s *session) encoderOf(columns []driver.Column, o Output) (RowEncoder, erro
 	if o.Kind == OutputArrow {
 		return newArrowEncoder(columns)
 	}
-	if len(o.Columns) != len(columns) {
+	if len(o.Columns) != len(columns) && (len(o.Columns) > 0 || len(columns) != 1) {
 		return nil, fmt.Errorf("%d output columns for %d: %w", len(o.Columns), len(columns), ErrPlan)
 	}
 	if s.encoder == nil {

@@ -3,6 +3,7 @@ package encode
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/skipprd/skipprd/lake/vector"
 )
@@ -25,6 +26,9 @@ const (
 	CopyText   Kind = 2 // CopyData messages, one a row
 	CopyCSV    Kind = 3
 	CopyBinary Kind = 4
+	// RowPairs are DataRow messages with all values of a row as text, and then all in binary:
+	// null where one has no binary form.
+	RowPairs Kind = 6
 )
 
 // Column is how one column is sent.
@@ -73,6 +77,10 @@ type Encoder struct {
 	escapeTable *escapeTable // COPY text, made at the first use
 	// safe marks columns whose text never needs escapes or quotes in a COPY.
 	safe []bool
+	// none says that there are no columns: the engine has one that is not sent.
+	none bool
+	// twice are the columns of RowPairs.
+	twice []vector.Vector
 	// headOwed says that the header of COPY BINARY goes with the next message.
 	headOwed bool
 }
@@ -81,15 +89,24 @@ type Encoder struct {
 // spec.Columns. An error is a *pgerr.Error: 0A000 where a type cannot be sent in
 // the wanted form, 22023 for a bad format.
 func New(spec Spec, types []vector.Type) (*Encoder, error) {
+	none := len(spec.Columns) == 0 && len(types) == 1
+	if none {
+		types = nil
+	}
 	if len(types) != len(spec.Columns) {
 		return nil, fmt.Errorf("encode %d columns: engine returns %d", len(spec.Columns), len(types))
 	}
 	if len(types) > 65535>>1 {
 		return nil, fmt.Errorf("encode %d columns: too many", len(types))
 	}
-	e := &Encoder{spec: spec, cells: make([]appendFunc, len(types)), fast: make([]fastCell, len(types))}
+	pairs := len(types)
+	if spec.Kind == RowPairs {
+		spec.Columns = append(slices.Clone(spec.Columns), spec.Columns...)
+		types = append(slices.Clone(types), types...)
+	}
+	e := &Encoder{spec: spec, none: none, cells: make([]appendFunc, len(types)), fast: make([]fastCell, len(types))}
 	switch spec.Kind {
-	case Rows, CopyBinary:
+	case Rows, RowPairs, CopyBinary:
 	case CopyText, CopyCSV:
 		e.spec.Copy = spec.Copy.withDefaults(spec.Kind)
 		e.safe = e.spec.Copy.safeColumns(types, spec.Columns)
@@ -100,8 +117,13 @@ func New(spec Spec, types []vector.Type) (*Encoder, error) {
 		return nil, err
 	}
 	for i, c := range spec.Columns {
-		binaryForm := spec.Kind == CopyBinary || spec.Kind == Rows && c.Format == 1
+		second := spec.Kind == RowPairs && i >= pairs
+		binaryForm := spec.Kind == CopyBinary || spec.Kind == Rows && c.Format == 1 || second
 		f, err := chooseCell(types[i], c.TypeOID, binaryForm)
+		if err != nil && second {
+			e.fast[i].op = opNull
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -132,6 +154,12 @@ func (e *Encoder) Header(dst []byte) []byte {
 
 // Chunk appends the chunk's rows, complete messages, to dst.
 func (e *Encoder) Chunk(dst []byte, c *vector.Chunk) ([]byte, error) {
+	if e.none && len(c.Columns) == 1 {
+		c = &vector.Chunk{Rows: c.Rows}
+	}
+	if e.spec.Kind == RowPairs {
+		return e.rowPairs(dst, c)
+	}
 	if len(c.Columns) != len(e.cells) {
 		return dst, fmt.Errorf("encode chunk: %d columns, want %d", len(c.Columns), len(e.cells))
 	}
@@ -148,6 +176,38 @@ func (e *Encoder) Chunk(dst []byte, c *vector.Chunk) ([]byte, error) {
 		default:
 			dst = e.textRow(dst, c, i)
 		}
+		if e.err != nil {
+			return dst, e.err
+		}
+	}
+	return dst, nil
+}
+
+// rowPairs appends rows with their values in both forms. A row with a value that has no
+// binary form has none of them.
+func (e *Encoder) rowPairs(dst []byte, c *vector.Chunk) ([]byte, error) {
+	n := len(e.cells) / 2
+	if len(c.Columns) != n {
+		return dst, fmt.Errorf("encode chunk: %d columns, want %d", len(c.Columns), n)
+	}
+	e.twice = append(append(e.twice[:0], c.Columns...), c.Columns...)
+	both := &vector.Chunk{Rows: c.Rows, Columns: e.twice}
+	for j := range e.fast {
+		e.fast[j].data, e.fast[j].validity = both.Columns[j].Data, both.Columns[j].Validity
+	}
+	for i := range c.Rows {
+		start := len(dst)
+		dst = e.row(dst, 'D', both, i)
+		if e.err == nil {
+			continue
+		}
+		e.err = nil
+		known := slices.Clone(e.fast[n:])
+		for j := n; j < len(e.fast); j++ {
+			e.fast[j].op = opNull
+		}
+		dst = e.row(dst[:start], 'D', both, i)
+		copy(e.fast[n:], known)
 		if e.err != nil {
 			return dst, e.err
 		}

@@ -109,6 +109,45 @@ func TestNoBinaryForm(t *testing.T) {
 	}
 }
 
+// TestRowPairs: values are there as text and in binary; where one of a row has no binary form,
+// the row has none, and goes on.
+func TestRowPairs(t *testing.T) {
+	spec := encode.Spec{Kind: encode.RowPairs, Columns: []encode.Column{{TypeOID: 23, TypMod: -1}, {TypeOID: 3904, TypMod: -1}, {TypeOID: 3615, TypMod: -1}}}
+	numbers, ranges, queries := fixed(kind(vector.Int32), int32(7), 8), texts(vector.String, "[1,2)", "[x,y)"), texts(vector.String, "'a'", "'b'")
+	e, err := encode.New(spec, []vector.Type{numbers.Type, ranges.Type, queries.Type})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Chunk(nil, &vector.Chunk{Rows: 2, Columns: []vector.Vector{numbers, ranges, queries}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const null = "\xff\xff\xff\xff"
+	want := "D\x00\x00\x00\x3c\x00\x06\x00\x00\x00\x017\x00\x00\x00\x05[1,2)\x00\x00\x00\x03'a'" +
+		"\x00\x00\x00\x04\x00\x00\x00\x07\x00\x00\x00\x11\x02\x00\x00\x00\x04\x00\x00\x00\x01\x00\x00\x00\x04\x00\x00\x00\x02" + null +
+		"D\x00\x00\x00\x27\x00\x06\x00\x00\x00\x018\x00\x00\x00\x05[x,y)\x00\x00\x00\x03'b'" + null + null + null
+	if string(got) != want {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// TestNoColumns: rows without columns, of an engine that has one.
+func TestNoColumns(t *testing.T) {
+	for kind, want := range map[encode.Kind]string{
+		encode.Rows: "D\x00\x00\x00\x06\x00\x00D\x00\x00\x00\x06\x00\x00", encode.RowPairs: "D\x00\x00\x00\x06\x00\x00D\x00\x00\x00\x06\x00\x00",
+		encode.CopyText: "d\x00\x00\x00\x05\nd\x00\x00\x00\x05\n",
+	} {
+		v := fixed(vector.Type{Kind: vector.Int32}, int32(0), 0)
+		e, err := encode.New(encode.Spec{Kind: kind}, []vector.Type{v.Type})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e.Chunk(nil, &vector.Chunk{Rows: 2, Columns: []vector.Vector{v}}); err != nil || string(got) != want {
+			t.Errorf("%d: %q, %v", kind, got, err)
+		}
+	}
+}
+
 func TestBadFormats(t *testing.T) {
 	for _, f := range []encode.Format{
 		{TimeZone: "Mars/Olympus"}, {DateStyle: "fancy"}, {IntervalStyle: "fancy"}, {ByteaOutput: "fancy"}, {TimeZone: "Local"}, {TimeZone: "../etc/passwd"},

@@ -358,9 +358,6 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 		t.expr = e
 		t.expr.sql = sql
 	}
-	if len(q.targets) == 0 {
-		return nil, unsupported("a query without columns is not supported")
-	}
 	out.SQL = q.print(true)
 	out.Uses, out.Views = a.uses, a.views
 	for _, u := range a.uses {

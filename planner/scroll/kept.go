@@ -16,6 +16,15 @@ type Kept struct {
 	ended bool
 }
 
+// Finish pulls all rows that are left.
+func (k *Kept) Finish(ctx context.Context) error {
+	if k.ended {
+		return nil
+	}
+	k.ended = true
+	return k.Pull(ctx, All)
+}
+
 // Next implements Rows.
 func (k *Kept) Next(ctx context.Context, n int64, send bool) (int64, error) {
 	have := k.Store.Len() - k.at

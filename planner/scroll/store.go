@@ -105,8 +105,8 @@ func (s *Store) seal(i int) error {
 }
 
 func errFull() error {
-	return pgerr.New(codes.ConfigurationLimitExceeded, "too many rows for a cursor that scrolls").
-		WithHint("Declare it with NO SCROLL.")
+	return pgerr.New(codes.ConfigurationLimitExceeded, "too many rows for a cursor that scrolls, or outlives its transaction").
+		WithHint("Declare it with NO SCROLL, and without WITH HOLD.")
 }
 
 // load gives a block's bytes, valid until the next call.

@@ -86,7 +86,7 @@ func fillCursors(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 	var rows []row
 	for _, p := range env.Cursors {
 		rows = append(rows, row{
-			"name": p.Name, "statement": p.SQL, "is_holdable": p.Hold, "is_binary": false, "is_scrollable": p.Scroll, "creation_time": p.At,
+			"name": p.Name, "statement": p.SQL, "is_holdable": p.Hold, "is_binary": p.Binary, "is_scrollable": p.Scroll, "creation_time": p.At,
 		})
 	}
 	return c.build("pg_catalog.pg_cursors", rows)

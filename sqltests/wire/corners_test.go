@@ -28,6 +28,12 @@ var corners = []corner{
 	{"error position", messages{query("SELECT 'é', nosuch FROM shop.orders")}, 1, ""},
 	{"no rows", messages{query("SELECT id FROM shop.orders WHERE false")}, 1, ""},
 	{"no columns", messages{query("SELECT FROM shop.customers")}, 1, ""},
+	{"no columns, extended", messages{
+		parse("s0", "SELECT FROM shop.orders WHERE id = $1"), describe('S', "s0"), bind("", "s0", "1"), describe('P', ""), execute("", 1), execute("", 0), sync,
+		query("SELECT; SELECT WHERE false; PREPARE q0 AS SELECT; EXECUTE q0; DEALLOCATE q0"), query("COPY (SELECT FROM shop.orders) TO STDOUT"),
+		query("SELECT UNION SELECT; SELECT FROM generate_series(1, 3) ORDER BY 1"), query("SELECT count(*) FROM (SELECT FROM shop.orders) q"),
+		query("COPY (SELECT FROM shop.orders) TO STDOUT (FORMAT binary)"),
+	}, 6, ""},
 	{"aborted", messages{query("BEGIN"), query("SELECT * FROM nosuch"), query("SELECT 1"), query("COMMIT"), query("SELECT 2")}, 5, ""},
 	{"warnings", messages{query("COMMIT"), query("BEGIN; BEGIN; ROLLBACK"), query("DROP TABLE IF EXISTS nosuch")}, 3, ""},
 	{"set", messages{query("SET application_name = 'wire'; SET DateStyle = 'SQL, DMY'; SELECT d FROM shop.customers ORDER BY id; RESET DateStyle")}, 1, ""},

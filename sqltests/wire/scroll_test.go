@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // scrolling fetches and moves cursors in all directions, drawn. Those WITH HOLD need no
@@ -36,6 +38,23 @@ func scrolling() []corner {
 			query("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT i FROM generate_series(1, 3) AS i; FETCH LAST FROM c; FETCH BACKWARD ALL FROM c"),
 			query("SELECT name, is_holdable, is_scrollable FROM pg_cursors"), query("COMMIT"), query("FETCH c"),
 		}, 4, ""},
+		corner{"binary cursor", messages{
+			query("BEGIN; DECLARE b BINARY SCROLL CURSOR FOR SELECT id, name, paid, d, f8, b, ts, n FROM shop.customers ORDER BY id; FETCH 1 FROM b; MOVE 1 IN b; FETCH b"),
+			describe('P', "b"), execute("b", 0), sync, query("SELECT name, is_binary FROM pg_cursors"),
+			parse("", "FETCH PRIOR FROM b"), describe('S', ""), bind("", ""), describe('P', ""), execute("", 0), sync, query("COMMIT"),
+			query("DECLARE b BINARY SCROLL CURSOR WITH HOLD FOR SELECT 1, NULL::int, 'x'"), query("FETCH b; FETCH PRIOR FROM b; FETCH ABSOLUTE 1 FROM b; CLOSE b"),
+		}, 6, ""},
+		corner{"formats of fetches", messages{
+			query("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id, name, f8, d, tz FROM shop.customers ORDER BY id; FETCH 1 FROM c"),
+			parse("", "FETCH FROM c"), &pgproto3.Bind{ResultFormatCodes: []int16{1}}, describe('P', ""), execute("", 0), sync,
+			parse("", "FETCH PRIOR FROM c"), &pgproto3.Bind{ResultFormatCodes: []int16{1, 0, 0, 1, 1}}, describe('P', ""), execute("", 0), sync, query("FETCH ALL FROM c; COMMIT"),
+		}, 4, ""},
+		corner{"errors of what is held", messages{
+			query("BEGIN; INSERT INTO loads VALUES (77)"), query("DECLARE h CURSOR WITH HOLD FOR SELECT 1 / (2 - i) FROM generate_series(1, 3) AS i"),
+			query("COMMIT"), query("FETCH h"), query("SELECT count(*) FROM loads WHERE id = 77"),
+			query("DECLARE h CURSOR WITH HOLD FOR SELECT 1 / (2 - i) FROM generate_series(1, 3) AS i"), query("FETCH h"),
+			query("DECLARE h CURSOR WITH HOLD FOR SELECT id FROM shop.orders WHERE id = 1; SELECT 1/0"), query("FETCH h"),
+		}, 9, ""},
 		corner{"held past its transaction", messages{
 			query("BEGIN; DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT i FROM generate_series(1, 3) AS i; FETCH 2 FROM c; COMMIT"),
 			query("FETCH PRIOR FROM c"), query("FETCH ABSOLUTE -1 FROM c"), query("CLOSE c"),
