@@ -11,6 +11,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/copyin"
@@ -21,21 +22,20 @@ import (
 // prepareCopy prepares COPY … TO STDOUT and COPY … FROM STDIN.
 func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwire.Statement, error) {
 	switch {
-	case (n.Filename != "" || n.IsProgram) && n.IsFrom:
-		return nil, pgerr.New(codes.FeatureNotSupported,
-			"COPY from a file or program is not supported").WithHint("Use COPY … FROM STDIN, or \\copy in psql.")
 	case n.Filename != "" || n.IsProgram:
-		return nil, pgerr.New(codes.FeatureNotSupported,
-			"COPY to a file or program is not supported").WithHint("Use COPY … TO STDOUT.")
+		return nil, s.refuseFile(n)
 	case n.IsFrom:
-		return s.prepareCopyFrom(n)
+		return s.prepareCopyFrom(sql, n)
 	}
-	opts, err := parseCopyOptions(n.Options, copyin.ParseTo)
+	opts, err := parseCopyOptions(sql, n.Options, copyin.ParseTo)
 	if err != nil {
 		return nil, err
 	}
 	sel := n.Query.GetSelectStmt()
 	if n.Relation != nil {
+		if err := s.copied(n.Relation, opts.ForceQuote); err != nil {
+			return nil, err
+		}
 		sel = copySelect(n)
 	}
 	if sel == nil {
@@ -52,6 +52,48 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		}
 		return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
 	}}, nil
+}
+
+// refuseFile refuses files and programs of the server: to who may not have them in PostgreSQL
+// either in its words.
+func (s *session) refuseFile(n *pg.CopyStmt) error {
+	role, what, kind := right.WriteServerFiles, "to a file", "pg_write_server_files"
+	switch {
+	case n.IsProgram:
+		role, what, kind = right.RunServerPrograms, "to or from an external program", "pg_execute_server_program"
+	case n.IsFrom:
+		role, what, kind = right.ReadServerFiles, "from a file", "pg_read_server_files"
+	}
+	const anyone = "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."
+	if b := s.book(); !b.HasRole(s.who(b).Current, role) {
+		return pgerr.New(codes.InsufficientPrivilege, "must be superuser or have privileges of the %s role to COPY %s", kind, what).WithHint(anyone)
+	}
+	return pgerr.New(codes.FeatureNotSupported, "COPY %s is not supported", what).WithHint(anyone)
+}
+
+// copied refuses a relation that COPY TO takes no rows of, and columns that it has not.
+func (s *session) copied(n *pg.RangeVar, columns []string) error {
+	snap, release := s.now()
+	defer release()
+	rel, err := pgsql.FindRelation(n, s.env(s.namesOf(snap)))
+	if err != nil {
+		return nil // it is told with its place when the query is analysed
+	}
+	const variant = "Try the COPY (SELECT ...) TO variant."
+	switch {
+	case rel.View != "":
+		return pgerr.New(codes.WrongObjectType, "cannot copy from view \"%s\"", rel.Name).WithHint(variant)
+	case rel.Materialized:
+		return pgerr.New(codes.WrongObjectType, "cannot copy from materialized view \"%s\"", rel.Name).WithHint(variant)
+	case rel.Sequence:
+		return pgerr.New(codes.WrongObjectType, "cannot copy from sequence \"%s\"", rel.Name)
+	}
+	for _, name := range columns {
+		if !slices.ContainsFunc(rel.Columns, func(c pgsql.RelationColumn) bool { return c.Name == name }) {
+			return pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
+		}
+	}
+	return nil
 }
 
 // copySelect is the query that COPY table (columns) means.
@@ -74,11 +116,11 @@ func copySelect(n *pg.CopyStmt) *pg.SelectStmt {
 }
 
 // parseCopyOptions makes the options of COPY from their parse tree.
-func parseCopyOptions(list []*pg.Node, parse func([]copyin.Option) (copyin.Options, error)) (copyin.Options, error) {
+func parseCopyOptions(sql string, list []*pg.Node, parse func([]copyin.Option) (copyin.Options, error)) (copyin.Options, error) {
 	var given []copyin.Option
 	for _, n := range list {
 		d := n.GetDefElem()
-		o := copyin.Option{Name: d.GetDefname(), Value: defText(d), Alone: d.GetArg() == nil, Star: d.GetArg().GetAStar() != nil}
+		o := copyin.Option{Name: d.GetDefname(), Value: defText(d), Alone: d.GetArg() == nil, Star: d.GetArg().GetAStar() != nil, Position: pgsql.Position(sql, d.GetLocation())}
 		for _, i := range d.GetArg().GetList().GetItems() {
 			o.List = append(o.List, i.GetString_().GetSval())
 		}

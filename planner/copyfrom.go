@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -27,12 +28,8 @@ const (
 )
 
 // prepareCopyFrom prepares COPY … FROM STDIN.
-func (s *session) prepareCopyFrom(n *pg.CopyStmt) (pgwire.Statement, error) {
-	if n.WhereClause != nil {
-		return nil, pgerr.New(codes.FeatureNotSupported, "WHERE in COPY FROM is not supported").
-			WithHint("COPY all rows, then DELETE.")
-	}
-	opts, err := parseCopyOptions(n.Options, copyin.Parse)
+func (s *session) prepareCopyFrom(sql string, n *pg.CopyStmt) (pgwire.Statement, error) {
+	opts, err := parseCopyOptions(sql, n.Options, copyin.Parse)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +38,7 @@ func (s *session) prepareCopyFrom(n *pg.CopyStmt) (pgwire.Statement, error) {
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		mark := s.markChanges()
-		rows, err := s.copyFrom(ctx, n, opts, sink)
+		rows, err := s.copyFrom(ctx, sql, n, opts, sink)
 		if err != nil {
 			s.rollbackChanges(mark)
 			return nil, clientError(ctx, err)
@@ -96,13 +93,17 @@ func (s *session) lockCopyTarget(ctx context.Context, n *pg.CopyStmt) (t *write.
 }
 
 // copyFrom takes the client's rows into the transaction: all, or none.
-func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options, sink pgwire.Sink) (int, error) {
+func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o copyin.Options, sink pgwire.Sink) (int, error) {
 	t, rel, columns, err := s.lockCopyTarget(ctx, n)
 	if err != nil {
 		return 0, err
 	}
+	if o.Freeze && !s.tx.makes(t.Face) && !s.tx.changes.Touches(t.ID) {
+		return 0, pgerr.New(codes.ObjectNotInPrerequisiteState,
+			"cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction")
+	}
 	snap, release := s.now()
-	analysis, err := pgsql.AnalyzeCopy(rel, columns, s.env(s.namesOf(snap)))
+	analysis, err := pgsql.AnalyzeCopy(sql, rel, columns, n.WhereClause, s.env(s.namesOf(snap)))
 	release()
 	if err != nil {
 		return 0, err
@@ -127,6 +128,15 @@ func (s *session) copyFrom(ctx context.Context, n *pg.CopyStmt, o copyin.Options
 		job:     &writeJob{session: s, table: t, analysis: analysis},
 		decoder: decoder, columns: columns, format: format, input: s.input(), ignore: o.OnErrorIgnore,
 	}
+	if o.Verbose {
+		load.told = func(i int) error {
+			where := strings.SplitN(decoder.Where(i), ", column ", 2)
+			name, shown, _ := strings.Cut(where[1], ": ")
+			e := pgerr.Notice("skipping row due to data type incompatibility at line %d for column \"%s\": %s", decoder.Line(), name, shown)
+			e.Where = where[0]
+			return sink.Notice(e)
+		}
+	}
 	load.open()
 	defer load.builder.Release()
 	if err := load.all(ctx); err != nil {
@@ -150,6 +160,8 @@ type copyLoad struct {
 	format  int16
 	input   encode.Input
 	ignore  bool
+	// told says which column of the row that was read last was ignored for; nil: nobody asked.
+	told func(column int) error
 	// builder gathers the piece: for each column its value as text, and whether its default
 	// is meant.
 	builder       *array.RecordBuilder
@@ -208,7 +220,10 @@ func (l *copyLoad) row(fields []copyin.Field, whole bool) (taken bool, err error
 		text, err := l.input.Decode(rel.Columns[l.columns[i]].Type.OID, l.format, f.Value)
 		if err != nil && l.ignore && whole {
 			l.ignored++
-			return false, nil
+			if l.told == nil {
+				return false, nil
+			}
+			return false, l.told(i)
 		}
 		if err != nil {
 			err.Where = l.decoder.Where(i)
@@ -249,6 +264,9 @@ func (l *copyLoad) flush(ctx context.Context, gathered int) error {
 	if e, ok := pgerr.As(clientError(ctx, err)); ok && e.Where == "" {
 		c := *e
 		c.Where = fmt.Sprintf("COPY %s, lines %d to %d", l.job.analysis.Relation.Name, l.first, l.last)
+		if l.first == l.last {
+			c.Where = fmt.Sprintf("COPY %s, line %d", l.job.analysis.Relation.Name, l.first)
+		}
 		return &c
 	}
 	l.rows += rows.Len()

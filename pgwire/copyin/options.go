@@ -48,8 +48,11 @@ type Options struct {
 	// ForceQuote names columns of COPY TO, or all, that are quoted in every row.
 	ForceQuote    []string
 	ForceQuoteAll bool
-	// OnErrorIgnore passes over rows with a value that is not of its column's type.
-	OnErrorIgnore bool
+	// OnErrorIgnore passes over rows with a value that is not of its column's type, Verbose says
+	// of each which.
+	OnErrorIgnore, Verbose bool
+	// Freeze asks for rows that are seen at once, which a table that is new has anyway.
+	Freeze bool
 }
 
 // Option is one element of COPY's option list as it was parsed. Exactly one of its
@@ -60,6 +63,8 @@ type Option struct {
 	List  []string
 	Star  bool
 	Alone bool // has no value
+	// Position is where it stands in the statement, 0 where that is not known.
+	Position int32
 }
 
 // Parse makes the options of COPY FROM from a list, with PostgreSQL's errors.
@@ -74,14 +79,14 @@ func parse(list []Option, to bool) (Options, error) {
 	var texts [3]*string // delimiter, quote, escape
 	for _, x := range list {
 		if seen[x.Name] {
-			return o, pgerr.New(codes.Syntax, "conflicting or redundant options")
+			return o, pgerr.New(codes.Syntax, "conflicting or redundant options").WithPosition(x.Position)
 		}
 		seen[x.Name] = true
 		var err error
 		v := x.Value
 		switch x.Name {
 		case "format":
-			o.Format, err = format(v)
+			o.Format, err = format(v, x.Position)
 		case "header":
 			o.Header, err = header(x, to)
 		case "delimiter":
@@ -101,15 +106,18 @@ func parse(list []Option, to bool) (Options, error) {
 		case "force_quote":
 			o.ForceQuote, o.ForceQuoteAll, err = names(x)
 		case "freeze": // a promise about the table, which decoding does not need
-			if _, ok := boolean(x); !ok {
+			freeze, ok := boolean(x)
+			if o.Freeze = freeze; !ok {
 				err = pgerr.New(codes.Syntax, "%s requires a Boolean value", x.Name)
 			}
 		case "encoding":
 			err = encoding(v)
 		case "on_error": // of PostgreSQL 17
 			o.OnErrorIgnore, err = onError(v, to)
+		case "log_verbosity": // of PostgreSQL 17
+			o.Verbose, err = verbosity(v)
 		default:
-			err = pgerr.New(codes.Syntax, "option \"%s\" not recognized", x.Name)
+			err = pgerr.New(codes.Syntax, "option \"%s\" not recognized", x.Name).WithPosition(x.Position)
 		}
 		if err != nil {
 			return o, err
@@ -118,7 +126,7 @@ func parse(list []Option, to bool) (Options, error) {
 	return o, o.check(seen, texts, to)
 }
 
-func format(v string) (Format, error) {
+func format(v string, position int32) (Format, error) {
 	switch v {
 	case "text":
 		return Text, nil
@@ -127,7 +135,7 @@ func format(v string) (Format, error) {
 	case "binary":
 		return Binary, nil
 	}
-	return 0, pgerr.New(codes.InvalidParameterValue, "COPY format \"%s\" not recognized", v)
+	return 0, pgerr.New(codes.InvalidParameterValue, "COPY format \"%s\" not recognized", v).WithPosition(position)
 }
 
 func header(x Option, to bool) (Header, error) {
@@ -165,9 +173,20 @@ func names(x Option) ([]string, bool, error) {
 		return nil, true, nil
 	}
 	if x.List == nil {
-		return nil, false, pgerr.New(codes.InvalidParameterValue, "argument to option \"%s\" must be a list of column names", x.Name)
+		return nil, false, pgerr.New(codes.InvalidParameterValue, "argument to option \"%s\" must be a list of column names", x.Name).
+			WithPosition(x.Position)
 	}
 	return x.List, false, nil
+}
+
+func verbosity(v string) (verbose bool, err error) {
+	switch v {
+	case "default":
+		return false, nil
+	case "verbose":
+		return true, nil
+	}
+	return false, pgerr.New(codes.InvalidParameterValue, "COPY LOG_VERBOSITY \"%s\" not recognized", v)
 }
 
 func encoding(v string) error {

@@ -12,6 +12,9 @@ import (
 
 // charPosition turns a byte offset of the parser (0-based, -1 unknown) into the
 // 1-based character position that clients expect.
+// Position is where a byte of a statement is, as errors say it.
+func Position(sql string, offset int32) int32 { return charPosition(sql, offset) }
+
 func charPosition(sql string, offset int32) int32 {
 	if offset < 0 {
 		return 0

@@ -357,9 +357,10 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 // AnalyzeCopy is the insert of rows whose values are given as text, in the form that
 // parameters have: into columns of a relation, the first use standing for the rows. Each
 // value is followed by a boolean that says that the column's default is meant. The other
-// columns have their defaults.
-func AnalyzeCopy(rel *Relation, columns []int, env *Env) (*Write, error) {
-	w := &writer{analyzer: &analyzer{env: env}, out: Write{Relation: rel}}
+// columns have their defaults. where is what rows must meet, nil for nothing; sql is the
+// statement that it is part of.
+func AnalyzeCopy(sql string, rel *Relation, columns []int, where *pg.Node, env *Env) (*Write, error) {
+	w := &writer{analyzer: &analyzer{env: env, sql: sql}, out: Write{Relation: rel}}
 	given := &Relation{Name: "copy"}
 	for _, i := range columns {
 		given.Columns = append(given.Columns, RelationColumn{Name: fmt.Sprintf("c%d", i+1), Type: plain(OIDText), Engine: "VARCHAR"},
@@ -392,7 +393,44 @@ func AnalyzeCopy(rel *Relation, columns []int, env *Env) (*Write, error) {
 		}
 		list = append(list, fmt.Sprintf("%s AS c%d", sql, i+1))
 	}
-	w.out.Rows, w.out.Effects = w.finished("SELECT "+strings.Join(list, ", ")+" FROM "+src.sql), w.effects
+	rows := "SELECT " + strings.Join(list, ", ") + " FROM " + src.sql
+	if where != nil {
+		if rows, err = w.copyWhere(rows, where); err != nil {
+			return nil, err
+		}
+	}
+	w.out.Rows, w.out.Effects = w.finished(rows), w.effects
 	w.out.Locks = w.locks
 	return &w.out, nil
+}
+
+// copyWhere has a query of a relation's new rows give those that meet a condition.
+func (w *writer) copyWhere(rows string, where *pg.Node) (string, error) {
+	query := false
+	walk(where.ProtoReflect(), func(m protoreflect.ProtoMessage) {
+		if _, ok := m.(*pg.SubLink); ok {
+			query = true
+		}
+	})
+	if query {
+		return "", unsupported("cannot use subquery in COPY FROM WHERE condition")
+	}
+	alias, given := w.alias("w"), len(w.uses)
+	src, err := w.relationSource(w.out.Relation, &pg.RangeVar{Relname: w.out.Relation.Name, Location: -1})
+	if err != nil {
+		return "", err
+	}
+	w.uses = w.uses[:given] // the rows are not the relation's yet
+	for i, c := range src.columns {
+		c.sql = func() string { return fmt.Sprintf("%s.c%d", alias, i+1) }
+	}
+	s := &scope{noAgg: "COPY FROM WHERE conditions", columns: src.columns}
+	if err := w.addItems(s, src.items); err != nil {
+		return "", err
+	}
+	e, err := w.condition(where, s, "WHERE")
+	if err != nil {
+		return "", err
+	}
+	return "SELECT * FROM (" + rows + ") AS " + alias + " WHERE " + e.sql, nil
 }
