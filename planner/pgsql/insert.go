@@ -406,14 +406,14 @@ func AnalyzeCopy(sql string, rel *Relation, columns []int, where *pg.Node, env *
 
 // copyWhere has a query of a relation's new rows give those that meet a condition.
 func (w *writer) copyWhere(rows string, where *pg.Node) (string, error) {
-	query := false
+	var query *pg.SubLink
 	walk(where.ProtoReflect(), func(m protoreflect.ProtoMessage) {
-		if _, ok := m.(*pg.SubLink); ok {
-			query = true
+		if n, ok := m.(*pg.SubLink); ok && query == nil {
+			query = n
 		}
 	})
-	if query {
-		return "", unsupported("cannot use subquery in COPY FROM WHERE condition")
+	if query != nil {
+		return "", w.errAt(query.Location, unsupported("cannot use subquery in COPY FROM WHERE condition"))
 	}
 	alias, given := w.alias("w"), len(w.uses)
 	src, err := w.relationSource(w.out.Relation, &pg.RangeVar{Relname: w.out.Relation.Name, Location: -1})
