@@ -28,7 +28,7 @@ func FuzzCopyOptions(f *testing.F) {
 				continue
 			}
 			for _, parse := range []func([]copyin.Option) (copyin.Options, error){copyin.ParseTo, copyin.Parse} {
-				if _, err := parseCopyOptions(n.Options, parse); err != nil {
+				if _, err := parseCopyOptions("", n.Options, parse); err != nil {
 					if _, ok := pgerr.As(err); !ok {
 						t.Errorf("not a statement error: %v", err)
 					}
