@@ -12,6 +12,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // BackupStore keeps one image of the catalog outside of its key-value store, so that a
@@ -115,6 +116,9 @@ func (c *Catalog) backUpLocked(txn *Txn) error {
 // isDefinition says whether rows of a prefix are what only the catalog knows: the others
 // follow from the log and the lake.
 func isDefinition(key []byte) bool {
+	if mutant.On(mutant.ValuesNotBackedUp) && key[0] == prefixSequence {
+		return false
+	}
 	switch key[0] {
 	case prefixPipeline, prefixTable, prefixPlan, prefixProgress, prefixConnection, prefixSecret, prefixRole,
 		prefixRight, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:

@@ -24,6 +24,7 @@ import (
 	"github.com/skipprd/skipprd/planner/temp"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // prepareDefine prepares a statement that changes what tables of our own, views and schemas
@@ -99,6 +100,9 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 		}
 	}
 	s.as(c)
+	if mutant.On(mutant.UniqueNotProved) {
+		c.Proofs = nil
+	}
 	for _, p := range c.Proofs {
 		if err := s.prove(ctx, p); err != nil {
 			return nil, err
@@ -323,12 +327,21 @@ const holdsMax = 10
 // commitHeld commits a transaction that has changed rows of tables that there were before.
 func (s *session) commitHeld(ctx context.Context, changes *write.Changes, altered map[change.TableID]*schema.Table) error {
 	own := s.engine.deps.Own
+	if mutant.On(mutant.DefinedBeforeRows) {
+		if err := own.Define(ctx, true, s.tx.apply); err != nil {
+			return err
+		}
+		return own.Commit(ctx, changes, func() {})
+	}
 	for range holdsMax {
 		rows, err := own.Hold(ctx, changes, altered)
 		if err != nil {
 			return err
 		}
 		err = own.Define(ctx, true, func(txn *catalog.Txn) error {
+			if mutant.On(mutant.HeldWithoutDefinitions) {
+				return rows.Complete(txn)
+			}
 			if err := s.tx.apply(txn); err != nil {
 				return err
 			}

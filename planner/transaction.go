@@ -197,7 +197,9 @@ func (s *session) rollbackTo(name string) (*result, error) {
 			delete(s.tx.writes, id)
 		}
 	}
-	s.tx.defined = s.tx.defined[:s.tx.savepoints[i].defined]
+	if !mutant.On(mutant.SavepointDefined) {
+		s.tx.defined = s.tx.defined[:s.tx.savepoints[i].defined]
+	}
 	s.tx.rights = s.tx.rights[:s.tx.savepoints[i].rights]
 	s.tx.restarts = s.tx.restarts[:s.tx.savepoints[i].restarts]
 	s.notes.RollbackTo(s.tx.savepoints[i].notes)

@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // arbitrate finds, for ON CONFLICT, new rows that come twice, and those in whose way others
@@ -84,6 +85,9 @@ func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
 		if err != nil {
 			return err
 		}
+		if mutant.On(mutant.UniqueNotLooked) {
+			taken = nil
+		}
 		if either := write.Union(twice, taken); len(either) > 0 {
 			return t.DuplicateOf(u, columns, int(either[0]), encode.Format(j.session.format()))
 		}
@@ -131,7 +135,7 @@ func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
 		if err != nil {
 			return err
 		}
-		if len(taken) > 0 {
+		if len(taken) > 0 && !mutant.On(mutant.UniqueNotRechecked) {
 			return j.table.DuplicateOf(u, columns, int(taken[0]), encode.Format(j.session.format()))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Sequences gives out the values of sequences. Values are set apart in the catalog, durably
@@ -139,6 +140,9 @@ func (s *Sequences) setApart(ctx context.Context, id change.TableID, n int64) er
 		if got, err = row.Take(n + ahead); err != nil {
 			return err
 		}
+		if mutant.On(mutant.ValuesNotSetApart) {
+			return nil
+		}
 		return txn.PutSequence(row)
 	})
 	if err != nil {
@@ -162,6 +166,9 @@ func (s *Sequences) Set(ctx context.Context, id change.TableID, value int64, cal
 		}
 		row = found.Clone()
 		row.Last, row.Called, row.Resets = value, called, row.Resets+1
+		if mutant.On(mutant.SetvalForgotten) {
+			row.Resets--
+		}
 		return txn.PutSequence(row)
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // Pipelines is what Tables needs of the supervisor.
@@ -55,7 +56,7 @@ func (t *Tables) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) 
 		done = err == nil
 		return err
 	})
-	if done {
+	if done && !mutant.On(mutant.DefinedToldRefused) {
 		return nil
 	}
 	return err

@@ -237,6 +237,17 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.SavepointKept:           {script: "copy_frames/in_a_transaction.sim"},
 	mutant.CopyFailIsEnd:           {script: "copy_frames/client_gives_up.sim"},
 	mutant.CopyLostIsEnd:           {script: "copy_frames/client_vanishes.sim"},
+	mutant.DefinedBeforeRows:       {script: "held/killed_behind_the_commit_point.sim"},
+	mutant.HeldWithoutDefinitions:  {script: "held/killed_behind_the_commit_point.sim"},
+	mutant.HeldVoidCompleted:       {script: "held/held_anew.sim"},
+	mutant.DefinedToldRefused:      {script: "held/lake_fails_behind_a_drop.sim"},
+	mutant.SavepointDefined:        {script: "held/back_to_a_savepoint.sim"},
+	mutant.ValuesNotSetApart:       {script: "sequences/values_over_deaths.sim"},
+	mutant.ValuesNotBackedUp:       {script: "sequences/store_host_dies.sim"},
+	mutant.SetvalForgotten:         {script: "sequences/setval_and_two_sessions.sim"},
+	mutant.UniqueNotLooked:         {script: "unique/over_deaths_and_compactions.sim"},
+	mutant.UniqueNotRechecked:      {script: "unique/changed_to_the_same.sim"},
+	mutant.UniqueNotProved:         {script: "unique/index_over_equal_values.sim"},
 	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
 }
 

@@ -77,6 +77,7 @@ var places = map[string]trap{
 	"backfill": {point: atSource, name: "backfill"}, "plan_copy": {point: atSource, name: "plan copy"},
 	"receive": {point: atClient, name: "receive"}, "reply": {point: atClient, name: "reply"},
 	"run": {point: atQuery, name: "run"}, "deliver": {point: atSource, name: "deliver"},
+	"hold": {point: atSource, name: "hold"}, "define": {point: atSource, name: "define"},
 	"describe": {point: atSource, name: "describe"}, "read_chunk": {point: atSource, name: "read chunk"}, "teardown": {point: atSource, name: "teardown"},
 	"torn_down": {point: atSource, name: "torn down"}, "object": {point: atObject},
 	"marker_put":     {point: atObject, begin: "put ", part: ".seg.commit "},

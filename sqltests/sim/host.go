@@ -313,7 +313,12 @@ func (p *process) reclaim() {
 }
 
 // updated notes a committed transaction of the catalog.
-func (w *World) updated(p *process) { w.emit(check.Updated{Host: p.host.name}) }
+func (w *World) updated(p *process) {
+	if p.catalog != nil {
+		p.durableOwn()
+	}
+	w.emit(check.Updated{Host: p.host.name})
+}
 
 // crash ends a host's process. machine: its disk and catalog lose what was not synced.
 func (w *World) crash(h *host, machine, lost bool) {

@@ -206,6 +206,9 @@ func (w *World) refresh() {
 	v := &w.view
 	v.Step, v.Now = w.steps, w.now
 	v.Source.Confirmed, v.Source.Start, v.Source.Slot = w.db.Confirmed()
+	if w.own != nil {
+		v.Source.Held = w.own.ledger.Held
+	}
 	for i, h := range w.hosts {
 		c := v.Hosts[i]
 		c.Incarnation, c.Disk = h.incs, h.disk.Durable()

@@ -136,6 +136,29 @@ const (
 	CopyFailIsEnd
 	// CopyLostIsEnd loads what a client sent of a COPY before it was gone.
 	CopyLostIsEnd
+	// DefinedBeforeRows commits what a transaction defines before its rows.
+	DefinedBeforeRows
+	// HeldWithoutDefinitions commits rows that are held, and not what their transaction defines.
+	HeldWithoutDefinitions
+	// HeldVoidCompleted commits what a transaction defines, though the rows it holds are void.
+	HeldVoidCompleted
+	// DefinedToldRefused tells a session that nothing of its definitions takes place when the
+	// pipeline does not go on behind them.
+	DefinedToldRefused
+	// SavepointDefined keeps what was defined after the savepoint that a session goes back to.
+	SavepointDefined
+	// ValuesNotSetApart gives values of a sequence before they are set apart durably.
+	ValuesNotSetApart
+	// ValuesNotBackedUp sets values of a sequence apart in a catalog whose backup lacks them.
+	ValuesNotBackedUp
+	// SetvalForgotten goes on giving the values that were set apart before setval.
+	SetvalForgotten
+	// UniqueNotLooked adds rows without a look for their unique values.
+	UniqueNotLooked
+	// UniqueNotRechecked changes rows without a look for their unique values.
+	UniqueNotRechecked
+	// UniqueNotProved makes a unique index over rows that are not.
+	UniqueNotProved
 
 	end
 )
@@ -185,5 +208,11 @@ var names = [end]string{
 	OwnToldEarly: "own commit told early", OwnTakenBackKept: "own commit taken back and made", OwnSettledAnew: "own commit settled by a new stream",
 	OwnTokensAnew: "own tokens given out again", OwnLockEarly: "own lock let go before its commit", RolledBackKept: "rolled back and made",
 	SavepointKept: "savepoint keeps what came after", CopyFailIsEnd: "copy that was given up is loaded",
-	CopyLostIsEnd: "copy of a client that is gone is loaded",
+	CopyLostIsEnd:     "copy of a client that is gone is loaded",
+	DefinedBeforeRows: "defined before its rows", HeldWithoutDefinitions: "held rows without their definitions",
+	HeldVoidCompleted: "held rows that are void", DefinedToldRefused: "definitions told as refused",
+	SavepointDefined:  "savepoint keeps what was defined after",
+	ValuesNotSetApart: "values not set apart", ValuesNotBackedUp: "values not backed up", SetvalForgotten: "setval forgotten",
+	UniqueNotLooked: "unique values not looked up", UniqueNotRechecked: "changed unique values not looked up",
+	UniqueNotProved: "unique index not proved",
 }

@@ -90,6 +90,9 @@ type Source struct {
 	// Slot its number, from 1 (0: there is none).
 	Confirmed, Start int64
 	Slot             int
+	// Held is the greatest LSN of a transaction that a catalog's has committed, and no group of
+	// the log.
+	Held int64
 }
 
 // Event is something that has happened. The types below are all there are.

@@ -27,7 +27,7 @@ func (c *w1) Check(v *View) error {
 			}
 		case AckSent:
 			l := c.f.logOf(v, x.Host)
-			durable := max(source.LSN(l.position), v.Source.Start)
+			durable := max(source.LSN(l.position), v.Source.Start, v.Source.Held)
 			if source.LSN(x.Position) > durable {
 				return fmt.Errorf("host %s acknowledged %s, durable is %d", x.Host, x.Position, durable)
 			}

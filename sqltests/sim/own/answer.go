@@ -3,6 +3,7 @@ package own
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -40,21 +41,29 @@ func (c *Client) ready(status byte) {
 	c.greeted, c.sent, c.data = true, nil, nil
 	c.open, c.conn.cancelled = status != 'I', false
 	if !c.open {
-		c.txn, c.marks = nil, nil
+		c.txn, c.marks, c.local, c.muddled = nil, nil, nil, false
+		for ; c.spares > 0; c.spares-- {
+			c.settleSpare()
+		}
 	}
 }
 
 // judge evaluates the statement that was sent, over what its server must see.
 func (c *Client) judge(s *statement) verdict {
-	t := c.server.table(s.table)
+	t, v := c.view(s.table)
 	if t == nil || !c.server.hooks.Leads() {
 		return verdict{unknown: true}
 	}
-	rows := c.ledger.DB.Rows(t)
+	rows := c.ledger.rows(t)
 	if c.txn != nil {
-		rows = apply(t, rows, c.txn.changes)
+		rows = c.txn.rows(t, rows, true)
 	}
-	return s.run(t, rows)
+	if c.local != nil && s.table == numbered && s.drawn == nil {
+		for i := range s.rows {
+			s.drawn = append(s.drawn, *c.local+int64(i))
+		}
+	}
+	return s.run(t, v, rows, c.uniques(s.table, v))
 }
 
 // wrong says that an answer is not that of a naive execution.
@@ -67,7 +76,8 @@ func (c *Client) wrong(format string, args ...any) {
 func (s *statement) short() string {
 	return fmt.Sprintf("%s (%s)", []string{
 		"INSERT", "COPY", "COPY csv", "UPDATE", "DELETE", "TRUNCATE", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT",
-		"ROLLBACK TO", "CREATE TABLE", "DROP TABLE",
+		"ROLLBACK TO", "CREATE TABLE", "DROP TABLE", "GRANT", "REVOKE", "ADD COLUMN", "DROP COLUMN", "CREATE UNIQUE INDEX",
+		"DROP INDEX", "setval", "TRUNCATE RESTART IDENTITY", "RESTART WITH",
 	}[s.kind], s.table)
 }
 
@@ -84,14 +94,27 @@ func (c *Client) succeeded(tag string) {
 	case begin:
 		c.txn, c.marks = &Txn{}, nil
 	case savepoint:
-		c.marks = append(c.marks, len(c.txn.changes))
+		c.marks = append(c.marks, mark{len(c.txn.changes), len(c.txn.edits)})
 	case rollbackTo:
-		c.txn.changes = c.txn.changes[:c.marks[len(c.marks)-1]]
-	case create, drop:
-		c.defined(s)
-	case commit, rollback:
+		m := c.marks[len(c.marks)-1]
+		c.muddled = c.muddled || c.local != nil // what it goes back to of the sequence is not followed
+		c.txn.changes, c.txn.edits = c.txn.changes[:m.changes], slices.Clip(c.txn.edits[:m.edits])
+	case commit:
+		switch {
+		case c.txn == nil:
+		case tag == "COMMIT":
+			c.told(c.txn)
+		default:
+			c.denied(c.txn, "")
+		}
+	case rollback:
+	case setValue:
 	default:
-		c.written(s)
+		if s.edits() {
+			c.defined(s)
+		} else {
+			c.written(s)
+		}
 	}
 	if tag != s.tag() && !s.unknown && !(s.kind == commit && tag == "ROLLBACK") {
 		c.wrong("answered %q, not %q", tag, s.tag())
@@ -115,6 +138,7 @@ func (c *Client) written(s *statement) {
 		c.wrong("succeeded, and the table was dropped")
 	case c.txn != nil:
 		c.txn.changes = append(c.txn.changes, s.changes...)
+		c.restarted(s)
 	case s.committed == nil && len(s.changes) > 0:
 		c.wrong("succeeded, and nothing was committed of %d changes", len(s.changes))
 	}
@@ -138,7 +162,7 @@ func (c *Client) refused(code, text string) {
 			c.wrong("%s, and nothing has failed", text)
 		}
 	case "23505":
-		if s.committed == nil && s.writes() {
+		if s.committed == nil && (s.writes() || s.kind == unique) {
 			s.verdict = c.judge(s)
 		}
 		if !s.taken && !s.unknown {
@@ -153,43 +177,111 @@ func (c *Client) refused(code, text string) {
 			c.wrong("said to have been given up: %s", text)
 		}
 	case "42P01":
-		if s.table != spare && s.kind != drop || c.ledger.there[spare] && c.undisturbed(s) {
+		if s.table != spare || c.ledger.there[spare] && c.undisturbed(s) {
 			c.wrong("table is said not to be there: %s", text)
 		}
 	case "42P07":
-		if c.ledger.gone(spare) {
+		if s.kind == create && c.ledger.gone(spare) {
 			c.wrong("table is said to be there: %s", text)
 		}
-	case "42601", "42703", "42804", "42883":
+	case "42703":
+		if !s.extra() {
+			c.wrong("%s: %s", code, text)
+		}
+	case "42601", "42804", "42883":
 		c.wrong("%s: %s", code, text)
 	}
-	switch {
-	case !s.defines():
-	case c.server.hooks.Leads() && (code == "42P01" || code == "42P07"):
-		c.ledger.define(s, code == "42P07")
-	default:
-		c.ledger.defining-- // its fate is open
+	if s.defines() {
+		c.settleSpare()
 	}
+	if t := s.committed; t != nil && len(t.edits) > 0 {
+		c.denied(t, code)
+	}
+	if s.kind == commit && c.txn != nil && len(c.txn.edits) > 0 {
+		c.denied(c.txn, code)
+	}
+	c.muddled = c.muddled || c.local != nil
 }
 
-// defined is told that a table was made or dropped, or will be with its transaction.
+// extra says whether it names a column that others may have dropped.
+func (s *statement) extra() bool {
+	return s.kind == dropColumn || len(s.shape.Columns) > 3 || s.table == "log" && len(s.shape.Columns) > 2
+}
+
+// defined is told that definitions have changed, or will with the client's transaction.
 func (c *Client) defined(s *statement) {
-	c.server.hooks.Mark(map[kind]string{create: "own table made", drop: "own table dropped"}[s.kind])
-	if !c.server.hooks.Leads() {
-		c.ledger.defining--
+	c.server.hooks.Mark(map[bool]string{true: "defined in a transaction", false: "defined at once"}[c.txn != nil])
+	if s.kind == unique {
+		if v := c.judge(s); v.taken && !v.unknown {
+			c.wrong("succeeded, and values are equal")
+		}
+	}
+	if s.defines() {
+		c.server.hooks.Mark(map[kind]string{create: "own table made", drop: "own table dropped"}[s.kind])
+	}
+	if c.txn == nil {
+		if s.committed != nil {
+			c.told(s.committed)
+		}
+		if s.defines() {
+			c.settleSpare()
+		}
 		return
 	}
-	c.ledger.define(s, s.kind == create)
-	if c.ledger.begun == s.begun && c.ledger.defining == 0 && c.server.has(spare) != (s.kind == create) {
-		c.wrong("succeeded, and the catalog does not have it so")
+	if s.defines() {
+		c.spares++
+	}
+	c.txn.edits = append(c.txn.edits, c.editOf(s))
+	if s.kind == restartWith {
+		c.local = &s.number
 	}
 }
 
-// define says how it is with the spare table after a statement that is about it, unless another
-// has begun since, or is under way.
-func (l *Ledger) define(s *statement, there bool) {
-	if l.defining--; l.defining == 0 && l.begun == s.begun {
-		l.there[spare] = there
+// restarted is told that a statement in a block has drawn from a sequence that the block began
+// anew, or began it anew.
+func (c *Client) restarted(s *statement) {
+	switch {
+	case s.kind == restart:
+		c.local = new(int64)
+		*c.local = 1
+	case c.local != nil && s.table == numbered:
+		*c.local += int64(len(s.rows))
+	}
+}
+
+// told is told that a transaction is committed: what it defines is there.
+func (c *Client) told(t *Txn) {
+	l := c.ledger
+	if len(t.edits) == 0 || t.done || !c.server.hooks.Leads() {
+		return
+	}
+	if maps.Equal(t.over(l.definitions), l.definitions) && (!l.moves(t) || t.lsn != 0) { // they were so before
+		t.done = true
+		l.reshape(t, false)
+	} else {
+		l.Fail(labelCommit, fmt.Sprintf("client %s is told that definitions are committed, and they are not there: %v, not %v",
+			c.Name, l.definitions, t.over(l.definitions)))
+	}
+	l.defining = slices.DeleteFunc(l.defining, func(o *Txn) bool { return o == t })
+}
+
+// denied is told that nothing of a transaction takes place that changes definitions, or that it
+// is not known.
+func (c *Client) denied(t *Txn, code string) {
+	if code == unknownCode || !c.server.hooks.Leads() {
+		return
+	}
+	if t.refused = true; t.done {
+		c.ledger.Fail(labelCommit, fmt.Sprintf("client %s is told %q, and the definitions of its transaction are committed", c.Name, code))
+	}
+}
+
+// settleSpare notes that a statement about the spare table is over, or its block: when no other
+// is under way, it is known whether it is there.
+func (c *Client) settleSpare() {
+	l := c.ledger
+	if l.making--; l.making == 0 && c.server.hooks.Alive() && c.server.hooks.Leads() {
+		l.there[spare] = c.server.has(spare)
 	}
 }
 
@@ -209,7 +301,12 @@ func (c *Client) committing() *Txn {
 	if s.kind == commit && c.txn != nil {
 		return c.txn
 	}
-	s.verdict = c.judge(s)
-	s.committed = &Txn{changes: slices.Clone(s.changes)}
+	switch {
+	case s.edits() && s.committed == nil:
+		s.committed = &Txn{edits: []edit{c.editOf(s)}}
+	case !s.edits():
+		s.verdict = c.judge(s)
+		s.committed = &Txn{changes: slices.Clone(s.changes)}
+	}
 	return s.committed
 }

@@ -28,7 +28,10 @@ func (c *Client) Insert(table string, rows []source.Row) {
 // value.
 func (c *Client) Change(table string, like []source.Row, updates bool, serial int64) {
 	s := &statement{kind: remove, table: table}
-	v := c.ledger.Shape(table).Current()
+	v := c.Shape(table)
+	if v == nil {
+		return
+	}
 	for _, r := range like {
 		if at := r[found(v)]; at != nil {
 			s.keys = append(s.keys, at)
@@ -36,8 +39,11 @@ func (c *Client) Change(table string, like []source.Row, updates bool, serial in
 	}
 	if updates {
 		s.kind, s.set = update, fmt.Sprintf("u%d", serial)
-		if v.Columns[changed(v)].Type.Kind == schema.Float64 {
+		switch v.Columns[changed(v)].Type.Kind {
+		case schema.Float64:
 			s.set = float64(serial) / 2
+		case schema.Int32:
+			s.set = serial % 8
 		}
 	}
 	c.say(s)
@@ -55,7 +61,9 @@ func (c *Client) Begin() {
 
 // Commit ends it.
 func (c *Client) Commit() {
-	if c.open {
+	if c.open && c.muddled {
+		c.Rollback()
+	} else if c.open {
 		c.say(&statement{kind: commit})
 	}
 }
@@ -83,16 +91,86 @@ func (c *Client) Back() {
 	}
 }
 
-// Create makes the spare table, outside of a block.
+// Create makes the spare table.
 func (c *Client) Create() {
-	if !c.open {
-		c.say(&statement{kind: create})
+	if !c.open || !c.hasSpare() {
+		c.say(&statement{kind: create, table: spare})
 	}
 }
 
 // Drop drops it.
 func (c *Client) Drop() {
-	if !c.open {
-		c.say(&statement{kind: drop})
+	if !c.open || c.hasSpare() {
+		c.say(&statement{kind: drop, table: spare})
 	}
+}
+
+// hasSpare says whether there is the spare table for the client's next statement.
+func (c *Client) hasSpare() bool {
+	t, _ := c.view(spare)
+	return t != nil
+}
+
+// Grant lets a role read a table, or no more.
+func (c *Client) Grant(table string, may bool) {
+	k := revoke
+	if may {
+		k = grant
+	}
+	c.say(&statement{kind: k, table: table})
+}
+
+// columnsMost is how many columns a table is given beside its own.
+const columnsMost = 3
+
+// AddColumn gives a table a column that serial names.
+func (c *Client) AddColumn(table string, serial int64) {
+	if v := c.Shape(table); v != nil && len(extras(v)) < columnsMost {
+		c.say(&statement{kind: addColumn, table: table, column: fmt.Sprintf("x%d", serial)})
+	}
+}
+
+// DropColumn drops the first that was added.
+func (c *Client) DropColumn(table string) {
+	if v := c.Shape(table); v != nil && len(extras(v)) > 0 {
+		c.say(&statement{kind: dropColumn, table: table, column: extras(v)[0]})
+	}
+}
+
+// extras are the columns that were added to a table.
+func extras(v *source.Version) (out []string) {
+	for _, c := range v.Columns {
+		if c.Name[0] == 'x' {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// Unique has an index keep the values of a column apart, or no more. The tables that have a text
+// for a key have none.
+func (c *Client) Unique(table string, is bool) {
+	k := notUnique
+	if is {
+		k = unique
+	}
+	if table == "texts" || table == numbered {
+		table = "ints"
+	}
+	if v := c.Shape(table); c.open && (v == nil || len(c.uniques(table, v)) > 0 == is) {
+		return // it would end the block
+	}
+	c.say(&statement{kind: k, table: table})
+}
+
+// SetValue is setval of the sequence.
+func (c *Client) SetValue(to int64) { c.say(&statement{kind: setValue, number: max(to, 1)}) }
+
+// Restart empties the numbered table and begins its sequence anew, RestartWith does that with a
+// value.
+func (c *Client) Restart() { c.say(&statement{kind: restart, table: numbered}) }
+
+// RestartWith begins the sequence anew with a value.
+func (c *Client) RestartWith(at int64) {
+	c.say(&statement{kind: restartWith, table: numbered, number: max(at, 1)})
 }

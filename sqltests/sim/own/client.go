@@ -22,10 +22,19 @@ type Client struct {
 	// the savepoints in it.
 	open  bool
 	txn   *Txn
-	marks []int
+	marks []mark
+	// spares are the statements of the block that make or drop the spare table.
+	spares int
+	// local is the next value of the sequence that the block has begun anew, nil when it has
+	// not; muddled: nobody knows what there is, so that the block can only be rolled back.
+	local   *int64
+	muddled bool
 	// data are those of its COPY that were not sent yet.
 	data []byte
 }
+
+// mark is where a transaction is, to come back to.
+type mark struct{ changes, edits int }
 
 // NewClient makes a client that is not connected.
 func NewClient(name string, l *Ledger) *Client { return &Client{Name: name, ledger: l} }
@@ -79,8 +88,9 @@ func (c *Client) lost() {
 		c.conn.closed = true
 	}
 	if c.sent != nil && c.sent.defines() && !c.sent.answered {
-		c.ledger.defining--
+		c.ledger.making--
 	}
+	c.ledger.making -= c.spares
 	*c = Client{Name: c.Name, ledger: c.ledger}
 }
 
@@ -129,18 +139,18 @@ func (c *Client) send(kind byte, body ...[]byte) {
 
 // say sends a statement.
 func (c *Client) say(s *statement) {
-	t := c.ledger.Shape(s.table)
-	if s.writes() && t == nil {
+	if s.shape = c.Shape(s.table); s.shape == nil && s.table != "" {
 		return
 	}
 	c.sent, c.data = s, nil
 	if s.defines() { // from now on it may be so, or not
-		c.ledger.defining++
+		c.ledger.making++
 		c.ledger.begun++
 		delete(c.ledger.there, spare)
 	}
-	s.begun, s.settled = c.ledger.begun, c.ledger.defining == 0
-	sql := s.sql(t)
+	s.begun, s.settled = c.ledger.begun, c.ledger.making == 0
+	c.announce(s)
+	sql := s.sql()
 	c.server.hooks.Say("  client %s: %s", c.Name, sql)
 	c.send('Q', append([]byte(sql), 0))
 	if s.copies() {
@@ -149,6 +159,34 @@ func (c *Client) say(s *statement) {
 			c.server.hooks.Mark("copy in a transaction")
 		}
 	}
+}
+
+// announce notes what rights a statement is about to change: nothing else tells of that.
+func (c *Client) announce(s *statement) {
+	switch {
+	case c.txn == nil && (s.kind == grant || s.kind == revoke):
+		s.committed = &Txn{edits: []edit{c.editOf(s)}, server: c.server}
+		c.ledger.begins(s.committed)
+	case s.kind == commit && c.txn != nil && len(c.txn.edits) > 0:
+		c.txn.server = c.server
+		c.ledger.begins(c.txn)
+	}
+}
+
+// Shape is how a table of a name looks to the client; what it copies, as it did when the copy
+// began. Nil: nobody knows.
+func (c *Client) Shape(name string) *source.Version {
+	if c.Copying() {
+		return c.sent.shape
+	}
+	if name == "" || c.server == nil {
+		return nil
+	}
+	_, v := c.view(name)
+	if v == nil && name == spare {
+		v = c.ledger.spareVersion()
+	}
+	return v
 }
 
 // frame sends the first n bytes of the data that are there as one message.

@@ -6,7 +6,9 @@
 //
 // What clients were told is checked as they are told it: a statement's answer is that of a
 // naive execution (K1), and a commit is durable exactly if its client was told so, unless it
-// was told nothing (A3).
+// was told nothing (A3): definitions, rights and rows of one transaction all at once, as soon as
+// a catalog has them. A value of a sequence is given once (V1), and no two rows have one that is
+// to be unique (U1).
 //
 // Reading order: Ledger, Client, Statement, Server.
 package own

@@ -17,6 +17,10 @@ const (
 	labelCommit = "A3"
 	// labelAnswer: a statement's answer is that of a naive execution.
 	labelAnswer = "K1"
+	// labelValue: a value of a sequence is given once, and those behind setval are the next ones.
+	labelValue = "V1"
+	// labelUnique: no two rows have a value that is to be unique.
+	labelUnique = "U1"
 )
 
 // Ledger is the fate of the transactions of clients, over all lives of all hosts. The history
@@ -25,6 +29,8 @@ type Ledger struct {
 	DB *source.DB
 	// Fail is told of what must not be.
 	Fail func(label, detail string)
+	// Held is the greatest token of a transaction that a catalog's has committed.
+	Held int64
 	// attempts are the transactions that were given to a log and are not known to be durable, by
 	// the token that they had there.
 	attempts map[int64]attempt
@@ -33,8 +39,14 @@ type Ledger struct {
 	tables map[uint32]*source.Table
 	// there says of tables that come and go whether they do exist; not known when missing.
 	there map[string]bool
-	// defining are the statements under way that make or drop them, and begun how many ever were.
-	defining, begun int
+	// making are the statements under way that make or drop them, and begun how many ever were.
+	making, begun int
+	// definitions are those that a catalog that counts was seen with, seen at which moment of
+	// which, and defining the transactions that may yet change them.
+	definitions definitions
+	seen        seenCatalog
+	defining    []*Txn
+	sequence    sequenceFate
 }
 
 // attempt is a transaction under way into the log of an epoch.
@@ -52,6 +64,37 @@ type Txn struct {
 	lsn int64
 	// refused: its client was told that nothing of it takes place.
 	refused bool
+	// edits are what it changes of definitions, in order; done: they are there.
+	edits []edit
+	done  bool
+	// held: its rows become visible with the definitions, in a transaction of the catalog.
+	held bool
+	// server is where it is committed.
+	server *Server
+}
+
+// rows are rows of a table after what a transaction has done; changes: also to rows.
+func (t *Txn) rows(table *source.Table, rows []source.Row, changes bool) []source.Row {
+	edits := t.edits
+	step := func(at int) {
+		for ; len(edits) > 0 && edits[0].at <= at; edits = edits[1:] {
+			if e := edits[0]; e.table == table && e.step != nil {
+				out := make([]source.Row, len(rows))
+				for i, r := range rows {
+					out[i] = e.step(r)
+				}
+				rows = out
+			}
+		}
+	}
+	for i := range t.changes {
+		step(i)
+		if changes {
+			rows = apply(table, rows, t.changes[i:i+1])
+		}
+	}
+	step(len(t.changes))
+	return rows
 }
 
 // NewLedger makes the ledger of a system without transactions.
@@ -59,6 +102,7 @@ func NewLedger(db *source.DB, fail func(label, detail string)) *Ledger {
 	db.Own()
 	return &Ledger{
 		DB: db, Fail: fail, attempts: map[int64]attempt{}, tables: map[uint32]*source.Table{}, there: map[string]bool{spare: false},
+		sequence: sequenceFate{given: map[int64]bool{}},
 	}
 }
 
@@ -76,27 +120,37 @@ func (l *Ledger) table(of *catalog.Table) *source.Table {
 	if t := l.tables[of.SourceOID]; t != nil {
 		return t
 	}
-	v := &source.Version{Number: 1, WholeRow: !of.Current.HasKey()}
+	t := &source.Table{OID: of.SourceOID, Schema: of.Schema, Name: of.Name, Versions: []*source.Version{versionOf(of, 1)}}
+	l.tables[t.OID] = t
+	l.DB.AddTable(t)
+	return t
+}
+
+// versionOf is the version of a table of a catalog's.
+func versionOf(of *catalog.Table, number int) *source.Version {
+	v := &source.Version{Number: number, WholeRow: !of.Current.HasKey()}
 	for _, f := range of.Current.Fields {
 		v.Columns = append(v.Columns, source.Column{Name: f.Name, AttNum: f.AttNum, Type: f.Type, OID: f.OID, TypMod: f.TypMod})
 	}
 	for _, id := range of.Current.Key {
 		v.Key = append(v.Key, of.Current.Fields[of.Current.Index(id)].Name)
 	}
-	t := &source.Table{OID: of.SourceOID, Schema: of.Schema, Name: of.Name, Versions: []*source.Version{v}}
-	l.tables[t.OID] = t
-	l.DB.AddTable(t)
-	return t
+	return v
 }
 
-// Shape is how a table of a name looks, whether or not there is one now; nil: nobody knows.
-func (l *Ledger) Shape(name string) *source.Table {
-	if name == spare {
-		name = spareLike
+// rows are the rows of a table, which may be one that is not made yet.
+func (l *Ledger) rows(t *source.Table) []source.Row {
+	if t.OID == 0 {
+		return nil
 	}
+	return l.DB.Rows(t)
+}
+
+// spareVersion is how the spare table looks when it is made.
+func (l *Ledger) spareVersion() *source.Version {
 	for _, t := range l.DB.Tables {
-		if t.Name == name {
-			return t
+		if t.Name == spareLike {
+			return t.Versions[0]
 		}
 	}
 	return nil
@@ -122,6 +176,7 @@ func (l *Ledger) begin(epoch segment.Epoch, at int64) {
 			delete(l.attempts, token)
 		}
 	}
+	l.defining = slices.DeleteFunc(l.defining, func(t *Txn) bool { return t.server == nil || !t.server.hooks.Alive() })
 }
 
 // Durable says that the log has everything up to a token.
@@ -134,14 +189,26 @@ func (l *Ledger) Durable(to int64) {
 		}
 		delete(l.attempts, token)
 		switch {
-		case a.txn.refused:
+		case a.txn.refused && len(a.txn.edits) == 0: // rows of drafts may stay, which nobody sees
 			l.Fail(labelCommit, fmt.Sprintf("transaction %d is durable, and its client was told that nothing of it takes place", token))
 		case a.txn.lsn != 0:
 			l.Fail(labelCommit, fmt.Sprintf("transaction %d became durable again as %d", a.txn.lsn, token))
 		}
-		l.fits(token, a.txn)
-		a.txn.lsn = token
-		l.DB.CommitAt(token, a.txn.changes)
+		l.enter(token, a.txn)
+	}
+}
+
+// enter puts a transaction into the history.
+func (l *Ledger) enter(token int64, t *Txn) {
+	l.fits(token, t)
+	t.lsn = token
+	l.reshape(t, !t.done)
+	l.DB.CommitAt(token, t.settled())
+	for _, c := range t.settled() {
+		if d := l.definitions[c.Table.Name]; repeated(l.rows(c.Table), uniquesIn(d, c.Table.Current())) {
+			l.Fail(labelUnique, fmt.Sprintf("after transaction %d table %s has a value of %s twice: %q", token, c.Table.Name, d.unique, l.rows(c.Table)))
+			break
+		}
 	}
 }
 
@@ -149,11 +216,29 @@ func (l *Ledger) Durable(to int64) {
 // table is what there was until its own commit.
 func (l *Ledger) fits(token int64, t *Txn) {
 	rows := map[*source.Table][]source.Row{}
+	edits := t.edits
+	dropped := func(of *source.Table) bool {
+		return slices.ContainsFunc(t.edits, func(e edit) bool { return e.dropped != nil && e.dropped == of })
+	}
 	for i := range t.changes {
 		c := &t.changes[i]
+		if dropped(c.Table) {
+			continue
+		}
+		for ; len(edits) > 0 && edits[0].at <= i; edits = edits[1:] {
+			if e := edits[0]; e.step != nil && !dropped(e.table) {
+				if _, known := rows[e.table]; !known {
+					rows[e.table] = l.rows(e.table)
+				}
+				rows[e.table] = slices.Clone(rows[e.table])
+				for at, r := range rows[e.table] {
+					rows[e.table][at] = e.step(r)
+				}
+			}
+		}
 		had, known := rows[c.Table]
 		if !known {
-			had = l.DB.Rows(c.Table)
+			had = l.rows(c.Table)
 		}
 		same := func(r source.Row) bool { return keyOf(c.Version, r) == keyOf(c.Version, c.New) }
 		switch {

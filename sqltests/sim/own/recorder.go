@@ -2,11 +2,13 @@ package own
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -99,3 +101,29 @@ func (k *recordingSink) Commit(at change.Position) error {
 	k.s.ledger.deliver(k.s.deps.Epoch(), k.open, k.txn)
 	return k.Sink.Commit(at)
 }
+
+var _ ingest.Holder = (*recordingSink)(nil)
+
+// Adopt implements ingest.Holder.
+func (k *recordingSink) Adopt(t change.TableID, s *schema.Table) error {
+	h, ok := k.Sink.(ingest.Holder)
+	if !ok {
+		return errNoHolder
+	}
+	return h.Adopt(t, s)
+}
+
+// Hold implements ingest.Holder.
+func (k *recordingSink) Hold() (id string, parts int, err error) {
+	h, ok := k.Sink.(ingest.Holder)
+	if !ok {
+		return "", 0, errNoHolder
+	}
+	if err := k.s.hooks.Point("hold"); err != nil {
+		return "", 0, err
+	}
+	k.s.hooks.Mark("own transaction held")
+	return h.Hold()
+}
+
+var errNoHolder = errors.New("sink cannot hold a transaction")

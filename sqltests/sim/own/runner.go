@@ -3,6 +3,7 @@ package own
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/sqltests/sim/query"
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 )
 
@@ -39,35 +41,131 @@ func (r *runner) Query(ctx context.Context, p *duckdb.Plan) (planner.Rows, error
 	if st == nil || r.c.server != r.s {
 		return nil, errBroken
 	}
-	if strings.Contains(p.SQL, " SEMI JOIN ") {
+	switch {
+	case strings.Contains(p.SQL, " SEMI JOIN "):
 		return r.find(ctx, p)
+	case strings.Contains(p.SQL, " HAVING count(*) >= "):
+		return r.taken(ctx, p)
+	case st.kind == setValue && p.Output.Kind == duckdb.OutputArrow:
+		return answer(argumentsOfSetval, nil, [][]any{{"", st.number}})
+	case st.kind == setValue:
+		return oneRow(st.number), nil
 	}
-	t := r.s.table(st.table)
+	t, v := r.c.view(st.table)
 	if t == nil {
 		return nil, fmt.Errorf("table %s is gone while a statement is planned over it", st.table)
 	}
-	v := t.Current()
 	switch st.kind {
 	case insert:
-		return answer(v, nil, values(st.rows))
+		return answer(v, nil, st.values(v, st.rows))
 	case copyText, copyCSV:
-		rows, err := copied(v, p)
+		rows, err := st.copied(p)
 		if err != nil {
 			return nil, err
 		}
-		return answer(v, nil, rows)
+		return answer(v, nil, st.values(v, rows))
 	case update, remove:
 		return r.change(ctx, st, v, p)
+	case unique:
+		return r.prove(ctx, p)
 	}
 	return nil, fmt.Errorf("statement %s has no plan", st.short())
 }
 
-func values(rows []source.Row) [][]any {
+// values are rows in the columns of a version; the sequence gives the key of the numbered table
+// later.
+func (s *statement) values(v *source.Version, rows []source.Row) [][]any {
 	out := make([][]any, len(rows))
 	for i, r := range rows {
-		out[i] = r
+		one := make([]any, len(v.Columns))
+		for _, from := range s.given() {
+			name := s.shape.Columns[from].Name
+			if at := slices.IndexFunc(v.Columns, func(c source.Column) bool { return c.Name == name }); at >= 0 {
+				one[at] = r[from]
+			}
+		}
+		if s.table == numbered {
+			one[0] = int64(0)
+		}
+		out[i] = one
 	}
 	return out
+}
+
+// argumentsOfSetval are the columns of what a call of it reads first.
+var argumentsOfSetval = &source.Version{Columns: []source.Column{
+	{Name: "c1", Type: schema.Type{Kind: schema.String}}, {Name: "c2", Type: schema.Type{Kind: schema.Int64}},
+}}
+
+// oneRow is the answer of a number, as the wire has it.
+func oneRow(n int64) *rows {
+	text := strconv.FormatInt(n, 10)
+	body := binary.BigEndian.AppendUint16(nil, 1)
+	body = append(binary.BigEndian.AppendUint32(body, uint32(len(text))), text...)
+	return &rows{data: message(nil, 'D', body), count: 1}
+}
+
+// taken answers the look for rows that have values which are to be unique: the places of those.
+func (r *runner) taken(ctx context.Context, p *duckdb.Plan) (planner.Rows, error) {
+	asked, table := &p.Relations[0], &p.Relations[1]
+	have, err := r.s.deps.Executor().Scan(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	in, err := ipc.NewReader(bytes.NewReader(asked.Inline))
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	defer in.Release()
+	least := 1
+	if strings.Contains(p.SQL, " HAVING count(*) >= 2") {
+		least = 2
+	}
+	last := len(asked.Columns) - 1
+	at := make([]int, last)
+	for i, c := range asked.Columns[:last] {
+		at[i] = slices.IndexFunc(table.Columns, func(t duckdb.Column) bool { return t.Name == c.Name })
+	}
+	var out [][]any
+	for in.Next() {
+		for _, row := range query.Values(in.RecordBatch()) {
+			same := 0
+			for _, h := range have {
+				equal := true
+				for i, place := range at {
+					equal = equal && row[i] != nil && row[i] == h[place]
+				}
+				if equal {
+					same++
+				}
+			}
+			if same >= least {
+				out = append(out, []any{row[last]})
+			}
+		}
+	}
+	place := &source.Version{Columns: []source.Column{{Name: "c1", Type: schema.Type{Kind: schema.Int32}}}}
+	rows, err := answer(place, nil, out)
+	return rows, errors.Join(err, in.Err())
+}
+
+// prove answers the look for rows that a new unique index does not allow.
+func (r *runner) prove(ctx context.Context, p *duckdb.Plan) (planner.Rows, error) {
+	read, err := r.s.deps.Executor().Scan(ctx, &p.Relations[0])
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(p.Relations[0].Columns, func(c duckdb.Column) bool { return c.Name == uniqueColumn(r.c.sent.table) })
+	have := make([]source.Row, len(read))
+	for i := range read {
+		have[i] = read[i]
+	}
+	var out [][]any
+	if repeated(have, []int{at}) {
+		out = [][]any{{int64(1)}}
+	}
+	one := &source.Version{Columns: []source.Column{{Name: "c1", Type: schema.Type{Kind: schema.Int32}}}}
+	return answer(one, nil, out)
 }
 
 // find answers the look for rows by key.
@@ -96,8 +194,8 @@ func (r *runner) find(ctx context.Context, p *duckdb.Plan) (planner.Rows, error)
 	return &rows{data: out.Bytes()}, errors.Join(err, keys.Err())
 }
 
-// copied are the rows of a piece of a COPY: the text of each column.
-func copied(v *source.Version, p *duckdb.Plan) ([][]any, error) {
+// copied are the rows of a piece of a COPY, in the columns that it saw.
+func (s *statement) copied(p *duckdb.Plan) ([]source.Row, error) {
 	if len(p.Relations) == 0 || p.Relations[0].Inline == nil {
 		return nil, fmt.Errorf("copy without rows: %w", duckdb.ErrPlan)
 	}
@@ -106,7 +204,8 @@ func copied(v *source.Version, p *duckdb.Plan) ([][]any, error) {
 		return nil, fmt.Errorf("copied rows: %w", err)
 	}
 	defer in.Release()
-	var out [][]any
+	var out []source.Row
+	given := s.given()
 	for in.Next() {
 		b := in.RecordBatch()
 		var texts []*array.String
@@ -115,16 +214,16 @@ func copied(v *source.Version, p *duckdb.Plan) ([][]any, error) {
 				texts = append(texts, a)
 			}
 		}
-		if len(texts) != len(v.Columns) {
+		if len(texts) != len(given) {
 			return nil, fmt.Errorf("copy of %d columns: %w", len(texts), duckdb.ErrPlan)
 		}
 		for row := range int(b.NumRows()) {
-			one := make([]any, len(texts))
+			one := make(source.Row, len(s.shape.Columns))
 			for i, a := range texts {
 				if a.IsNull(row) {
 					continue
 				}
-				if one[i], err = parse(v.Columns[i].Type.Kind, strings.Clone(a.Value(row))); err != nil {
+				if one[given[i]], err = parse(s.shape.Columns[given[i]].Type.Kind, strings.Clone(a.Value(row))); err != nil {
 					return nil, err
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest/own"
 	"github.com/skipprd/skipprd/pgwire"
@@ -87,6 +88,7 @@ func NewServer(l *Ledger, h Hooks, d Deps) (*Server, error) {
 // their process.
 func (s *Server) Join(ctx context.Context, p own.Pipelines) error {
 	s.tables.Tables = &own.Tables{Catalog: s.deps.Catalog, Pipelines: p}
+	s.ledger.sequence.exact = 0
 	return s.tables.Tables.Sweep(ctx)
 }
 
@@ -100,6 +102,25 @@ func (s *Server) table(name string) *source.Table {
 		}
 	}
 	return nil
+}
+
+// version is the version of a table that the server's catalog has.
+func (s *Server) version(t *source.Table) *source.Version {
+	snap := s.deps.Catalog.Snapshot()
+	defer snap.Close()
+	for _, of := range snap.AllTables() {
+		if of.SourceOID != t.OID {
+			continue
+		}
+		have := versionOf(of, t.Current().Number)
+		for _, v := range slices.Backward(t.Versions) {
+			if columnsText(v) == columnsText(have) {
+				return v
+			}
+		}
+		return have
+	}
+	return t.Current()
 }
 
 func (s *Server) has(name string) bool { return s.table(name) != nil }
@@ -147,9 +168,10 @@ func (o *session) Commit(ctx context.Context, changes *write.Changes, settled fu
 		return errBroken
 	}
 	t := o.client.committing()
+	o.defines(t)
 	s.queue = append(s.queue, t)
 	err := o.Tables.Commit(ctx, changes, func() {
-		s.queue = slices.DeleteFunc(s.queue, func(q *Txn) bool { return q == t })
+		s.leave(t)
 		settled()
 	})
 	if !s.hooks.Alive() {
@@ -162,11 +184,70 @@ func (o *session) Commit(ctx context.Context, changes *write.Changes, settled fu
 		s.ledger.commit(t)
 	case e != nil && string(e.Code) == unknownCode:
 		s.hooks.Mark("own commit in doubt")
+	case len(t.edits) > 0: // rows of drafts
+		s.hooks.Mark("own definitions refused")
 	default:
 		s.hooks.Mark("own commit refused")
 		s.ledger.refuse(t)
 	}
 	return err
+}
+
+func (s *Server) leave(t *Txn) {
+	s.queue = slices.DeleteFunc(s.queue, func(q *Txn) bool { return q == t })
+}
+
+// defines notes that a transaction may change definitions from now on.
+func (o *session) defines(t *Txn) {
+	if len(t.edits) > 0 {
+		t.server = o.client.server
+		o.client.ledger.begins(t)
+	}
+}
+
+// Hold implements planner.OwnTables.
+func (o *session) Hold(ctx context.Context, changes *write.Changes, schemas map[change.TableID]*schema.Table) (planner.HeldRows, error) {
+	s := o.client.server
+	if s == nil || !s.hooks.Alive() {
+		return nil, errBroken
+	}
+	t := o.client.committing()
+	o.defines(t)
+	if t.held {
+		s.hooks.Mark("own transaction held anew")
+	}
+	t.held, t.token = true, 0
+	s.queue = append(s.queue, t)
+	held, err := o.Tables.Hold(ctx, changes, schemas)
+	s.leave(t)
+	return held, err
+}
+
+// Define implements planner.OwnTables.
+func (o *session) Define(ctx context.Context, tables bool, fn func(*catalog.Txn) error) error {
+	s := o.client.server
+	if s == nil || !s.hooks.Alive() {
+		return errBroken
+	}
+	t := o.client.committing()
+	o.defines(t)
+	if err := s.hooks.Point("define"); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(t.edits, func(e edit) bool { return e.restarts }) {
+		s.ledger.sequence.forget()
+		defer s.ledger.sequence.forget()
+	}
+	return o.Tables.Define(ctx, tables, fn)
+}
+
+// Reserve implements planner.OwnTables.
+func (o *session) Reserve(ctx context.Context) (change.PipelineID, change.TableID, error) {
+	p, id, err := o.Tables.Reserve(ctx)
+	if st := o.client.sent; err == nil && st != nil {
+		st.reserved = append(st.reserved, id)
+	}
+	return p, id, err
 }
 
 // given is the transaction that the stream is given under a token: that which has it already,

@@ -28,15 +28,35 @@ const (
 	rollbackTo
 	create
 	drop
+	grant
+	revoke
+	addColumn
+	dropColumn
+	unique
+	notUnique
+	setValue
+	restart
+	restartWith
 )
 
-// spare is the table that clients make and drop.
-const spare = "extra"
+// spare is the table that clients make and drop, numbered the one whose key a sequence gives.
+const (
+	spare    = "extra"
+	numbered = "numbered"
+)
 
 // statement is a client's statement, with what a naive execution makes of it.
 type statement struct {
 	kind  kind
 	table string
+	// shape is how the table looked when it was sent; column is one that it adds or drops, and
+	// number a value of a sequence.
+	shape  *source.Version
+	column string
+	number int64
+	// drawn are the values that it was given by a sequence, reserved the numbers of tables.
+	drawn    []int64
+	reserved []change.TableID
 	// rows are those to add; keys the values of the table's first key column, or of its first
 	// column, by which rows are found, and set what its changed column gets.
 	rows []source.Row
@@ -75,22 +95,45 @@ func (s *statement) copies() bool { return s.kind == copyText || s.kind == copyC
 func (s *statement) defines() bool { return s.kind == create || s.kind == drop }
 
 // writes says whether it changes rows.
-func (s *statement) writes() bool { return s.kind <= truncate }
+func (s *statement) writes() bool { return s.kind <= truncate || s.kind == restart }
+
+// edits says whether it changes definitions.
+func (s *statement) edits() bool {
+	return s.kind >= create && s.kind <= notUnique || s.kind == restartWith
+}
+
+// given are the places of the columns that it gives values.
+func (s *statement) given() (out []int) {
+	for i := range s.shape.Columns {
+		if s.table != numbered || i > 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (s *statement) columnNames() string {
+	var names []string
+	for _, i := range s.given() {
+		names = append(names, s.shape.Columns[i].Name)
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
 
 // sql is its text.
-func (s *statement) sql(t *source.Table) string {
+func (s *statement) sql() string {
 	switch s.kind {
 	case insert:
-		return "INSERT INTO " + s.table + " VALUES " + tuples(s.rows)
+		return "INSERT INTO " + s.table + s.columnNames() + " VALUES " + s.tuples()
 	case copyText:
-		return "COPY " + s.table + " FROM STDIN"
+		return "COPY " + s.table + s.columnNames() + " FROM STDIN"
 	case copyCSV:
-		return "COPY " + s.table + " FROM STDIN WITH (FORMAT csv)"
+		return "COPY " + s.table + s.columnNames() + " FROM STDIN WITH (FORMAT csv)"
 	case update:
-		v := t.Current()
+		v := s.shape
 		return fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s", s.table, v.Columns[changed(v)].Name, literal(s.set), s.where(v))
 	case remove:
-		return "DELETE FROM " + s.table + " WHERE " + s.where(t.Current())
+		return "DELETE FROM " + s.table + " WHERE " + s.where(s.shape)
 	case truncate:
 		return "TRUNCATE " + s.table
 	case begin:
@@ -106,7 +149,33 @@ func (s *statement) sql(t *source.Table) string {
 	case create:
 		return "CREATE TABLE " + spare + " (id bigint PRIMARY KEY, v text, n integer)"
 	}
-	return "DROP TABLE " + spare
+	if s.kind == drop {
+		return "DROP TABLE " + spare
+	}
+	return s.definition()
+}
+
+// definition is the text of one that changes definitions or a sequence.
+func (s *statement) definition() string {
+	switch s.kind {
+	case grant:
+		return "GRANT SELECT ON " + s.table + " TO " + reader
+	case revoke:
+		return "REVOKE SELECT ON " + s.table + " FROM " + reader
+	case addColumn:
+		return "ALTER TABLE " + s.table + " ADD COLUMN " + s.column + " integer"
+	case dropColumn:
+		return "ALTER TABLE " + s.table + " DROP COLUMN " + s.column
+	case unique:
+		return "CREATE UNIQUE INDEX one_" + s.table + " ON " + s.table + " (" + uniqueColumn(s.table) + ")"
+	case notUnique:
+		return "DROP INDEX one_" + s.table
+	case setValue:
+		return fmt.Sprintf("SELECT setval('%s_id_seq', %d)", numbered, s.number)
+	case restart:
+		return "TRUNCATE " + numbered + " RESTART IDENTITY"
+	}
+	return fmt.Sprintf("ALTER TABLE %s ALTER COLUMN id RESTART WITH %d", numbered, s.number)
 }
 
 func (s *statement) where(v *source.Version) string {
@@ -140,12 +209,12 @@ func changed(v *source.Version) int {
 	return 0
 }
 
-func tuples(rows []source.Row) string {
-	out := make([]string, len(rows))
-	for i, r := range rows {
-		values := make([]string, len(r))
-		for c, v := range r {
-			values[c] = literal(v)
+func (s *statement) tuples() string {
+	out := make([]string, len(s.rows))
+	for i, r := range s.rows {
+		var values []string
+		for _, c := range s.given() {
+			values = append(values, literal(r[c]))
 		}
 		out[i] = "(" + strings.Join(values, ", ") + ")"
 	}
@@ -189,11 +258,11 @@ func (s *statement) line(r source.Row) []byte {
 	if s.kind == copyCSV {
 		delimiter = ','
 	}
-	for i, v := range r {
-		if i > 0 {
+	for n, i := range s.given() {
+		if n > 0 {
 			b = append(b, delimiter)
 		}
-		text, ok := textOf(v)
+		text, ok := textOf(r[i])
 		switch {
 		case s.kind == copyCSV && ok:
 			b = append(b, '"')
@@ -212,32 +281,20 @@ func (s *statement) line(r source.Row) []byte {
 // badLine has a column too few.
 const badLine = "x\n"
 
-// run is what a naive execution over rows makes of the statement.
-func (s *statement) run(t *source.Table, rows []source.Row) verdict {
-	v := t.Current()
+// run is what a naive execution over rows makes of the statement, of a table of a version whose
+// columns are to be unique.
+func (s *statement) run(t *source.Table, v *source.Version, rows []source.Row, uniques []int) verdict {
 	var out verdict
 	base := source.Change{Table: t, Version: v}
 	switch s.kind {
-	case truncate:
+	case truncate, restart:
 		base.Truncate = true
 		out.changes = []source.Change{base}
+	case unique:
+		at := slices.IndexFunc(v.Columns, func(c source.Column) bool { return c.Name == uniqueColumn(s.table) })
+		out.taken = repeated(rows, []int{at})
 	case insert, copyText, copyCSV:
-		taken := map[string]bool{}
-		if len(v.Key) > 0 {
-			for _, r := range rows {
-				taken[keyOf(v, r)] = true
-			}
-		}
-		for _, r := range s.rows {
-			if len(v.Key) > 0 {
-				out.taken = out.taken || taken[keyOf(v, r)]
-				taken[keyOf(v, r)] = true
-			}
-			c := base
-			c.Op, c.New = change.Insert, r
-			out.changes = append(out.changes, c)
-			out.count++
-		}
+		out = s.adds(base, rows)
 	case update, remove:
 		for _, r := range rows {
 			if r[found(v)] == nil || !slices.Contains(s.keys, r[found(v)]) {
@@ -253,7 +310,55 @@ func (s *statement) run(t *source.Table, rows []source.Row) verdict {
 			out.count++
 		}
 	}
+	if s.kind != remove && len(out.changes) > 0 && len(uniques) > 0 {
+		out.taken = out.taken || repeated(apply(t, rows, out.changes), uniques)
+	}
 	return out
+}
+
+// adds is run of one that adds rows.
+func (s *statement) adds(base source.Change, rows []source.Row) (out verdict) {
+	v := base.Version
+	taken := map[string]bool{}
+	if len(v.Key) > 0 {
+		for _, r := range rows {
+			taken[keyOf(v, r)] = true
+		}
+	}
+	for i := range s.rows {
+		r, known := s.row(v, i)
+		if !known {
+			return verdict{unknown: true}
+		}
+		if len(v.Key) > 0 {
+			out.taken = out.taken || taken[keyOf(v, r)]
+			taken[keyOf(v, r)] = true
+		}
+		c := base
+		c.Op, c.New = change.Insert, r
+		out.changes = append(out.changes, c)
+		out.count++
+	}
+	return out
+}
+
+// row is the i-th row that it adds, in the columns of a version; false when the sequence has not
+// given it its key.
+func (s *statement) row(v *source.Version, i int) (source.Row, bool) {
+	out := make(source.Row, len(v.Columns))
+	for _, from := range s.given() {
+		name := s.shape.Columns[from].Name
+		if at := slices.IndexFunc(v.Columns, func(c source.Column) bool { return c.Name == name }); at >= 0 {
+			out[at] = s.rows[i][from]
+		}
+	}
+	if s.table == numbered {
+		if i >= len(s.drawn) {
+			return out, false
+		}
+		out[0] = s.drawn[i]
+	}
+	return out, true
 }
 
 func keyOf(v *source.Version, r source.Row) string {
@@ -302,6 +407,8 @@ func (s *statement) tag() string {
 	}
 	return [...]string{
 		truncate: "TRUNCATE TABLE", begin: "BEGIN", commit: "COMMIT", rollback: "ROLLBACK", savepoint: "SAVEPOINT",
-		rollbackTo: "ROLLBACK", create: "CREATE TABLE", drop: "DROP TABLE",
+		rollbackTo: "ROLLBACK", create: "CREATE TABLE", drop: "DROP TABLE", grant: "GRANT", revoke: "REVOKE",
+		addColumn: "ALTER TABLE", dropColumn: "ALTER TABLE", unique: "CREATE INDEX", notUnique: "DROP INDEX",
+		setValue: "SELECT 1", restart: "TRUNCATE TABLE", restartWith: "ALTER TABLE",
 	}[s.kind]
 }

@@ -110,6 +110,15 @@ func (e *Executor) own(r *duckdb.Relation) (*ownSide, error) {
 	return out, in.Err()
 }
 
+// Values are the rows of a record as Scan returns them.
+func Values(b arrow.RecordBatch) [][]any {
+	out := make([][]any, b.NumRows())
+	for i := range out {
+		out[i] = valuesOf(b.Columns(), i)
+	}
+	return out
+}
+
 func valuesOf(arrays []arrow.Array, row int) []any {
 	out := make([]any, len(arrays))
 	for i, a := range arrays {

@@ -35,6 +35,15 @@ const (
 	Leave   // it ends the connection
 	Connect // it connects to the host that leads
 	Cancel  // it cancels its statement, by another connection
+	Grant   // a role may read the table, and with Revoke it may not
+	Revoke
+	AddColumn
+	DropColumn
+	Unique // an index has the values of a column be so
+	NotUnique
+	SetValue    // of a sequence
+	Restart     // TRUNCATE … RESTART IDENTITY
+	RestartWith // ALTER TABLE … RESTART WITH
 
 	verbEnd
 )
@@ -42,7 +51,7 @@ const (
 // Clients, and the tables that they change.
 var (
 	clientWords   = []string{"one", "two", "three"}
-	ownTableWords = []string{"ints", "texts", "log", "extra"}
+	ownTableWords = []string{"ints", "texts", "log", "extra", "numbered"}
 	ownShapeWords = []string{"plain", "null", "odd", "long"}
 )
 
@@ -64,7 +73,10 @@ var verbs = [verbEnd]struct {
 	Truncate: {"truncate", takesTable}, Begin: {"begin", takesNothing}, CommitBlock: {"commit", takesNothing},
 	Rollback: {"rollback", takesNothing}, Savepoint: {"savepoint", takesNothing}, Back: {"back", takesNothing},
 	Create: {"create", takesNothing}, Drop: {"drop", takesNothing}, Leave: {"leave", takesNothing}, Connect: {"connect", takesNothing},
-	Cancel: {"cancel", takesNothing},
+	Cancel: {"cancel", takesNothing}, Grant: {"grant", takesTable}, Revoke: {"revoke", takesTable},
+	AddColumn: {"add_column", takesTable}, DropColumn: {"drop_column", takesTable}, Unique: {"unique", takesTable},
+	NotUnique: {"not_unique", takesTable}, SetValue: {"setval", takesRows}, Restart: {"restart", takesNothing},
+	RestartWith: {"restart_with", takesRows},
 }
 
 // ClientStep is what a client does.
@@ -79,8 +91,8 @@ type ClientStep struct {
 // Client is what a client does. A code that no verb has means that it connects.
 func (r Record) Client() ClientStep {
 	s := ClientStep{
-		Client: int(r.Arg>>6) % len(clientWords), Verb: Verb(r.Arg & 0x3f), First: int(r.Rand & 0x3f), Last: int(r.Rand >> 6 & 0x3f),
-		Table: ownTableWords[r.Rand>>12&3], Shape: ownShapeWords[r.Rand>>14],
+		Client: int(r.Arg>>6) % len(clientWords), Verb: Verb(r.Arg & 0x1f), First: int(r.Rand & 0x3f), Last: int(r.Rand >> 6 & 0x3f),
+		Table: ownTableWords[(int(r.Rand>>12&3)+int(r.Arg>>5&1)*4)%len(ownTableWords)], Shape: ownShapeWords[r.Rand>>14],
 	}
 	if s.Verb >= verbEnd {
 		s.Verb = Connect
@@ -146,7 +158,8 @@ func (r *Record) clientRows(words []string) error {
 	if err != nil {
 		return err
 	}
-	r.Rand = uint16(table) << 12
+	r.Rand = uint16(table&3) << 12
+	r.Arg |= table >> 2 << 5
 	if len(words) == 1 {
 		return nil
 	}

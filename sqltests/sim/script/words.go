@@ -25,6 +25,7 @@ var (
 		"connect", "discover", "setup", "slot_created", "start_stream", "stream", "stream_part", "backfill", "plan_copy",
 		"read_chunk", "teardown", "torn_down", "object", "marker_put", "body_put", "fence", "checkpoint",
 		"marker_was_put", "body_was_put", "fence_was_put", "checkpoint_was_put", "get", "list", "delete", "describe", "receive", "reply", "run", "deliver",
+		"hold", "define",
 	}
 	changeWords = []string{
 		"insert", "update", "delete", "move", "truncate", "add_column", "drop_column", "rename_column", "widen_column",

@@ -136,6 +136,12 @@ func (d *DB) alter(t *Table, change func(*Version), rows func(Row) Row) {
 	old := t.Current()
 	v := &Version{Number: old.Number + 1, Columns: slices.Clone(old.Columns), Key: slices.Clone(old.Key), WholeRow: old.WholeRow}
 	change(v)
+	d.Reshape(t, v, rows)
+}
+
+// Reshape gives a table its next version: rows turns one of the version before into one of it;
+// nil: they are the same.
+func (d *DB) Reshape(t *Table, v *Version, rows func(Row) Row) {
 	t.Versions = append(t.Versions, v)
 	d.steps[v] = rows
 	if rows == nil {
