@@ -151,6 +151,14 @@ type Notifier interface {
 // cursor.
 type BinaryStatement interface{ Binary() bool }
 
+// FunctionCaller is a Session whose functions can be called by their numbers, in function call
+// messages.
+type FunctionCaller interface {
+	// Function returns a query that calls the function of an OID with $1, $2 and so on, which
+	// are of types.
+	Function(ctx context.Context, oid uint32) (sql string, types []uint32, err error)
+}
+
 // VanishingPortal is a Portal that may go with the savepoint behind which it was bound.
 type VanishingPortal interface{ Gone() bool }
 

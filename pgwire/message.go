@@ -144,6 +144,19 @@ func readClose(body []byte) (*pgproto3.Close, error) {
 	return m, r.end()
 }
 
+// readFunctionCall reads what function is meant; rest reads the rest, once it is known.
+func readFunctionCall(body []byte) (m *pgproto3.FunctionCall, rest func() error, err error) {
+	r := &reader{body: body}
+	m = &pgproto3.FunctionCall{Function: uint32(r.int32())}
+	return m, func() error {
+		for _, f := range r.formats() {
+			m.ArgFormatCodes = append(m.ArgFormatCodes, uint16(f))
+		}
+		m.Arguments, m.ResultFormatCode = r.values(), uint16(r.int16())
+		return r.end()
+	}, r.err
+}
+
 func readQuery(body []byte) (string, error) {
 	r := &reader{body: body}
 	sql := r.text()

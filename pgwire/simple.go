@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"context"
+	"encoding/binary"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -114,6 +115,90 @@ func (s *session) runOne(ctx context.Context, sql string, last bool) error {
 		}
 	}
 	return s.complete(tag)
+}
+
+// functionCall serves a function call message: one call, as if selected.
+func (s *session) functionCall(body []byte) error {
+	ctx, end := s.begin("<FASTPATH> function call")
+	err := s.callFunction(ctx, body)
+	end()
+	return s.finishQuery(ctx, err)
+}
+
+func (s *session) callFunction(ctx context.Context, body []byte) error {
+	if s.sql.Status() == Aborted {
+		return errAborted()
+	}
+	m, rest, err := readFunctionCall(body)
+	if err != nil {
+		return err
+	}
+	caller, ok := s.sql.(FunctionCaller)
+	if !ok {
+		return pgerr.New(codes.UndefinedFunction, "function with OID %d does not exist", m.Function)
+	}
+	sql, types, err := caller.Function(ctx, m.Function)
+	if err != nil {
+		return err
+	}
+	if err := rest(); err != nil {
+		return err
+	}
+	p, err := s.bindCall(ctx, m, sql, types)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	one := &callSink{sink: s.sink.begin(ctx)}
+	if _, _, err := p.Execute(ctx, one, 0); err != nil {
+		return err
+	}
+	if err := s.endImplicit(false); err != nil {
+		return err
+	}
+	s.conn.out = append(append(s.conn.out, 'V', 0, 0, 0, 0), one.value...)
+	binary.BigEndian.PutUint32(s.conn.out[len(s.conn.out)-len(one.value)-4:], uint32(len(one.value)+4))
+	return s.conn.flushIfFull()
+}
+
+// bindCall binds the call of a function to the message's arguments.
+func (s *session) bindCall(ctx context.Context, m *pgproto3.FunctionCall, sql string, types []uint32) (Portal, error) {
+	if len(m.Arguments) != len(types) {
+		return nil, pgerr.New(codes.ProtocolViolation, "function call message contains %d arguments but function requires %d",
+			len(m.Arguments), len(types))
+	}
+	given := make([]int16, len(m.ArgFormatCodes))
+	for i, f := range m.ArgFormatCodes {
+		given[i] = int16(f)
+	}
+	if n := len(given); n > 1 && n != len(m.Arguments) {
+		return nil, pgerr.New(codes.ProtocolViolation, "function call message contains %d argument formats but %d arguments", n, len(m.Arguments))
+	}
+	formats, bad := expandFormats(given, len(m.Arguments))
+	if bad >= 0 {
+		return nil, errFormat(formats[bad])
+	}
+	if f := int16(m.ResultFormatCode); f != 0 && f != 1 {
+		return nil, errFormat(f)
+	}
+	st, err := s.sql.Prepare(ctx, sql, types)
+	if err != nil {
+		return nil, err
+	}
+	return st.Bind(ctx, m.Arguments, formats, []int16{int16(m.ResultFormatCode)})
+}
+
+// callSink keeps the value of the one row of a function call, with its length.
+type callSink struct {
+	*sink
+	value []byte
+}
+
+// Rows implements Sink.
+func (k *callSink) Rows(messages []byte, _ int) error {
+	const head = 1 + 4 + 2
+	k.value = append([]byte(nil), messages[head:]...)
+	return k.cause()
 }
 
 // isConstant says that a portal's errors come before its columns.

@@ -50,10 +50,7 @@ func (s *session) step() error {
 	case 'P', 'B', 'D', 'E', 'C', 'H':
 		return s.extended(kind, body)
 	case 'F':
-		if err := s.failed(pgerr.New(codes.FeatureNotSupported, "fastpath function calls are not supported")); err != nil {
-			return err
-		}
-		return s.ready()
+		return s.functionCall(body)
 	}
 	return fatal(codes.ProtocolViolation, "invalid frontend message type %d", kind)
 }

@@ -201,6 +201,9 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 		c.kept = &scroll.Kept{Store: scroll.NewStore(s.engine.deps.Spill)}
 	}
 	s.cursors[d.name] = c
+	if !s.tx.open { // its transaction ends with it, where nobody can cancel anything
+		return s.holdCursors(ctx)
+	}
 	return nil
 }
 

@@ -55,6 +55,8 @@ var (
 	_ pgwire.Engine      = (*Engine)(nil)
 	_ pgwire.IdleLimiter = (*session)(nil)
 	_ pgwire.Notifier    = (*session)(nil)
+
+	_ pgwire.FunctionCaller = (*session)(nil)
 )
 
 // oidDatabase is the OID of the database.

@@ -2,9 +2,12 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
@@ -329,4 +333,46 @@ func (s *session) prepareDeallocate(n *pg.DeallocateStmt) (pgwire.Statement, err
 		s.prepared.Drop(n.Name)
 		return &result{tag: "DEALLOCATE"}, nil
 	}}, nil
+}
+
+// Function implements pgwire.FunctionCaller.
+func (s *session) Function(ctx context.Context, oid uint32) (sql string, types []uint32, err error) {
+	text := fmt.Sprintf("SELECT proname, proargtypes::text, prokind = 'f' AND NOT proretset FROM pg_catalog.pg_proc WHERE oid = %d", oid)
+	p, err := pgsql.Parse(text)
+	if err != nil {
+		return "", nil, err
+	}
+	q, err := s.prepareQuery(text, p.Node.GetSelectStmt(), nil)
+	if err != nil {
+		return "", nil, err
+	}
+	var row []string
+	err = q.pinned(func(a *pgsql.Analysis) error {
+		return s.records(ctx, a, nil, func() { row = nil }, func(rec arrow.RecordBatch) error {
+			for _, c := range rec.Columns() {
+				if rec.NumRows() > 0 {
+					row = append(row, strings.Clone(c.ValueStr(0)))
+				}
+			}
+			return nil
+		})
+	})
+	switch {
+	case err != nil:
+		return "", nil, clientError(ctx, err)
+	case row == nil:
+		return "", nil, pgerr.New(codes.UndefinedFunction, "function with OID %d does not exist", oid)
+	case row[2] != "true":
+		return "", nil, pgerr.New(codes.FeatureNotSupported, "cannot call function \"%s\" via fastpath interface", row[0])
+	}
+	var args []string
+	for i, t := range strings.Fields(row[1]) {
+		n, err := strconv.ParseUint(t, 10, 32)
+		if err != nil {
+			return "", nil, fmt.Errorf("arguments of function %d: %w", oid, err)
+		}
+		types = append(types, uint32(n))
+		args = append(args, fmt.Sprintf("$%d", i+1))
+	}
+	return "SELECT pg_catalog." + quote.NameIfNeeded(row[0]) + "(" + strings.Join(args, ", ") + ")", types, nil
 }

@@ -109,6 +109,16 @@ var corners = []corner{
 	{"copy and more", messages{query("SELECT 1; COPY loads FROM STDIN; SELECT 2"), data("1\ta\t1\n"), done, query("TRUNCATE loads")}, 2, ""},
 	{"stray copy", messages{data("x"), done, query("SELECT 1")}, 1, ""},
 	{"function call", messages{&pgproto3.FunctionCall{Function: 1610}}, 1, ""},
+	{"function calls", messages{
+		&pgproto3.FunctionCall{Function: 2311, Arguments: [][]byte{[]byte("ÄbC")}},
+		&pgproto3.FunctionCall{Function: 870, Arguments: [][]byte{nil}, ResultFormatCode: 1},
+		&pgproto3.FunctionCall{Function: 481, ArgFormatCodes: []uint16{1}, Arguments: [][]byte{{0, 0, 0, 7}}, ResultFormatCode: 1},
+		&pgproto3.FunctionCall{Function: 870}, &pgproto3.FunctionCall{Function: 1067}, &pgproto3.FunctionCall{Function: 2108},
+		&pgproto3.FunctionCall{Function: 870, ArgFormatCodes: []uint16{0, 0}, Arguments: [][]byte{[]byte("a")}},
+		&pgproto3.FunctionCall{Function: 870, ArgFormatCodes: []uint16{7}, Arguments: [][]byte{[]byte("a")}},
+		query("BEGIN"), &pgproto3.FunctionCall{Function: 2880, Arguments: [][]byte{[]byte("8")}}, query("COMMIT"),
+		query("SELECT pg_advisory_unlock(8)"), query("BEGIN"), &pgproto3.FunctionCall{Function: 1}, &pgproto3.FunctionCall{Function: 89}, query("ROLLBACK"),
+	}, 16, ""},
 	{"a null is no text", messages{parse("", "SELECT $1::text"), bind("", "", "a\x00b"), sync, bind("", "", "\xff"), sync}, 2, ""},
 	{"portal of a savepoint", messages{
 		query("BEGIN; SAVEPOINT a"), parse("", "SELECT i FROM generate_series(1, 3) AS i"), bind("p", ""), execute("p", 1), sync,
