@@ -211,7 +211,10 @@ public class Clients {
     section("types", () -> {
       ResultSet r = m.getTypeInfo();
       Set<String> wanted = Set.of("int4", "text", "numeric", "jsonb", "timestamptz", "_int4", "uuid");
-      while (r.next()) if (wanted.contains(r.getString(1))) System.out.println(r.getString(1) + " " + r.getInt(2) + " " + r.getInt(3));
+      // The driver asks without ORDER BY.
+      Set<String> types = new TreeSet<>();
+      while (r.next()) if (wanted.contains(r.getString(1))) types.add(r.getString(1) + " " + r.getInt(2) + " " + r.getInt(3));
+      types.forEach(System.out::println);
       show(m.getUDTs(null, "shop", "%", null));
     });
     section("best row", () -> {
