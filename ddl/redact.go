@@ -3,8 +3,8 @@ package ddl
 import "strings"
 
 // Redact returns sql, which may be cut short and hold several statements, for others
-// to see: the strings in statements that make secrets, connections and pipelines are
-// left out.
+// to see: the strings in statements that make secrets, connections and pipelines, and
+// those behind the word PASSWORD, are left out.
 func Redact(sql string) string {
 	l := &lexer{src: sql, char: 1}
 	var out strings.Builder
@@ -22,7 +22,7 @@ func Redact(sql string) string {
 		switch {
 		case t.text == ";" && t.kind == tokPunct:
 			making = false
-		case t.kind == tokWord && isObject(t.text):
+		case t.kind == tokWord && (isObject(t.text) || t.text == "password"):
 			making = true
 		case t.kind == tokString && making:
 			hidden = true

@@ -37,6 +37,8 @@ type Config struct {
 	RequireTLS bool
 	// ConnectionsMax bounds sessions; more get 53300. Default 500.
 	ConnectionsMax int
+	// ReservedMax is how many of them only superusers may have. Default 0.
+	ReservedMax int
 	// MessageBytesMax bounds a message after authentication, COPY data excepted, which
 	// streams. Default 64 MiB. Before authentication the bound is 16 KiB.
 	MessageBytesMax int

@@ -169,6 +169,15 @@ type IdleLimiter interface {
 	IdleTimeout() time.Duration
 }
 
+// StatementWatcher is a Session that is told of the messages with statements that are served, for
+// the log. step is statement, parse, bind or execute; text is that of the whole message.
+type StatementWatcher interface {
+	Began(step, text string)
+	Ended(step, text string, took time.Duration)
+	// Failed is told of the error that the client gets, before Ended or behind it.
+	Failed(step, text string, e *pgerr.Error)
+}
+
 // CursorHolder is a Session with cursors of its own, those of DECLARE, which share the
 // portals' names.
 type CursorHolder interface {

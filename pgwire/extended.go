@@ -31,13 +31,13 @@ func (s *session) serve(kind byte, body []byte) (ctx context.Context, err error)
 		if err != nil {
 			return ctx, err
 		}
-		return s.within(m.Query, func(ctx context.Context) error { return s.parse(ctx, m) })
+		return s.within("parse", m.Query, func(ctx context.Context) error { return s.parse(ctx, m) })
 	case 'B':
 		m, rest, err := readBind(body)
 		if err != nil {
 			return ctx, err
 		}
-		return s.within(s.textOf(m.PreparedStatement), func(ctx context.Context) error { return s.bind(ctx, m, rest) })
+		return s.within("bind", s.textOf(m.PreparedStatement), func(ctx context.Context) error { return s.bind(ctx, m, rest) })
 	case 'E':
 		m, err := readExecute(body)
 		if err != nil {
@@ -47,7 +47,7 @@ func (s *session) serve(kind byte, body []byte) (ctx context.Context, err error)
 		if p := s.portals[m.Portal]; p != nil {
 			text = p.statement.Text
 		}
-		return s.within(text, func(ctx context.Context) error { return s.execute(ctx, m) })
+		return s.within("execute", text, func(ctx context.Context) error { return s.execute(ctx, m) })
 	case 'D':
 		m, err := readDescribe(body)
 		if err == nil {
@@ -68,11 +68,26 @@ func (s *session) serve(kind byte, body []byte) (ctx context.Context, err error)
 }
 
 // within runs f as a statement that can be canceled.
-func (s *session) within(text string, f func(context.Context) error) (context.Context, error) {
+func (s *session) within(step, text string, f func(context.Context) error) (context.Context, error) {
 	ctx, end := s.begin(text)
+	ended := s.watch(step, text)
 	err := f(ctx)
+	ended()
 	end()
 	return ctx, err
+}
+
+// watch tells the session, if it wants to know, of a statement; ended tells it of its end.
+func (s *session) watch(step, text string) (ended func()) {
+	w, ok := s.sql.(StatementWatcher)
+	if !ok {
+		return func() {}
+	}
+	s.served = served{step, text}
+	w.Began(step, text)
+	clock := s.server.deps.Clock
+	began := clock.Now()
+	return func() { w.Ended(step, text, clock.Since(began)) }
 }
 
 func (s *session) textOf(name string) string {

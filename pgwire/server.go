@@ -203,8 +203,11 @@ func (s *Server) watchPeers(ctx context.Context) {
 func (s *Server) register(ss *session, role Role) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.mu.sessions) >= s.config.ConnectionsMax {
+	switch left := s.config.ConnectionsMax - len(s.mu.sessions); {
+	case left <= 0:
 		return fatal(codes.TooManyConnections, "sorry, too many clients already")
+	case left <= s.config.ReservedMax && !role.Superuser:
+		return fatal(codes.TooManyConnections, "remaining connection slots are reserved for non-replication superuser connections")
 	}
 	if role.Limited && !role.Superuser {
 		n := 0

@@ -42,6 +42,8 @@ type session struct {
 	// copyLeft is what is still on the wire of the CopyData that is being read.
 	copyLeft int
 	sink     sink
+	// served is the statement that is served, or was last.
+	served served
 	// changed are parameters to report before ReadyForQuery, told what was reported.
 	changed, told map[string]string
 	activity      activity
@@ -56,6 +58,9 @@ type session struct {
 		waiting, interrupted bool
 	}
 }
+
+// served is a statement with the kind of message that it came in.
+type served struct{ step, text string }
 
 // portal is a bound statement. Portal is nil for an empty one.
 type portal struct {

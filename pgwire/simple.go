@@ -18,7 +18,9 @@ func (s *session) query(body []byte) error {
 	}
 	s.dropUnnamed()
 	ctx, end := s.begin(sql)
+	ended := s.watch("statement", sql)
 	err = s.runAll(ctx, sql)
+	ended()
 	end()
 	return s.finishQuery(ctx, err)
 }

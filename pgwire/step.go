@@ -178,6 +178,9 @@ func (s *session) failedIn(ctx context.Context, err error) error {
 	if e.Code == codes.Internal || e.Code == codes.DataCorrupted {
 		s.server.deps.Log.Error("statement failed", "sqlstate", string(e.Code), "message", e.Message, env.KeyError, e.Cause)
 	}
+	if w, ok := s.sql.(StatementWatcher); ok {
+		w.Failed(s.served.step, s.served.text, e)
+	}
 	if e.Severity == "FATAL" {
 		return e
 	}

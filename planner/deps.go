@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -50,6 +51,11 @@ type Deps struct {
 	// Spill makes a file for rows of a SCROLL cursor that memory does not keep; nil: there is
 	// none for them.
 	Spill func() (scroll.File, error)
+	// Settings are values with which all sessions begin, by the settings' names, as SHOW renders
+	// them; those of their roles and their own go before.
+	Settings map[string]string
+	// Log takes what sessions log of their statements; nil: nothing.
+	Log *slog.Logger
 	// Version is the PostgreSQL version we speak, "15.8"; Database the only database's
 	// name.
 	Version, Database string

@@ -114,10 +114,12 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 		return nil, pgerr.New(codes.InsufficientPrivilege, "permission denied for database \"%s\"", st.Database).
 			WithDetail("User does not have CONNECT privilege.")
 	}
-	server := map[string]string{
+	server := map[string]string{}
+	maps.Copy(server, e.deps.Settings)
+	maps.Copy(server, map[string]string{
 		"server_version": e.deps.Version, "server_version_num": versionNumber(e.deps.Version),
 		"is_superuser": "off", "session_authorization": st.User,
-	}
+	})
 	if role.Superuser {
 		server["is_superuser"] = "on"
 	}
@@ -129,6 +131,7 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 	if err != nil {
 		return nil, err
 	}
+	values.From("user", role.Settings)
 	s := newSession(e, st, values)
 	s.login, s.became = role.OID, map[string]uint32{st.User: role.OID}
 	if become != "" {
@@ -136,6 +139,7 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 			return nil, err
 		}
 	}
+	s.opened()
 	return s, nil
 }
 

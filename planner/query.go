@@ -19,6 +19,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/signal"
@@ -257,6 +258,8 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 			if err != nil {
 				return nil, err
 			}
+			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, quote.Text(s.values.Value(e.Name)))
+			continue
 		case pgsql.EffectSleep:
 			if err := s.sleep(ctx, e.Seconds); err != nil {
 				return nil, err

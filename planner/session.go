@@ -21,6 +21,7 @@ import (
 	"github.com/skipprd/skipprd/planner/grant"
 	"github.com/skipprd/skipprd/planner/notify"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/querylog"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/planner/temp"
 	"github.com/skipprd/skipprd/planner/write"
@@ -53,6 +54,9 @@ type session struct {
 	// seen are the sessions that the running statement sees, once it has signalled some; nil:
 	// those that there are.
 	seen []SessionInfo
+	// log logs its statements since it began; without a Log it does not.
+	log   querylog.Session
+	began time.Time
 	// pieces are where the statements of the last simple query started in it, for
 	// error positions.
 	pieces []pgsql.Piece
@@ -150,6 +154,7 @@ func (s *session) Sync(ctx context.Context, failed bool) error {
 
 // Close implements pgwire.Session.
 func (s *session) Close() {
+	s.closed()
 	s.closeCursors(true)
 	s.tx.unpin()
 	s.notes.Unlisten("")

@@ -131,7 +131,7 @@ func (s *session) roleSetting(n *pg.VariableSetStmt) (name, value string, err er
 	switch {
 	case !ok && !strings.Contains(n.Name, "."):
 		return "", "", pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", n.Name)
-	case ok && (st.Context != setting.User || st.Name == "role"):
+	case ok && st.Name == "role":
 		return "", "", pgerr.New(codes.CantChangeRuntimeParam, "parameter \"%s\" cannot be set for a role", st.Name)
 	case n.Kind != pg.VariableSetKind_VAR_SET_VALUE:
 		return strings.ToLower(n.Name), "", nil
@@ -139,7 +139,7 @@ func (s *session) roleSetting(n *pg.VariableSetStmt) (name, value string, err er
 	if value, err = setValue(n); err != nil {
 		return "", "", err
 	}
-	probe, err := setting.NewValues(nil, map[string]string{n.Name: value})
+	probe, err := setting.NewValues(map[string]string{"is_superuser": s.values.Value("is_superuser")}, map[string]string{n.Name: value})
 	if err != nil {
 		return "", "", err
 	}

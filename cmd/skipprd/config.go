@@ -77,6 +77,7 @@ func newConfig() *config {
 		{name: "engine-threads", value: "0", help: "threads of the query engine; 0: one per core", check: checkCount},
 		{name: "max-connections", value: "100", help: "client connections at once", check: checkCount},
 		{name: "max-queries", value: "16", help: "queries that run at once; more wait", check: checkCount},
+		{name: "settings", value: "", help: "values of PostgreSQL's settings with which all sessions begin, 'name=value; name=value': log_min_duration_statement=1s; log_connections=on", check: checkSettings},
 		{name: "shutdown-timeout", value: "10s", help: "how long running statements may go on at shutdown", check: checkDuration},
 		{name: "secret-key", env: "SKIPPRD_SECRET_KEY", value: "", help: "key that seals secrets, 64 hex digits (default: made in DATA_DIR/secret.key)", secret: true},
 		{name: "log-level", value: "info", help: "debug, info, warn or error", check: checkOneOf("debug", "info", "warn", "error")},

@@ -252,6 +252,7 @@ func (n *node) openEngine() error {
 		DDL: &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock}, Own: n.own,
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend, Reload: n.reload,
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(), Spill: n.spill,
+		Log: n.log, Settings: n.cfg.pgSettings(n.cfg.get("tls-cert") != "" || !isLoopback(n.cfg.get("listen"))),
 	})
 	return nil
 }

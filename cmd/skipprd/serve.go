@@ -137,7 +137,7 @@ func isLoopback(addr string) bool {
 // wireConfig decides authentication and TLS. Rules say all; without, off loopback a password and TLS are
 // needed unless the user says otherwise in so many words.
 func wireConfig(ctx context.Context, c *config, cat *catalog.Catalog, rules *rules) (pgwire.Config, error) {
-	cfg := pgwire.Config{ConnectionsMax: c.int("max-connections")}
+	cfg := pgwire.Config{ConnectionsMax: c.int("max-connections"), ReservedMax: c.reserved()}
 	pw, err := password(c)
 	if err != nil {
 		return cfg, err

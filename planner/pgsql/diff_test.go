@@ -22,6 +22,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgfunc"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 	"github.com/skipprd/skipprd/wal/env"
@@ -211,7 +212,7 @@ func runOurs(t testing.TB, pool *duckdb.Pool, inline []byte, sql string) answer 
 		return a
 	}
 	plan := &duckdb.Plan{
-		SQL:      strings.ReplaceAll(an.SQL, pgsql.NowMark, "'2024-06-01 12:00:00+00'"),
+		SQL:      acted(an),
 		Settings: map[string]string{"TimeZone": testZone},
 		Output:   duckdb.Output{Kind: duckdb.OutputRows, Format: duckdb.Format(encode.DefaultFormat())},
 	}
@@ -442,4 +443,15 @@ func compareAnswers(pgAnswer, ours answer) string {
 		out = append(out, "  sql: "+ours.sql)
 	}
 	return strings.Join(out, "\n")
+}
+
+// acted is the SQL of an analysis at the tests' time, with the results of set_config.
+func acted(an *pgsql.Analysis) string {
+	sql := strings.ReplaceAll(an.SQL, pgsql.NowMark, "'2024-06-01 12:00:00+00'")
+	for _, e := range an.Effects {
+		if e.Kind == pgsql.EffectSetConfig {
+			sql = strings.ReplaceAll(sql, e.Mark, quote.Text(e.Value))
+		}
+	}
+	return sql
 }

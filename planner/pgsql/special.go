@@ -317,10 +317,10 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 				" IS NOT NULL THEN CAST(error('0A000: set_config needs constant arguments') AS VARCHAR) END"
 			return out, nil
 		}
+		out.sql = fmt.Sprintf("\x01effect%d\x01", len(a.effects))
 		a.effects = append(a.effects, Effect{
-			Kind: EffectSetConfig, Name: *args[0].lit, Value: *args[1].lit, Local: args[2].sql == "true",
+			Kind: EffectSetConfig, Name: *args[0].lit, Value: *args[1].lit, Local: args[2].sql == "true", Mark: out.sql,
 		})
-		out.sql = quote.Text(*args[1].lit)
 		return out, nil
 	}
 	return out, noFunction(name, args, false)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
@@ -19,6 +18,14 @@ func invalid(name, value string) *pgerr.Error {
 
 // normalise checks a value and renders it as SHOW does. old is the value in force.
 func (s *Setting) normalise(old, value string) (string, error) {
+	n, err := s.parse(old, value)
+	if err == nil && s.fixed() && n != s.Default {
+		return "", pgerr.New(codes.FeatureNotSupported, "parameter \"%s\" is not supported with another value than \"%s\"", s.Name, s.Default)
+	}
+	return n, err
+}
+
+func (s *Setting) parse(old, value string) (string, error) {
 	if s.check != nil {
 		return s.check(old, value)
 	}
@@ -38,6 +45,8 @@ func (s *Setting) normalise(old, value string) (string, error) {
 		return "", invalid(s.Name, value).WithHint("Available values: %s.", strings.Join(s.Values, ", "))
 	case Int:
 		return s.integer(value)
+	case Real:
+		return s.real(value)
 	}
 	return value, nil
 }
@@ -65,68 +74,6 @@ func parseBool(v string) (value, ok bool) {
 		}
 	}
 	return false, false
-}
-
-// units of time in milliseconds, largest first, as SHOW chooses them.
-var units = []struct {
-	name   string
-	millis float64
-}{{"d", day}, {"h", 3_600_000}, {"min", 60_000}, {"s", 1000}, {"ms", 1}}
-
-func (s *Setting) integer(value string) (string, error) {
-	v := strings.TrimSpace(value)
-	end := 0
-	for end < len(v) && strings.IndexByte("+-0123456789.eE", v[end]) >= 0 {
-		end++
-	}
-	n, err := strconv.ParseFloat(v[:end], 64)
-	unit := strings.TrimSpace(v[end:])
-	if err != nil || unit != "" && s.Unit == "" {
-		return "", invalid(s.Name, value)
-	}
-	if unit != "" {
-		factor, ok := map[string]float64{"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": day}[unit]
-		if !ok {
-			return "", invalid(s.Name,
-				value).WithHint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
-		}
-		n *= factor
-	}
-	n = math.RoundToEven(n)
-	if n < float64(s.Min) || n > float64(s.Max) {
-		u := ""
-		if s.Unit != "" {
-			u = " " + s.Unit
-		}
-		return "", pgerr.New(codes.InvalidParameterValue, "%d%s is outside the valid range for parameter \"%s\" (%d .. %d)",
-			int64(n), u, s.Name, s.Min, s.Max)
-	}
-	return s.showInteger(int64(n)), nil
-}
-
-// showInteger renders a number with the largest unit that divides it.
-func (s *Setting) showInteger(n int64) string {
-	if s.Unit == "" || n == 0 {
-		return strconv.FormatInt(n, 10)
-	}
-	for _, u := range units {
-		if n%int64(u.millis) == 0 {
-			return strconv.FormatInt(n/int64(u.millis), 10) + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-// Duration reads the value of a time setting as SHOW renders it; zero is off.
-func Duration(shown string) time.Duration {
-	for _, u := range units {
-		if num, ok := strings.CutSuffix(shown, u.name); ok {
-			if n, err := strconv.ParseInt(num, 10, 64); err == nil {
-				return time.Duration(n) * time.Duration(u.millis) * time.Millisecond
-			}
-		}
-	}
-	return 0
 }
 
 func checkAlwaysOn(_, value string) (string, error) {

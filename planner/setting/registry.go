@@ -24,9 +24,13 @@ type Context string
 
 // The contexts.
 const (
-	User     Context = "user"
-	Internal Context = "internal" // nobody
-	Startup  Context = "backend"  // only the server, at the start of a session
+	User       Context = "user"
+	Superuser  Context = "superuser"
+	Internal   Context = "internal" // nobody
+	Startup    Context = "backend"  // only the server, at the start of a session
+	SuperStart Context = "superuser-backend"
+	Sighup     Context = "sighup"     // only the server, at any time
+	Postmaster Context = "postmaster" // only the server, when it starts
 )
 
 // Setting describes a setting. Immutable.
@@ -39,33 +43,46 @@ type Setting struct {
 	Context     Context
 	// Reported says that changes are told to the client as ParameterStatus.
 	Reported bool
-	// Unit is "ms" for times, "" else.
-	Unit     string
-	Min, Max int64
-	// Values are those of an Enum.
-	Values []string
+	// Unit is what a number is in: "ms", "s", "min", "B", "kB", "8kB", "MB", "" for none.
+	Unit string
+	// Min and Max bound an Int, Low and High a Real; the texts are as pg_settings has them.
+	Min, Max          int64
+	Low, High         float64
+	LowText, HighText string
+	// Values are those of an Enum; Listed, when not nil, those of them that pg_settings has.
+	Values, Listed []string
+	// Extra is what pg_settings says beside the Description.
+	Extra string
+	// Hidden says that SHOW ALL and pg_settings leave it out.
+	Hidden bool
 	// List says that SET takes several values.
 	List bool
 	// check normalises a value; nil: by Kind.
 	check func(old, value string) (string, error)
+	// inherited says that it is one of PostgreSQL's that has no meaning of its own here.
+	inherited bool
 }
 
-const (
-	day     = 24 * 60 * 60 * 1000
-	maxInt4 = 1<<31 - 1
-)
+const maxInt4 = 1<<31 - 1
 
 var isolationLevels = []string{"serializable", "repeatable read", "read committed", "read uncommitted"}
 
 // registry holds all settings, by name.
 var registry = sync.OnceValue(func() map[string]*Setting {
-	out := map[string]*Setting{}
+	out := maps.Clone(inherited())
 	for _, s := range slices.Concat(clientSettings(), formatSettings(), transactionSettings(), compatibilitySettings(),
-		readSettings(), presetSettings()) {
+		readSettings(), logSettings(), presetSettings()) {
+		name := strings.ToLower(s.Name)
+		switch from := out[name]; {
+		case from != nil:
+			s.inherit(from)
+		case !strings.Contains(name, ".") && !strings.HasPrefix(name, "server_version"):
+			s.Hidden = true
+		}
 		if s.Context == "" {
 			s.Context = User
 		}
-		out[strings.ToLower(s.Name)] = &s
+		out[name] = &s
 	}
 	return out
 })
@@ -94,7 +111,7 @@ func clientSettings() []Setting {
 			Description: "Sets the maximum allowed duration of any wait for a lock.",
 		},
 		{ // which is checked at once here
-			Name: "deadlock_timeout", Kind: Int, Default: "1000", Unit: "ms", Min: 1, Max: maxInt4, Category: category,
+			Name: "deadlock_timeout", Kind: Int, Default: "1s", Unit: "ms", Min: 1, Max: maxInt4, Category: category,
 			Description: "Sets the time to wait on a lock before checking for deadlock.",
 		},
 		{
@@ -250,10 +267,6 @@ func compatibilitySettings() []Setting {
 			Description: "Allow JIT compilation.",
 		},
 		{
-			Name: "work_mem", Kind: String, Default: "4MB", Category: "Resource Usage / Memory",
-			Description: "Sets the maximum memory to be used for query workspaces.",
-		},
-		{
 			Name: "enable_seqscan", Kind: Bool, Default: "on", Category: "Query Tuning / Planner Method Configuration",
 			Description: "Enables the planner's use of sequential-scan plans.",
 		},
@@ -286,6 +299,18 @@ func readSettings() []Setting {
 	}
 }
 
+// logSettings say what is logged of statements. What may be in them that is secret is not: so
+// values of parameters never are.
+func logSettings() []Setting {
+	return []Setting{
+		{Name: "log_min_error_statement", Kind: Enum, Default: "panic", Values: []string{
+			"debug5", "debug4", "debug3", "debug2", "debug1", "debug", "info", "notice", "warning", "error", "log", "fatal", "panic",
+		}, Context: Superuser},
+		{Name: "log_parameter_max_length", Kind: Int, Default: "0", Context: Superuser},
+		{Name: "log_parameter_max_length_on_error", Kind: Int, Default: "0"},
+	}
+}
+
 func presetSettings() []Setting {
 	const category = "Preset Options"
 	preset := func(name string, kind Kind, value, description string, reported bool) Setting {
@@ -310,7 +335,7 @@ func presetSettings() []Setting {
 		preset("max_connections", Int, "100", "Sets the maximum number of concurrent connections.", false),
 		preset("wal_level", Enum, "replica", "Sets the level of information written to the WAL.", false),
 		preset("ssl", Bool, "off", "Enables SSL connections.", false),
-		preset("password_encryption", Enum, "scram-sha-256", "Chooses the algorithm for encrypting passwords.", false),
+		{Name: "password_encryption", Kind: Enum, Default: "scram-sha-256", Values: []string{"scram-sha-256"}},
 	}
 }
 
@@ -331,7 +356,7 @@ var sorted = sync.OnceValue(func() []*Setting {
 
 // reported holds the settings whose changes are told to the client, by name.
 var reported = sync.OnceValue(func() []*Setting {
-	return slices.DeleteFunc(All(), func(s *Setting) bool { return !s.Reported })
+	return slices.DeleteFunc(slices.Clone(sorted()), func(s *Setting) bool { return !s.Reported })
 })
 
 // All returns all settings, sorted by name as SHOW ALL does.

@@ -13,7 +13,7 @@ import (
 type Shown struct {
 	*Setting
 	Value string
-	// Source is "default", "client" or "session", as pg_settings.source says.
+	// Source is where the value comes from, as pg_settings.source says.
 	Source string
 	// Reset is the value RESET goes back to.
 	Reset string
@@ -21,7 +21,8 @@ type Shown struct {
 
 // Values are a session's settings. Not safe for concurrent use.
 type Values struct {
-	base    map[string]string // what RESET goes back to, by lower-case name
+	base    map[string]string // what RESET goes back to where that is not the default, by lower-case name
+	source  map[string]string // of base
 	session map[string]string
 	local   map[string]string // until the transaction ends
 	saved   map[string]string // session at the start of the transaction, nil outside
@@ -37,33 +38,31 @@ type mark struct{ session, local map[string]string }
 // name or bad value is a *pgerr.Error.
 func NewValues(server, client map[string]string) (*Values, error) {
 	v := &Values{
-		base: map[string]string{}, session: map[string]string{}, local: map[string]string{},
+		base: map[string]string{}, source: map[string]string{}, session: map[string]string{}, local: map[string]string{},
 		told: map[string]string{},
 	}
-	for _, s := range All() {
-		v.base[strings.ToLower(s.Name)] = s.Default
-	}
 	for name, value := range server {
-		v.base[strings.ToLower(name)] = value
+		key := strings.ToLower(name)
+		v.base[key], v.source[key] = value, "configuration file"
 	}
 	for name, value := range client {
 		key := strings.ToLower(name)
 		s, ok := Lookup(key)
 		if !ok {
 			if strings.Contains(key, ".") {
-				v.base[key] = value
+				v.base[key], v.source[key] = value, "client"
 				continue
 			}
 			return nil, unknown(name)
 		}
-		if s.Context != User {
-			return nil, cannotChange(s)
+		if err := v.mayChange(s, true); err != nil {
+			return nil, err
 		}
-		n, err := s.normalise(v.base[key], value)
+		n, err := s.normalise(v.Value(key), value)
 		if err != nil {
 			return nil, err
 		}
-		v.base[key] = n
+		v.base[key], v.source[key] = n, "client"
 	}
 	return v, nil
 }
@@ -72,8 +71,35 @@ func unknown(name string) *pgerr.Error {
 	return pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)
 }
 
-func cannotChange(s *Setting) *pgerr.Error {
-	return pgerr.New(codes.CantChangeRuntimeParam, "parameter \"%s\" cannot be changed", s.Name)
+// mayChange says whether a session may change a setting; starting says that it begins.
+func (v *Values) mayChange(s *Setting, starting bool) error {
+	when := ""
+	switch s.Context {
+	case User:
+		return nil
+	case Superuser, SuperStart:
+		if super, ok := v.Get("is_superuser"); ok && super != "on" {
+			return pgerr.New(codes.InsufficientPrivilege, "permission denied to set parameter \"%s\"", s.Name)
+		}
+		if starting || s.Context == Superuser {
+			return nil
+		}
+		when = " after connection start"
+	case Startup:
+		if starting && !s.Hidden {
+			return nil
+		}
+		when = " after connection start"
+	case Sighup:
+		when = " now"
+	case Postmaster:
+		when = " without restarting the server"
+	}
+	verb := "changed"
+	if s.Context == Startup || s.Context == SuperStart {
+		verb = "set"
+	}
+	return pgerr.New(codes.CantChangeRuntimeParam, "parameter \"%s\" cannot be %s%s", s.Name, verb, when)
 }
 
 // Version grows with every change: what was derived from settings is stale when it
@@ -83,12 +109,32 @@ func (v *Values) Version() uint64 { return v.version }
 // Get returns a value as SHOW renders it.
 func (v *Values) Get(name string) (string, bool) {
 	key := strings.ToLower(name)
-	for _, m := range []map[string]string{v.local, v.session, v.base} {
+	for _, m := range []map[string]string{v.local, v.session} {
 		if s, ok := m[key]; ok {
 			return s, true
 		}
 	}
+	return v.reset(key)
+}
+
+// reset is the value that RESET goes back to.
+func (v *Values) reset(key string) (string, bool) {
+	if s, ok := v.base[key]; ok {
+		return s, true
+	}
+	if s, ok := registry()[key]; ok {
+		return s.Default, true
+	}
 	return "", false
+}
+
+// From says where base values come from, as pg_settings.source says it: those of these names.
+func (v *Values) From(source string, names map[string]string) {
+	for name := range names {
+		if key := strings.ToLower(name); v.source[key] == "configuration file" {
+			v.source[key] = source
+		}
+	}
 }
 
 // Value is Get for a name that is registered.
@@ -109,8 +155,8 @@ func (v *Values) Set(name, value string, local bool) error {
 		v.put(key, value, local)
 		return nil
 	}
-	if s.Context != User {
-		return cannotChange(s)
+	if err := v.mayChange(s, false); err != nil {
+		return err
 	}
 	n, err := s.normalise(v.Value(key), value)
 	if err != nil {
@@ -145,8 +191,10 @@ func (v *Values) Reset(name string) error {
 	if !ok && (!strings.Contains(key, ".") || strings.HasPrefix(key, "skippr.")) {
 		return unknown(name)
 	}
-	if ok && s.Context == Internal {
-		return cannotChange(s)
+	if ok && s.Context != Startup {
+		if err := v.mayChange(s, false); err != nil {
+			return err
+		}
 	}
 	v.version++
 	delete(v.local, key)
@@ -205,10 +253,8 @@ func (v *Values) RollbackTo(n int) {
 // Reported returns all values that clients are told at start-up, and counts them as
 // told.
 func (v *Values) Reported() map[string]string {
-	for _, s := range All() {
-		if s.Reported {
-			v.told[s.Name] = v.Value(s.Name)
-		}
+	for _, s := range reported() {
+		v.told[s.Name] = v.Value(s.Name)
 	}
 	return maps.Clone(v.told)
 }
@@ -226,14 +272,17 @@ func (v *Values) Changes() []Shown {
 	return out
 }
 
-// All returns every registered setting with its value, sorted by name.
+// All returns every registered setting that is not hidden with its value, sorted by name.
 func (v *Values) All() []Shown {
 	var out []Shown
 	for _, s := range sorted() {
+		if s.Hidden {
+			continue
+		}
 		key := strings.ToLower(s.Name)
-		sh := Shown{Setting: s, Value: v.Value(key), Source: "default", Reset: v.base[key]}
-		if sh.Reset != s.Default {
-			sh.Source = "client"
+		sh := Shown{Setting: s, Value: v.Value(key), Source: "default", Reset: s.Default}
+		if base, ok := v.base[key]; ok {
+			sh.Reset, sh.Source = base, v.source[key]
 		}
 		_, inSession := v.session[key]
 		_, inLocal := v.local[key]

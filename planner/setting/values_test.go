@@ -30,6 +30,25 @@ func TestSetNormalises(t *testing.T) {
 		{name: "statement_timeout", value: "0", want: "0"},
 		{name: "statement_timeout", value: "-1", code: codes.InvalidParameterValue},
 		{name: "statement_timeout", value: "5 parsecs", code: codes.InvalidParameterValue},
+		{name: "work_mem", value: "64MB", want: "64MB"},
+		{name: "work_mem", value: "1.5MB", want: "1536kB"},
+		{name: "work_mem", value: "63kB", code: codes.InvalidParameterValue},
+		{name: "work_mem", value: "3TB", code: codes.InvalidParameterValue},
+		{name: "work_mem", value: "1s", code: codes.InvalidParameterValue},
+		{name: "effective_cache_size", value: "524288", want: "4GB"},
+		{name: "random_page_cost", value: "1.10", want: "1.1"},
+		{name: "random_page_cost", value: "-1", code: codes.InvalidParameterValue},
+		{name: "vacuum_cost_delay", value: "1.5ms", want: "1500us"},
+		{name: "log_min_duration_statement", value: "-1", want: "-1"},
+		{name: "tcp_user_timeout", value: "1min", want: "1min"},
+		{name: "enable_nestloop", value: "off", want: "off"},
+		{name: "transform_null_equals", value: "off", want: "off"},
+		{name: "transform_null_equals", value: "on", code: codes.FeatureNotSupported},
+		{name: "session_replication_role", value: "replica", code: codes.FeatureNotSupported},
+		{name: "log_parameter_max_length", value: "10", code: codes.InvalidParameterValue},
+		{name: "max_connections", value: "7", code: codes.CantChangeRuntimeParam},
+		{name: "autovacuum", value: "off", code: codes.CantChangeRuntimeParam},
+		{name: "log_connections", value: "on", code: codes.CantChangeRuntimeParam},
 		{name: "datestyle", value: "German", want: "German, DMY"},
 		{name: "DateStyle", value: "iso, dmy", want: "ISO, DMY"},
 		{name: "datestyle", value: "nonsense", code: codes.InvalidParameterValue},
@@ -131,6 +150,67 @@ func TestDuration(t *testing.T) {
 	} {
 		if got := setting.Duration(shown); got != want {
 			t.Errorf("%s is %v, want %v", shown, got, want)
+		}
+	}
+}
+
+// Every setting's default is one that it takes, and is shown again as itself; what pg_settings has
+// of it reads back as the same.
+func TestDefaults(t *testing.T) {
+	all := setting.All()
+	if len(all) < 350 {
+		t.Fatalf("%d settings", len(all))
+	}
+	v, err := setting.NewValues(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Context != setting.User && s.Context != setting.Superuser || s.Name == "role" || s.Name == "session_authorization" || s.Default == "" {
+			continue
+		}
+		for _, value := range []string{s.Default, s.Raw(s.Default)} {
+			if err := v.Set(s.Name, value, false); err != nil {
+				t.Errorf("%s = %s: %v", s.Name, value, err)
+			} else if got := v.Value(s.Name); got != s.Default {
+				t.Errorf("%s = %s is shown as %s", s.Name, value, got)
+			}
+		}
+	}
+	if work, _ := setting.Lookup("WORK_MEM"); work.Raw("64MB") != "65536" || work.Raw(work.Default) != "4096" {
+		t.Errorf("work_mem is %s and %s", work.Raw("64MB"), work.Raw(work.Default))
+	}
+}
+
+// What others than superusers may not set, when a session begins neither; and where values are from.
+func TestWhoMaySet(t *testing.T) {
+	server := map[string]string{"is_superuser": "off", "log_statement": "ddl", "work_mem": "8MB"}
+	v, err := setting.NewValues(server, map[string]string{"statement_timeout": "5s", "ignore_system_indexes": "on"})
+	if err == nil { // which is fixed here
+		t.Error("a fixed setting was changed")
+	}
+	if v, err = setting.NewValues(server, map[string]string{"statement_timeout": "5s"}); err != nil {
+		t.Fatal(err)
+	}
+	v.From("user", map[string]string{"work_mem": ""})
+	if _, err := setting.NewValues(server, map[string]string{"log_statement": "none"}); err == nil {
+		t.Error("log_statement was set at the start")
+	}
+	for _, name := range []string{"log_statement", "log_duration", "log_min_duration_statement"} {
+		if e, ok := pgerr.As(v.Set(name, "0", false)); !ok || e.Code != codes.InsufficientPrivilege {
+			t.Errorf("%s: %v", name, e)
+		}
+		if e, ok := pgerr.As(v.Reset(name)); !ok || e.Code != codes.InsufficientPrivilege {
+			t.Errorf("reset %s: %v", name, e)
+		}
+	}
+	want := map[string]string{"log_statement": "configuration file", "work_mem": "user", "statement_timeout": "client", "lock_timeout": "session", "jit": "default"}
+	if err := v.Set("lock_timeout", "1s", false); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range v.All() {
+		if w := want[s.Name]; w != "" && s.Source != w {
+			t.Errorf("%s is from %s", s.Name, s.Source)
 		}
 	}
 }

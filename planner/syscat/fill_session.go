@@ -5,43 +5,25 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"sync"
 
 	pgencode "github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/hba"
 	"github.com/skipprd/skipprd/planner"
 )
 
-// settingFacts is what PostgreSQL says of its settings, by name: category,
-// descriptions, and bounds.
-var settingFacts = sync.OnceValues(func() (map[string][]any, error) {
-	lines, err := fileRows("setting_facts")
-	out := make(map[string][]any, len(lines))
-	for _, l := range lines {
-		if name, ok := l[0].(string); ok && len(l) == 6 {
-			out[name] = l
-		}
-	}
-	return out, err
-})
-
 func fillSettings(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	facts, err := settingFacts()
-	if err != nil {
-		return nil, err
-	}
 	var rows []row
 	for _, s := range env.Settings {
 		r := row{
-			"name": s.Name, "setting": s.Value, "category": s.Category, "short_desc": s.Description, "context": string(s.Context),
-			"vartype": string(s.Kind), "source": s.Source, "boot_val": s.Default, "reset_val": s.Reset, "pending_restart": false,
-			"unit": orNull(s.Unit),
+			"name": s.Name, "setting": s.Raw(s.Value), "category": s.Category, "short_desc": s.Description, "context": string(s.Context),
+			"vartype": string(s.Kind), "source": s.Source, "boot_val": s.Raw(s.Default), "reset_val": s.Raw(s.Reset), "pending_restart": false,
+			"unit": orNull(s.Unit), "extra_desc": orNull(s.Extra), "min_val": orNull(s.LowText), "max_val": orNull(s.HighText),
 		}
-		if len(s.Values) > 0 {
+		switch {
+		case s.Listed != nil:
+			r["enumvals"] = s.Listed
+		case len(s.Values) > 0:
 			r["enumvals"] = s.Values
-		}
-		if f := facts[s.Name]; f != nil {
-			r["category"], r["short_desc"], r["extra_desc"], r["min_val"], r["max_val"] = f[1], f[2], f[3], f[4], f[5]
 		}
 		rows = append(rows, r)
 	}

@@ -56,8 +56,10 @@ var fixed = map[string]string{
 var queries = map[string]string{
 	"pg_get_keywords": "SELECT * FROM pg_get_keywords() ORDER BY word",
 	// Zones as PostgreSQL names them; their offsets depend on the day.
-	"zone_names":    "SELECT name FROM pg_timezone_names WHERE name NOT LIKE 'posix%' AND name NOT IN ('localtime', 'Factory') ORDER BY name",
-	"setting_facts": "SELECT name, category, short_desc, extra_desc, min_val, max_val FROM pg_settings WHERE name NOT LIKE '%.%' ORDER BY name",
+	"zone_names": "SELECT name FROM pg_timezone_names WHERE name NOT LIKE 'posix%' AND name NOT IN ('localtime', 'Factory') ORDER BY name",
+	// All settings as they are without a configuration. Those of the build's own are not PostgreSQL's.
+	"../../setting/data/settings": `SELECT name, vartype, unit, context, boot_val, min_val, max_val, array_to_string(enumvals, ','), category, short_desc, extra_desc
+		FROM pg_settings WHERE name NOT LIKE '%.%' AND name NOT IN ('server_version', 'server_version_num', 'extension_destdir') ORDER BY name COLLATE "C"`,
 }
 
 // order is what makes the files stable.
