@@ -1,6 +1,10 @@
 package syscat
 
-import "github.com/skipprd/skipprd/planner"
+import (
+	"strings"
+
+	"github.com/skipprd/skipprd/planner"
+)
 
 // classOfName is the oid of the table that a text names, NULL for none; without a
 // schema it is the first in the search path.
@@ -36,7 +40,7 @@ const typeOfName = `(SELECT CASE WHEN q.a THEN min(e.typarray) ELSE min(e.oid) E
 // names are the functions between names and object ids.
 func names() []planner.SystemFunction {
 	return []planner.SystemFunction{
-		fn("skippr_setting", oidText, "(SELECT min(s.setting) FROM {rel:pg_catalog.pg_settings} s WHERE lower(s.name) = lower($1))", oidText),
+		fn("skippr_setting", oidText, shownSetting(), oidText),
 		fn("to_regclass", oidRegclass, classOfName, oidText),
 		fn("regclassout", oidText, nameOfClass, oidRegclass),
 		fn("regtypeout", oidText, nameOfType, oidRegtype),
@@ -82,4 +86,24 @@ func routines() []planner.SystemFunction {
 		fn("pg_get_function_arguments", oidText, arguments, oidOID),
 		fn("pg_get_function_identity_arguments", oidText, arguments, oidOID),
 	}
+}
+
+// shownSetting is the value of the setting of a name as SHOW renders it: pg_settings has a number
+// in the setting's unit, of which the largest unit that divides it is shown.
+func shownSetting() string {
+	var b strings.Builder
+	b.WriteString("(SELECT min(CASE WHEN s.unit IS NULL OR CAST(s.setting AS DOUBLE) <= 0 THEN s.setting")
+	for _, family := range [][]string{
+		{"'ms', 's', 'min'", "86400000000", "d", "3600000000", "h", "60000000", "min", "1000000", "s", "1000", "ms", "1", "us"},
+		{"'B', 'kB', '8kB', 'MB'", "1099511627776", "TB", "1073741824", "GB", "1048576", "MB", "1024", "kB", "1", "B"},
+	} {
+		for i := 1; i < len(family); i += 2 {
+			const size = "round(CAST(s.setting AS DOUBLE) * CASE s.unit WHEN 'ms' THEN 1000 WHEN 's' THEN 1000000 WHEN 'min' THEN 60000000" +
+				" WHEN 'kB' THEN 1024 WHEN '8kB' THEN 8192 WHEN 'MB' THEN 1048576 ELSE 1 END)"
+			b.WriteString(" WHEN s.unit IN (" + family[0] + ") AND CAST(" + size + " AS BIGINT) % " + family[i] + " = 0 THEN CAST(CAST(" + size +
+				" AS BIGINT) // " + family[i] + " AS VARCHAR) || '" + family[i+1] + "'")
+		}
+	}
+	b.WriteString(" ELSE s.setting END) FROM {rel:pg_catalog.pg_settings} s WHERE lower(s.name) = lower($1))")
+	return b.String()
 }
