@@ -119,6 +119,9 @@ func (p *dateTimeParser) field(f string) *pgerr.Error {
 		p.out.hasTime, p.out.hasZone = true, true
 		return nil
 	}
+	if number, ok := strings.CutPrefix(f, "j"); ok && number != "" && isDigit(number[0]) {
+		return p.julian(number)
+	}
 	if m := monthByName(f); m != 0 && p.month == 0 {
 		p.month = m
 		return nil
@@ -164,6 +167,9 @@ func (p *dateTimeParser) date(f string) *pgerr.Error {
 		return p.bareNumber(f)
 	}
 	parts := strings.Split(f, f[sep:sep+1])
+	if len(parts) == 2 {
+		return p.dayOfYear(parts[0], parts[1])
+	}
 	if len(parts) != 3 {
 		return p.syntax()
 	}

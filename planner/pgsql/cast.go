@@ -172,6 +172,11 @@ func cannotCast(from, to Type) *pgerr.Error {
 
 // coerce casts e to a type, deciding undecided literals and parameters.
 func (a *analyzer) coerce(e expr, to Type, c coercion) (expr, error) {
+	if e.undecided() && e.lit != nil && (to.OID == OIDRegtype || to.OID == 2202 || to.OID == 2204) {
+		if out, err := a.castReg(e, to); err != errNotReg {
+			return out, a.errAt(e.loc, err)
+		}
+	}
 	if e.undecided() {
 		return a.decide(e, to)
 	}

@@ -151,7 +151,7 @@ func (a *analyzer) castReg(e expr, to Type) (expr, error) {
 			return e, errNotReg // the ordinary cast does it
 		}
 		if to.OID == 2202 || to.OID == 2204 {
-			return a.regSignature(*e.lit, to, e.loc)
+			return a.regSignature(*e.lit, to, e.loc, false)
 		}
 		e = expr{sql: quote.Text(*e.lit), typ: plain(OIDText), loc: e.loc, scale: -1}
 	}
@@ -237,9 +237,24 @@ func (a *analyzer) regOfText(e expr, to Type) (expr, error) {
 	return out, nil
 }
 
+// toRegSignature is to_regprocedure and to_regoperator: null for what there is not.
+func (a *analyzer) toRegSignature(name string, args []expr, loc int32) (expr, error) {
+	to := plain(2202)
+	if name == "to_regoperator" {
+		to = plain(2204)
+	}
+	if len(args) != 1 {
+		return expr{}, noFunction(name, args, false)
+	}
+	if args[0].lit == nil {
+		return expr{}, unsupported("%s of a text that is no constant is not supported", name)
+	}
+	return a.regSignature(*args[0].lit, to, loc, true)
+}
+
 // regSignature resolves a constant of regprocedure or regoperator: a name with the types
-// of its arguments.
-func (a *analyzer) regSignature(text string, to Type, loc int32) (expr, error) {
+// of its arguments. What there is not is an error, or null with missing.
+func (a *analyzer) regSignature(text string, to Type, loc int32, missing bool) (expr, error) {
 	out := expr{typ: to, loc: loc, scale: -1}
 	cat := regCatalog[to.OID]
 	name, args, ok := strings.Cut(strings.TrimSpace(text), "(")
@@ -256,6 +271,9 @@ func (a *analyzer) regSignature(text string, to Type, loc int32) (expr, error) {
 			oids = append(oids, "0")
 		case known:
 			oids = append(oids, strconv.FormatUint(uint64(t), 10))
+		case missing:
+			out.sql = "CAST(NULL AS BIGINT)"
+			return out, nil
 		default:
 			return out, pgerr.New(codes.UndefinedObject, "type \"%s\" does not exist", arg)
 		}
@@ -277,8 +295,11 @@ func (a *analyzer) regSignature(text string, to Type, loc int32) (expr, error) {
 		where += " AND " + column("oprleft") + " = " + oids[0] + " AND " + column("oprright") + " = " + oids[1]
 	}
 	before, after, _ := strings.Cut(cat.missing, "%")
-	out.sql = "(SELECT coalesce(min(" + column(cat.oid) + "), CAST(error(" + quote.Text(before+text+after) + ") AS BIGINT)) FROM " + quote.Name(u.Name) +
-		" AS " + v + " WHERE " + where + ")"
+	none := "CAST(error(" + quote.Text(before+text+after) + ") AS BIGINT)"
+	if missing {
+		none = "NULL"
+	}
+	out.sql = "(SELECT coalesce(min(" + column(cat.oid) + "), " + none + ") FROM " + quote.Name(u.Name) + " AS " + v + " WHERE " + where + ")"
 	return out, nil
 }
 

@@ -57,6 +57,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	case "pg_listening_channels":
 		e, err := a.listeningChannels(n)
 		return e, true, err
+	case "to_regprocedure", "to_regoperator":
+		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.toRegSignature(name, args, n.Location) }
 	case "num_nulls", "num_nonnulls":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.countNulls(name, args) }
 	default:

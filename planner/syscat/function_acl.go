@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/planner"
 )
 
@@ -101,6 +102,7 @@ var wordsMay = map[string]string{
 	"r": "['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']", "n": "['CREATE', 'USAGE']",
 	"d": "['CREATE', 'CONNECT', 'TEMPORARY', 'TEMP']", "c": "['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']",
 	"S":    "['USAGE', 'SELECT', 'UPDATE']",
+	"f":    "['EXECUTE']", "T": "['USAGE']", "l": "['USAGE']", "t": "['CREATE']",
 	"role": "['USAGE', 'MEMBER', 'USAGE WITH ADMIN OPTION', 'MEMBER WITH ADMIN OPTION', 'USAGE WITH GRANT OPTION', 'MEMBER WITH GRANT OPTION']",
 }
 
@@ -120,7 +122,7 @@ func holdsSQL(role, class, object, words, columns string) string {
 	list := strings.ReplaceAll(wordsOf, "%s", words)
 	any := "-2"
 	if class == "r" {
-		any = "CASE WHEN " + object + " < 16384 THEN -1 ELSE -2 END"
+		any = "CASE WHEN " + object + " < 16384 AND " + object + " NOT IN (" + hiddenRelations() + ") THEN -1 ELSE -2 END"
 	}
 	return `(coalesce((SELECT bool_or(r.rolsuper) FROM {rel:pg_catalog.pg_roles} r WHERE r.oid = ` + role + `), false)
 	OR (SELECT count(*) > 0 FROM {rel:skippr.privileges} p JOIN {rel:skippr.role_members} m ON m.role = p.grantee AND m.inherits
@@ -164,14 +166,68 @@ func privileges() []planner.SystemFunction {
 	out = append(out, has("has_database_privilege", "d", databases, "")...)
 	out = append(out, hasColumn(tables)...)
 	out = append(out, hasRole()...)
-	for _, name := range []string{
-		"has_function_privilege", "has_type_privilege", "has_tablespace_privilege", "has_language_privilege",
-		"has_foreign_data_wrapper_privilege", "has_server_privilege", "has_parameter_privilege",
-	} {
+	out = append(out, hasBuiltin()...)
+	for _, name := range []string{"has_parameter_privilege"} {
 		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidAny, oidText), fn(name, oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidText))
 	}
 	return out
 }
+
+// hasBuiltin are the functions that ask for what nobody grants or revokes here: functions, types
+// and languages are everybody's, table spaces superusers', and there are no servers.
+func hasBuiltin() []planner.SystemFunction {
+	var out []planner.SystemFunction
+	byName := func(relation, column, kind string) []object {
+		find := "(SELECT min(x.oid) FROM {rel:pg_catalog." + relation + "} x WHERE x." + column + " = %s)"
+		return []object{{oidText, named(find, "42704", "'" + kind + " \"' || %s || '\" does not exist'")}, {oidOID, "nullif(%s, 0)"}}
+	}
+	for _, q := range []struct {
+		name, class, relation string
+		everybody             bool
+		objects               []object
+	}{
+		{"has_function_privilege", "f", "pg_proc", true, []object{{2202, "nullif(%s, 0)"}}},
+		{"has_type_privilege", "T", "pg_type", true, []object{{oidRegtype, "nullif(%s, 0)"}}},
+		{"has_language_privilege", "l", "pg_language", true, byName("pg_language", "lanname", "language")},
+		{"has_tablespace_privilege", "t", "pg_tablespace", false, byName("pg_tablespace", "spcname", "tablespace")},
+		{"has_foreign_data_wrapper_privilege", "T", "pg_foreign_data_wrapper", false, byName("pg_foreign_data_wrapper", "fdwname", "foreign-data wrapper")},
+		{"has_server_privilege", "T", "pg_foreign_server", false, byName("pg_foreign_server", "srvname", "server")},
+	} {
+		for _, who := range askers {
+			for _, o := range q.objects {
+				args, at := []uint32{o.oid, oidText}, 1
+				if who.oid != 0 {
+					args, at = []uint32{who.oid, o.oid, oidText}, 2
+				}
+				object := strings.ReplaceAll(o.sql, "%s", fmt.Sprintf("$%d", at))
+				word := fmt.Sprintf("$%d", at+1)
+				plain := "len(list_filter(" + strings.ReplaceAll(wordsOf, "%s", "q.w") + ", lambda w: w NOT LIKE '%OPTION')) > 0"
+				if !q.everybody {
+					plain = "false"
+				}
+				out = append(out, fn(q.name, oidBool, "(SELECT CASE WHEN q.o IS NULL OR q.u IS NULL OR q.w IS NULL OR "+
+					"NOT EXISTS (SELECT 1 FROM {rel:pg_catalog."+q.relation+"} x WHERE x.oid = q.o) THEN NULL ELSE "+plain+
+					" OR coalesce((SELECT bool_or(r.rolsuper) FROM {rel:pg_catalog.pg_roles} r WHERE r.oid = q.u), false) END FROM (SELECT "+
+					who.sql+" AS u, "+object+" AS o, "+checkedWords(word, q.class)+" AS w) q)", args...))
+			}
+		}
+	}
+	return out
+}
+
+// hiddenRelations are the oids of system relations that only superusers read.
+func hiddenRelations() string {
+	var list []string
+	for oid := range uint32(firstOID) {
+		if right.Hides(oid) {
+			list = append(list, fmt.Sprint(oid))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// firstOID is the first of an object that is not built in.
+const firstOID = 16384
 
 // askers are the ways to name the role: its argument's type, 0 for none, and the SQL of its oid.
 var askers = []object{{0, asker}, {oidName, roleNamed}, {oidText, roleNamed}, {oidOID, "$1"}}

@@ -41,13 +41,21 @@ var modified = []struct {
 	{1266, 1270, 0, "'time(' || m || ') with time zone'"},
 	{1560, 1561, 0, "'bit(' || m || ')'"},
 	{1562, 1563, 0, "'bit varying(' || m || ')'"},
+	{1186, 1187, 0, intervalName},
 }
+
+// intervalName names an interval by its modifier: the fields in its upper half, the digits of
+// seconds in the lower one.
+const intervalName = `'interval' || CASE m >> 16 WHEN 4 THEN ' year' WHEN 2 THEN ' month' WHEN 8 THEN ' day' WHEN 1024 THEN ' hour' WHEN 2048 THEN ' minute'
+	WHEN 4096 THEN ' second' WHEN 6 THEN ' year to month' WHEN 1032 THEN ' day to hour' WHEN 3080 THEN ' day to minute' WHEN 7176 THEN ' day to second'
+	WHEN 3072 THEN ' hour to minute' WHEN 7168 THEN ' hour to second' WHEN 6144 THEN ' minute to second' ELSE '' END
+	|| CASE WHEN m & 65535 = 65535 THEN '' ELSE '(' || (m & 65535) || ')' END`
 
 // formatType is the macro behind format_type(oid, typmod), a CASE over the built-in
 // types and domains; the names with a modifier are put together in the engine.
 func formatType(domains map[uint32]string) string {
 	var b strings.Builder
-	b.WriteString("CREATE OR REPLACE MACRO skippr_format_type(o, m) AS CASE WHEN o IS NULL THEN NULL")
+	b.WriteString("CREATE OR REPLACE MACRO skippr_format_type(o, m) AS CASE WHEN o IS NULL THEN NULL WHEN o = 0 THEN '-'")
 	for _, t := range modified {
 		fmt.Fprintf(&b, " WHEN m >= %d AND o = %d THEN %s", t.least, t.oid, t.name)
 		fmt.Fprintf(&b, " WHEN m >= %d AND o = %d THEN %s || '[]'", t.least, t.array, t.name)
