@@ -17,7 +17,7 @@ import (
 // Functions are all functions of the package. The list is always the same one.
 var Functions = sync.OnceValue(func() []scalar.Function {
 	list := slices.Concat(numericFunctions(), jsonFunctions(), jsonRowFunctions(), identFunctions(), intervalFunctions(), intervalModFunctions(), momentFunctions(), dateFunctions(), zoneFunctions(), bitFunctions(), regexFunctions(), bytesFunctions(), hashFunctions(), textFunctions(), templateFunctions(),
-		sumListFunctions(), network.Functions(), bitstring.Functions(), span.Functions(), hash.Functions())
+		sumListFunctions(), normalFunctions(), network.Functions(), bitstring.Functions(), span.Functions(), hash.Functions())
 	for i, f := range list {
 		list[i].Call = coded(f.Call)
 	}

@@ -286,8 +286,10 @@ type analyzer struct {
 	// next query takes over.
 	locking   *locking
 	inherited []*pg.LockingClause
-	aliases   int
-	depth     int
+	// spread are the arguments of the next call when they are no nodes of their own.
+	spread  []expr
+	aliases int
+	depth   int
 	// maybe counts what is around the expression that is analysed and need not compute it.
 	maybe int
 	// record is set while a view is defined.

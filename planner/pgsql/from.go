@@ -61,7 +61,7 @@ func (a *analyzer) fromNode(n *pg.Node, s *scope) (*source, error) {
 	case *pg.Node_JoinExpr:
 		return a.join(v.JoinExpr, s)
 	case *pg.Node_RangeTableSample:
-		return nil, unsupported("TABLESAMPLE is not supported")
+		return a.tableSample(v.RangeTableSample, s)
 	}
 	return nil, unsupported("this kind of FROM item is not supported")
 }

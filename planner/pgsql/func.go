@@ -24,7 +24,7 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		name = p.GetString_().GetSval()
 	}
 	if n.FuncVariadic {
-		return expr{}, a.errAt(n.Location, unsupported("VARIADIC calls are not supported"))
+		return a.variadic(name, n, s)
 	}
 	if schema == "" || schema == "pg_catalog" {
 		if e, ok, err := a.specialCall(name, n, s); ok || err != nil {
@@ -305,6 +305,9 @@ func (a *analyzer) decorate(n *pg.FuncCall, s *scope, c *signature) (decoration,
 	var parts []string
 	for _, o := range n.AggOrder {
 		sb := o.GetSortBy()
+		if err := a.checkUsing(sb); err != nil {
+			return d, err
+		}
 		e, err := a.expr(sb.Node, s)
 		if err != nil {
 			return d, err

@@ -121,3 +121,16 @@ func (a *analyzer) percentile(name string, e expr, args []expr, direction, filte
 	out.sql = "list_transform([" + list + ")], lambda l: " + body + ")[1]"
 	return out, nil
 }
+
+// withinGroup analyses the aggregates with WITHIN GROUP; ok is false for a window function.
+func (a *analyzer) withinGroup(name string, n *pg.FuncCall, s *scope) (expr, bool, error) {
+	switch name {
+	case "percentile_cont", "percentile_disc", "mode":
+		return a.orderedSet(name, n, s)
+	}
+	if !n.AggWithinGroup {
+		return expr{}, false, nil
+	}
+	e, err := a.hypothetical(name, n, s)
+	return e, true, err
+}

@@ -300,8 +300,8 @@ func (a *analyzer) orderBy(list []*pg.Node, s *scope, targets []target, inputs b
 	var parts []string
 	for _, n := range list {
 		sb := n.GetSortBy()
-		if sb.SortbyDir == pg.SortByDir_SORTBY_USING {
-			return "", unsupported("ORDER BY … USING is not supported")
+		if err := a.checkUsing(sb); err != nil {
+			return "", err
 		}
 		if !inputs {
 			if err := outputOnly(sb.Node, targets); err != nil {
@@ -324,6 +324,9 @@ func (a *analyzer) orderBy(list []*pg.Node, s *scope, targets []target, inputs b
 
 func sortDirection(sb *pg.SortBy) string {
 	desc := sb.SortbyDir == pg.SortByDir_SORTBY_DESC
+	if sb.SortbyDir == pg.SortByDir_SORTBY_USING {
+		desc = sb.UseOp[len(sb.UseOp)-1].GetString_().GetSval() == ">"
+	}
 	first := desc
 	switch sb.SortbyNulls {
 	case pg.SortByNulls_SORTBY_NULLS_FIRST:
@@ -440,11 +443,13 @@ func (a *analyzer) groupBy(sel *pg.SelectStmt, s *scope) (string, error) {
 	if len(sel.GroupClause) == 0 {
 		return "", nil
 	}
-	if sel.GroupDistinct {
-		return "", unsupported("GROUP BY DISTINCT is not supported")
-	}
 	s.groupSQL, s.groupKeys = map[string]bool{}, map[string]string{}
 	s.noAgg = "GROUP BY"
+	if sel.GroupDistinct {
+		sets, err := a.distinctSets(sel, s)
+		s.noAgg, s.grouped = "", true
+		return " GROUP BY " + sets, err
+	}
 	var parts []string
 	for _, n := range sel.GroupClause {
 		p, err := a.groupItem(n, sel, s)

@@ -22,10 +22,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.similarPattern(args, n.Location) }
 	case "extract", "date_part":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.extract(name, args) }
-	case "quote_literal", "quote_nullable":
-		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.quoteCall(name, args) }
-	case "concat", "concat_ws", "format":
-		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.concatCall(name, args) }
+	case "quote_literal", "quote_nullable", "concat", "concat_ws", "format":
+		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.textCall(name, args) }
 	case "overlay":
 		fn = a.overlay
 	case "to_char":
@@ -45,8 +43,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	case "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg":
 		e, err := a.aggregateJSON(name, n, s)
 		return e, true, err
-	case "percentile_cont", "percentile_disc", "mode":
-		return a.orderedSet(name, n, s)
+	case "rank", "dense_rank", "percent_rank", "cume_dist", "percentile_cont", "percentile_disc", "mode":
+		return a.withinGroup(name, n, s)
 	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend", "pg_reload_conf":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) {
 			if out, ok, err := a.signal(name, args, n); ok || err != nil {
@@ -58,7 +56,9 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		e, err := a.listeningChannels(n)
 		return e, true, err
 	case "to_regprocedure", "to_regoperator":
-		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.toRegSignature(name, args, n.Location) }
+		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) {
+			return a.toRegSignature(name, args, n.Location)
+		}
 	case "num_nulls", "num_nonnulls":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.countNulls(name, args) }
 	default:
@@ -70,7 +70,12 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	if n.Over != nil || n.AggFilter != nil || n.AggDistinct || len(n.AggOrder) > 0 || n.AggStar {
 		return expr{}, true, pgerr.New(codes.WrongObjectType, "%s is not an aggregate or window function", name)
 	}
-	args, err := a.exprList(n.Args, s)
+	args := a.spread
+	a.spread = nil
+	var err error
+	if args == nil {
+		args, err = a.exprList(n.Args, s)
+	}
 	if err != nil {
 		return expr{}, true, err
 	}
@@ -203,6 +208,14 @@ func (a *analyzer) quoteCall(name string, args []expr) (expr, error) {
 		out.sql = "coalesce(" + out.sql + ", 'NULL')"
 	}
 	return out, nil
+}
+
+// textCall analyses the functions of texts that take everything.
+func (a *analyzer) textCall(name string, args []expr) (expr, error) {
+	if strings.HasPrefix(name, "quote") {
+		return a.quoteCall(name, args)
+	}
+	return a.concatCall(name, args)
 }
 
 // concatCall analyses concat, concat_ws and format.

@@ -101,8 +101,8 @@ const wordsOf = `list_transform(string_split(upper(%s), ','), lambda w: trim(w))
 var wordsMay = map[string]string{
 	"r": "['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']", "n": "['CREATE', 'USAGE']",
 	"d": "['CREATE', 'CONNECT', 'TEMPORARY', 'TEMP']", "c": "['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']",
-	"S":    "['USAGE', 'SELECT', 'UPDATE']",
-	"f":    "['EXECUTE']", "T": "['USAGE']", "l": "['USAGE']", "t": "['CREATE']",
+	"S": "['USAGE', 'SELECT', 'UPDATE']",
+	"f": "['EXECUTE']", "T": "['USAGE']", "l": "['USAGE']", "t": "['CREATE']",
 	"role": "['USAGE', 'MEMBER', 'USAGE WITH ADMIN OPTION', 'MEMBER WITH ADMIN OPTION', 'USAGE WITH GRANT OPTION', 'MEMBER WITH GRANT OPTION']",
 }
 
@@ -179,7 +179,7 @@ func hasBuiltin() []planner.SystemFunction {
 	var out []planner.SystemFunction
 	byName := func(relation, column, kind string) []object {
 		find := "(SELECT min(x.oid) FROM {rel:pg_catalog." + relation + "} x WHERE x." + column + " = %s)"
-		return []object{{oidText, named(find, "42704", "'" + kind + " \"' || %s || '\" does not exist'")}, {oidOID, "nullif(%s, 0)"}}
+		return []object{{oidText, named(find, "42704", "'"+kind+" \"' || %s || '\" does not exist'")}, {oidOID, "nullif(%s, 0)"}}
 	}
 	for _, q := range []struct {
 		name, class, relation string

@@ -387,7 +387,6 @@ SELECT sum(coalesce(n, 0)), avg(CASE WHEN b THEN n END), sum(CASE WHEN id > 3 TH
 SELECT ARRAY[1.5, 2]::numeric[] || 3.25, (ARRAY[1.5, 2.50])[2], unnest(ARRAY[1.0, 2.25]), '{1.50,NULL,3}'::numeric[], '{1.5,2}'::numeric(10,3)[]
 SELECT ARRAY[1,2]::numeric[], ARRAY[1.5,2.5]::int[], ARRAY['1.50','2']::numeric[], ARRAY[1.5,2]::text[], ARRAY[0.1]::float8[]
 SELECT 1e-20::float8::numeric, 0.1::float4::numeric, 123456789.123456789::float8::numeric, 'NaN'::float8::numeric, 'Infinity'::float8::numeric(10,2)
---known: days of the year and Julian days are not read as dates
 SELECT '2024.015'::date, 'J2451187'::date
 SELECT concat(c, '|'), format('%s|', c), to_json(c), ARRAY[c]::text, ROW(c) FROM t WHERE id = 1
 SELECT j, count(*) FROM t GROUP BY j ORDER BY j

@@ -709,3 +709,31 @@ SELECT sum(DISTINCT x) FROM (VALUES ('NaN'::numeric), (1)) v(x)
 SELECT sum(DISTINCT nn) FROM t WHERE false
 SELECT COALESCE(COALESCE(CAST((SUM(DISTINCT (CAST(FLOOR(COALESCE(t.n, 0) * (1000000 * 1.0)) AS DECIMAL(65,0))) + ('x' || MD5(t.id::varchar))::bit(64)::bigint::DECIMAL(65) * 18446744073709551616 + ('x' || SUBSTR(MD5(t.id::varchar), 17))::bit(64)::bigint::DECIMAL(65)) - SUM(DISTINCT ('x' || MD5(t.id::varchar))::bit(64)::bigint::DECIMAL(65) * 18446744073709551616 + ('x' || SUBSTR(MD5(t.id::varchar), 17))::bit(64)::bigint::DECIMAL(65))) AS DOUBLE PRECISION) / CAST((1000000 * 1.0) AS DOUBLE PRECISION), 0), 0) AS total FROM t, t t2
 SELECT v, sum(DISTINCT nn) FROM t GROUP BY v ORDER BY v
+SELECT id FROM t ORDER BY id USING >, v USING <
+SELECT id FROM t ORDER BY i2 USING >, id
+SELECT id FROM t ORDER BY id USING OPERATOR(pg_catalog.>)
+SELECT id FROM t ORDER BY id USING =
+SELECT array_agg(id ORDER BY id USING >) FROM t
+SELECT concat(VARIADIC ARRAY[1,2,3]), concat_ws(',', VARIADIC ARRAY['a', NULL, 'b']), format('%s-%s', VARIADIC ARRAY['x', 'y']), num_nulls(VARIADIC ARRAY[1, NULL]), num_nonnulls(VARIADIC a), concat(VARIADIC a), concat_ws('-', VARIADIC a), json_build_array(VARIADIC ARRAY[1, 2.5]), jsonb_build_object(VARIADIC ARRAY['a', '1']) FROM t ORDER BY id
+SELECT jsonb_extract_path(j, VARIADIC ARRAY['o', 'x']), jsonb_extract_path_text(j, VARIADIC string_to_array('o,x', ',')) FROM t ORDER BY id
+SELECT concat(VARIADIC NULL::text[]), concat_ws(NULL, VARIADIC ARRAY[1]), concat(VARIADIC '{}'::int[])
+SELECT lower(VARIADIC ARRAY['a'])
+SELECT rank(20) WITHIN GROUP (ORDER BY i2), dense_rank(20) WITHIN GROUP (ORDER BY i2), percent_rank(20) WITHIN GROUP (ORDER BY i2), cume_dist(20) WITHIN GROUP (ORDER BY i2) FROM t
+SELECT rank(20) WITHIN GROUP (ORDER BY i2 DESC), dense_rank(NULL) WITHIN GROUP (ORDER BY i2 DESC), rank(NULL) WITHIN GROUP (ORDER BY i2), cume_dist(1.5) WITHIN GROUP (ORDER BY nn), rank('red') WITHIN GROUP (ORDER BY v NULLS FIRST) FROM t
+SELECT rank('red', 2) WITHIN GROUP (ORDER BY v, id DESC), dense_rank('red', 2) WITHIN GROUP (ORDER BY v, id) FROM t
+SELECT rank(1) WITHIN GROUP (ORDER BY id), percent_rank(1) WITHIN GROUP (ORDER BY id), cume_dist(1) WITHIN GROUP (ORDER BY id) FROM t WHERE false
+SELECT v, rank(2) WITHIN GROUP (ORDER BY id) FILTER (WHERE b) FROM t GROUP BY v ORDER BY v
+SELECT rank(1, 2) WITHIN GROUP (ORDER BY id) FROM t
+SELECT v, b, count(*) FROM t GROUP BY DISTINCT ROLLUP (v, b), ROLLUP (v) ORDER BY 1, 2, 3
+SELECT v, b, id, count(*), grouping(v, b, id) FROM t GROUP BY DISTINCT CUBE (v, b), GROUPING SETS ((id), ()) ORDER BY 1, 2, 3, 4, 5
+SELECT v, count(*) FROM t GROUP BY DISTINCT v ORDER BY v
+SELECT nn, v, count(*) FROM t GROUP BY DISTINCT GROUPING SETS ((nn, v), (v, nn), (nn), ()) ORDER BY 1, 2, 3
+SELECT count(*) FROM t TABLESAMPLE BERNOULLI (100), t t2 TABLESAMPLE SYSTEM (0)
+SELECT count(*) FROM t x TABLESAMPLE SYSTEM (100) WHERE x.id > 2
+SELECT count(*) FROM t TABLESAMPLE BERNOULLI (101)
+SELECT count(*) FROM t TABLESAMPLE BERNOULLI (-1)
+SELECT count(*) FROM t TABLESAMPLE foo (1)
+SELECT normalize(U&'a\0308'), normalize('ä', NFD) = U&'a\0308', normalize('ﬁ', NFKC), U&'a\0308' IS NORMALIZED, 'ä' IS NFC NORMALIZED, 'ä' IS NOT NFD NORMALIZED
+SELECT to_ascii('x')
+SELECT date 'J2451187', date '2024.015', date '2024-015', timestamp 'J2451187 10:00', timestamp 'J2451187.25', timestamptz '2024.015 10:00+02', date '0099.123', date 'j0'
+SELECT date '2024.367'
