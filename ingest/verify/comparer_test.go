@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/outofrange"
+	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/wal"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -314,6 +315,16 @@ func TestComparer(t *testing.T) {
 				w.table("a", func(t *catalog.Table) { t.State, t.Reason = catalog.TableStopped, "its key is gone" })
 			},
 			nil, "s.a -..- skipped  its state is stopped: its key is gone\ns.b -..- equal 1/1",
+		},
+		"a partition now": { // the source has it, and sends its changes with another table
+			func(w *compareWorld) { w.table("a", func(t *catalog.Table) { t.Away = watch.AsPart }) },
+			nil, "s.a -..- skipped  " + watch.AsPart + "\ns.b -..- equal 1/1",
+		},
+		"a partition since": {
+			func(w *compareWorld) {
+				w.pinned = func() { w.table("a", func(t *catalog.Table) { t.Away = watch.AsPart }) }
+			},
+			nil, "s.a -..- skipped  " + watch.AsPart + "\ns.b -..- equal 1/1",
 		},
 		"stops before the position": {
 			func(w *compareWorld) {

@@ -78,6 +78,8 @@ func tableOf(t *catalog.Table, rule outofrange.Rule) *Table {
 		if t.Reason != "" {
 			v.Skip += ": " + t.Reason
 		}
+	} else if t.Away != "" { // it keeps what it has
+		v.Skip = t.Away
 	}
 	return v
 }
@@ -166,6 +168,8 @@ func changed(now *catalog.Table, t *Table, then copied) string {
 	switch {
 	case now.State != catalog.TableReady:
 		return "its state became " + string(now.State)
+	case now.Away != "":
+		return now.Away
 	case copiedAt(now) != then:
 		return "it was copied anew meanwhile: run it again"
 	case now.Current.HasKey() != (len(t.Key) > 0), now.SourceOID != t.OID:
