@@ -68,6 +68,15 @@ func (u *run) compare(round, i int, w *writer) {
 	if agrees(u.t, u.server, pipeline) == 0 {
 		u.t.Errorf("VERIFY compared no table of %s", pipeline)
 	}
+	if u.t.Failed() {
+		here, err := u.tablesOf(pipeline)
+		u.t.Logf("%+v, %v", here, err)
+	}
+	for _, t := range w.tables { // those that it alone compares
+		if u.t.Failed() && (t.silent || t.undeclared) {
+			u.t.Logf("seed %d, round %d, database %d, table %s, here %q\n%s\n%s", u.seed, round, i, t.sql(), t.here, strings.Join(u.events, "\n"), w.reproduction(t))
+		}
+	}
 	u.noLetters(round, pipeline, w)
 }
 
