@@ -121,7 +121,7 @@ func isDefinition(key []byte) bool {
 	}
 	switch key[0] {
 	case prefixPipeline, prefixTable, prefixPlan, prefixProgress, prefixConnection, prefixSecret, prefixRole,
-		prefixRight, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
+		prefixRight, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixEnum, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
 		return true
 	}
 	return false
@@ -133,7 +133,7 @@ var imagePrefixes = []byte{
 	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
 	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixLake, prefixLeftLake, prefixLeftLog,
 	prefixRight, prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter, prefixView,
-	prefixSequence,
+	prefixSequence, prefixEnum,
 }
 
 // fileBackup keeps the image in a file.

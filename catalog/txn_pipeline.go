@@ -404,6 +404,11 @@ func (t *Txn) schemaInUse(name string) bool {
 			return true
 		}
 	}
+	for _, e := range t.facts.enums {
+		if e.Schema == name {
+			return true
+		}
+	}
 	for n := range t.facts.tableByName {
 		if n.schema == name {
 			return true

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,9 @@ type names struct {
 	indexes map[[2]string]uint32
 	// temp is the schema of the session's temporary objects, "" if there is none.
 	temp string
+	// enums are the enumerated types, by schema and name; nil for none.
+	enums     map[[2]string]*pgsql.Enum
+	enumByOID map[uint32]*pgsql.Enum
 }
 
 // namesOf are the names in a snapshot, or draft of the session, made once for each.
@@ -51,8 +55,17 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 			n.temp = s.Name
 		}
 	}
+	for _, x := range snap.Enums() {
+		if n.enums == nil {
+			n.enums, n.enumByOID = map[[2]string]*pgsql.Enum{}, map[uint32]*pgsql.Enum{}
+		}
+		t := define.EnumOf(x)
+		n.enums[[2]string{x.Schema, x.Name}], n.enumByOID[t.OID] = t, t
+		n.schemas[x.Schema] = true
+	}
+	typed := &pgsql.Env{Resolver: n}
 	for _, v := range snap.Views() {
-		r := define.ViewOf(v)
+		r := typed.WithEnums(define.ViewOf(v))
 		r.OID = TableOID(v.ID)
 		n.tables[[2]string{v.Schema, v.Name}] = r
 	}
@@ -61,7 +74,7 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 			continue
 		}
 		n.schemas[t.Schema] = true
-		n.tables[[2]string{t.Schema, t.Name}] = relationOf(t)
+		n.tables[[2]string{t.Schema, t.Name}] = typed.WithEnums(relationOf(t))
 		if t.Current.HasKey() {
 			n.indexes[[2]string{t.Schema, t.PrimaryKey()}] = IndexOID(t.Face())
 		}
@@ -74,6 +87,21 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 		e.names.Store(n)
 	}
 	return n
+}
+
+// Enum implements pgsql.Enums.
+func (n *names) Enum(schema, name string) *pgsql.Enum { return n.enums[[2]string{schema, name}] }
+
+// EnumOf implements pgsql.Enums.
+func (n *names) EnumOf(oid uint32) *pgsql.Enum { return n.enumByOID[oid] }
+
+// AllEnums implements pgsql.Enums.
+func (n *names) AllEnums() []*pgsql.Enum {
+	var out []*pgsql.Enum
+	for _, oid := range slices.Sorted(maps.Keys(n.enumByOID)) {
+		out = append(out, n.enumByOID[oid])
+	}
+	return out
 }
 
 // addSequences adds the sequences, also to the columns that they go with.
@@ -245,6 +273,11 @@ func (s *session) describe(o right.Object) string {
 		return fmt.Sprintf("%s%d", kind, o.ID)
 	case right.Schema:
 		return "schema " + schemaName(o.ID)
+	case right.Type:
+		if e := s.namesOf(snap).EnumOf(o.ID); e != nil {
+			return "type " + e.SQLName()
+		}
+		return fmt.Sprintf("type %d", o.ID)
 	case right.Database:
 		return "database " + s.engine.deps.Database
 	case right.Pipeline:

@@ -240,10 +240,17 @@ func column(name string, oid uint32) pgwire.Column {
 	return pgwire.Column{Name: name, TypeOID: oid, TypeSize: pgsql.TypeSize(oid), TypMod: -1}
 }
 
+// typeOf is the type that a statement names.
+func (s *session) typeOf(n *pg.TypeName) (pgsql.Type, error) {
+	snap, release := s.snapshotForNames()
+	defer release()
+	return s.env(s.namesOf(snap)).ResolveType(n)
+}
+
 func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statement, error) {
 	var types []uint32
 	for _, a := range n.Argtypes {
-		t, err := pgsql.ResolveTypeName(a.GetTypeName())
+		t, err := s.typeOf(a.GetTypeName())
 		if err != nil {
 			return nil, err
 		}

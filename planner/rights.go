@@ -381,8 +381,20 @@ func (s *session) world() grant.World {
 			}
 			return oid, nil
 		},
-		Describe: s.describe, Setting: s.roleSetting,
+		Describe: s.describe, Setting: s.roleSetting, Type: s.grantType,
 	}
+}
+
+// grantType finds a type for statements on rights.
+func (s *session) grantType(names []*pg.Node) (grant.Target, error) {
+	t, err := s.typeOf(&pg.TypeName{Names: slices.Clone(names), Typemod: -1, Location: -1})
+	if err != nil {
+		return grant.Target{}, err
+	}
+	if t.Enum == nil {
+		return grant.Target{}, pgerr.New(codes.FeatureNotSupported, "privileges and owners of type %s are not supported", t.Name())
+	}
+	return grant.Target{Object: right.Object{Class: right.Type, ID: t.OID}, Name: t.Enum.Name}, nil
 }
 
 func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {

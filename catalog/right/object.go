@@ -14,6 +14,7 @@ const (
 	Sequence   Class = 'S' // ID is its pg_class oid
 	Schema     Class = 'n' // ID is its pg_namespace oid
 	Database   Class = 'd' // there is one
+	Type       Class = 'T' // ID is its pg_type oid
 	Pipeline   Class = 'p' // ID is the pipeline's
 	Connection Class = 'c' // by name
 	Secret     Class = 's' // by name
@@ -33,7 +34,7 @@ func (c Class) All() Set {
 		return Usage | Create
 	case Database:
 		return Create | Temporary | Connect
-	case Pipeline, Connection, Secret:
+	case Pipeline, Connection, Secret, Type:
 		return Usage
 	}
 	return 0
@@ -132,6 +133,8 @@ func DefaultACL(o Object, owner uint32) ACL {
 		return append(list, Item{Grantee: Public, Grantor: owner, Privileges: Usage})
 	case o.Class == Database:
 		return public(Temporary | Connect)
+	case o.Class == Type:
+		return public(Usage)
 	}
 	return list
 }

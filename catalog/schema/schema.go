@@ -46,6 +46,8 @@ type Field struct {
 	OID      uint32 `json:"oid"`
 	TypMod   int32  `json:"typmod"`
 	TypeName string `json:"type_name,omitempty"`
+	// Enum says that OID is that of an enumerated type of our own.
+	Enum     bool `json:"enum,omitempty"`
 	NotNull  bool   `json:"not_null,omitempty"`
 	// AttNum is the source's permanent number for the column (pg_attribute.attnum).
 	AttNum int16 `json:"attnum,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/enum"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/ddl"
@@ -51,6 +52,7 @@ func Statements(s Source) ([]Statement, error) {
 		return nil, err
 	}
 	d.schemas()
+	d.types()
 	d.sequences()
 	d.tables()
 	d.indexes()
@@ -164,6 +166,9 @@ func (d *script) schemas() {
 	for _, s := range d.Snapshot.Sequences() {
 		needed[s.Schema] = true
 	}
+	for _, e := range d.Snapshot.Enums() {
+		needed[e.Schema] = true
+	}
 	for _, s := range d.Snapshot.Schemas() {
 		if s.Temp || s.Name != "public" && !s.Made && !needed[s.Name] {
 			continue
@@ -173,6 +178,23 @@ func (d *script) schemas() {
 		}
 		d.owner("SCHEMA", quote.NameIfNeeded(s.Name), schemaOf(s))
 	}
+}
+
+// types are the enumerated types.
+func (d *script) types() {
+	for _, e := range d.Snapshot.Enums() {
+		var labels []string
+		for _, l := range e.Labels {
+			labels = append(labels, quote.Literal(l))
+		}
+		name := qualified(e.Schema, e.Name)
+		d.add("type", typeOf(e), "CREATE TYPE %s AS ENUM (%s);", name, strings.Join(labels, ", "))
+		d.owner("TYPE", name, typeOf(e))
+	}
+}
+
+func typeOf(e *enum.Enum) of {
+	return of{right.Object{Class: right.Type, ID: e.OID()}, e.Schema + "." + e.Name}
 }
 
 // pipelines are those that users made.
@@ -251,6 +273,9 @@ func (d *script) comments() {
 		if !s.Temp {
 			say("SCHEMA", quote.NameIfNeeded(s.Name), s.Comment, schemaOf(s))
 		}
+	}
+	for _, e := range d.Snapshot.Enums() {
+		say("TYPE", qualified(e.Schema, e.Name), e.Comment, typeOf(e))
 	}
 	for _, s := range d.Snapshot.Sequences() {
 		if !d.hidden[s.Schema] {

@@ -49,6 +49,9 @@ func (d *script) privileges() {
 			list("SCHEMA", quote.NameIfNeeded(s.Name), schemaOf(s))
 		}
 	}
+	for _, e := range d.Snapshot.Enums() {
+		list("TYPE", qualified(e.Schema, e.Name), typeOf(e))
+	}
 	for _, s := range d.named(true) {
 		list("SEQUENCE", qualified(s.Schema, s.Name), sequenceOf(s))
 	}

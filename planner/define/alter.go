@@ -176,7 +176,7 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 func (a *alteration) fields() (list []schema.NewField, key []string) {
 	for _, f := range a.table.Current.Fields {
 		list = append(list, schema.NewField{
-			Name: f.Name, Type: f.Type, OID: f.OID, TypMod: f.TypMod, TypeName: f.TypeName, NotNull: f.NotNull, AttNum: f.AttNum,
+			Name: f.Name, Type: f.Type, OID: f.OID, TypMod: f.TypMod, TypeName: f.TypeName, Enum: f.Enum, NotNull: f.NotNull, AttNum: f.AttNum,
 			Initial: f.Initial, Computed: f.Computed,
 		})
 	}
@@ -296,7 +296,7 @@ func (a *alteration) initial(f *schema.NewField, text string) error {
 		return unsupported("adding a column with a default that is another for each row is not supported").
 			WithHint("Add the column without it, UPDATE the rows, then ALTER COLUMN … SET DEFAULT.")
 	}
-	c := columnOf(f)
+	c := columnOf(f, a.context.Env)
 	c.Default = text
 	f.Initial, err = a.context.Initial(c)
 	return err
@@ -318,7 +318,7 @@ func (a *alteration) addNewCheck(k *pg.Constraint, column string, f schema.NewFi
 // proveNew asks for a row that the newest check excludes, whose column f is null in all.
 func (a *alteration) proveNew(f schema.NewField) error {
 	added := a.table.Checks[len(a.table.Checks)-1]
-	used, err := pgsql.CheckCondition(added.SQL, RelationOf(a.table), a.context.Env)
+	used, err := pgsql.CheckCondition(added.SQL, a.context.Env.WithEnums(RelationOf(a.table)), a.context.Env)
 	if err != nil {
 		return err
 	}
@@ -358,7 +358,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 		return unsupported("tables without columns are not supported")
 	}
 	for _, k := range slices.Clone(a.table.Checks) {
-		used, err := pgsql.CheckCondition(k.SQL, RelationOf(a.table), a.context.Env)
+		used, err := pgsql.CheckCondition(k.SQL, a.context.Env.WithEnums(RelationOf(a.table)), a.context.Env)
 		if err != nil {
 			return err
 		}
@@ -432,7 +432,7 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 	if err != nil {
 		return err
 	}
-	t, err := pgsql.ResolveTypeName(def.TypeName)
+	t, err := a.context.columnType(def.TypeName)
 	if err != nil {
 		return err
 	}
@@ -495,7 +495,7 @@ func (a *alteration) addCheck(k *pg.Constraint, column string) error {
 		return err
 	}
 	added := a.table.Checks[len(a.table.Checks)-1]
-	used, err := pgsql.CheckCondition(added.SQL, RelationOf(a.table), a.context.Env)
+	used, err := pgsql.CheckCondition(added.SQL, a.context.Env.WithEnums(RelationOf(a.table)), a.context.Env)
 	if err != nil {
 		return err
 	}
@@ -542,7 +542,7 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 		kind = n.RelationType
 	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_TABCONSTRAINT, pg.ObjectType_OBJECT_MATVIEW:
 	default:
-		return nil, unsupported("this kind of RENAME is not supported")
+		return nil, unsupported("%s is not supported", pgsql.Word(&pg.Node{Node: &pg.Node_RenameStmt{RenameStmt: n}}))
 	}
 	view, tag, err := c.isView(n.Relation, kind)
 	if err != nil {

@@ -44,8 +44,11 @@ type removal struct {
 
 // drop plans DROP TABLE, VIEW and SCHEMA.
 func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
-	if n.RemoveType == pg.ObjectType_OBJECT_INDEX {
+	switch n.RemoveType {
+	case pg.ObjectType_OBJECT_INDEX:
 		return c.dropIndexes(n)
+	case pg.ObjectType_OBJECT_TYPE:
+		return c.dropTypes(n)
 	}
 	kind := droppable[n.RemoveType]
 	out := &Change{Tag: "DROP " + strings.ToUpper(kind)}
@@ -139,13 +142,15 @@ func unreadByOthers(txn *catalog.Txn, all []object) error {
 }
 
 // dropOrder is that in which objects are dropped: a schema goes with its last table.
-var dropOrder = map[string]int{"default": 0, "view": 1, materialized: 2, "table": 2, "sequence": 3, "schema": 4}
+var dropOrder = map[string]int{"default": 0, "view": 1, materialized: 2, "table": 2, "sequence": 3, "type": 3, "schema": 4}
 
 // drop drops an object; what it had is checked no more.
 func (o object) drop(txn *catalog.Txn) error {
 	switch o.kind {
 	case "view":
 		return gone(txn.DeleteView(o.schema, o.name), "view", o.name)
+	case "type":
+		return dropEnum(txn, o.schema, o.name)
 	case "sequence":
 		return gone(txn.DeleteSequence(o.schema, o.name), "sequence", o.name)
 	case "default":
@@ -271,6 +276,11 @@ func (d *removal) gather() {
 			for _, t := range snap.AllTables() {
 				if t.Schema == o.name {
 					d.add(tableObject(t), o)
+				}
+			}
+			for _, e := range snap.Enums() {
+				if e.Schema == o.name {
+					d.add(object{kind: "type", schema: e.Schema, name: e.Name, id: e.ID}, o)
 				}
 			}
 			for _, v := range snap.Views() {

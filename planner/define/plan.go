@@ -100,10 +100,10 @@ func Planned(n *pg.Node) bool {
 	switch n.Node.(type) {
 	case *pg.Node_CreateStmt, *pg.Node_AlterTableStmt, *pg.Node_RenameStmt, *pg.Node_AlterObjectSchemaStmt,
 		*pg.Node_CreateSchemaStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_AlterSeqStmt,
-		*pg.Node_IndexStmt:
+		*pg.Node_CreateEnumStmt, *pg.Node_AlterEnumStmt, *pg.Node_IndexStmt:
 		return true
 	case *pg.Node_DropStmt:
-		return droppable[n.GetDropStmt().RemoveType] != ""
+		return droppable[n.GetDropStmt().RemoveType] != "" || n.GetDropStmt().RemoveType == pg.ObjectType_OBJECT_TYPE
 	case *pg.Node_CommentStmt:
 		return commentable[n.GetCommentStmt().Objtype]
 	}
@@ -129,6 +129,10 @@ func Plan(n *pg.Node, c *Context) (*Change, error) {
 		return c.createSequence(v.CreateSeqStmt)
 	case *pg.Node_IndexStmt:
 		return c.createIndex(v.IndexStmt)
+	case *pg.Node_CreateEnumStmt:
+		return c.createEnum(v.CreateEnumStmt)
+	case *pg.Node_AlterEnumStmt:
+		return c.alterEnum(v.AlterEnumStmt)
 	case *pg.Node_AlterSeqStmt:
 		return c.alterSequence(v.AlterSeqStmt)
 	case *pg.Node_DropStmt:

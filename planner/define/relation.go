@@ -58,6 +58,9 @@ func ViewOf(v *catalog.View) *pgsql.Relation {
 // AnnouncedType is the type that clients see for a field: the source's, or text when it
 // is none of PostgreSQL's own.
 func AnnouncedType(f schema.Field) pgsql.Type {
+	if f.Enum {
+		return pgsql.Type{OID: f.OID, Mod: -1}
+	}
 	if !pgsql.KnownType(f.OID) {
 		return pgsql.Type{OID: pgsql.OIDText, Mod: -1}
 	}

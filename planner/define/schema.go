@@ -55,12 +55,15 @@ func (c *Context) createSchema(n *pg.CreateSchemaStmt) (*Change, error) {
 
 // commentable are the kinds of objects that may have a comment.
 var commentable = map[pg.ObjectType]bool{
-	pg.ObjectType_OBJECT_MATVIEW: true, pg.ObjectType_OBJECT_TABLE: true, pg.ObjectType_OBJECT_VIEW: true, pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_SCHEMA: true,
+	pg.ObjectType_OBJECT_TYPE: true, pg.ObjectType_OBJECT_MATVIEW: true, pg.ObjectType_OBJECT_TABLE: true, pg.ObjectType_OBJECT_VIEW: true, pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_SCHEMA: true,
 	pg.ObjectType_OBJECT_SEQUENCE: true,
 }
 
 // comment plans COMMENT ON, of a pipeline's table too.
 func (c *Context) comment(n *pg.CommentStmt) (*Change, error) {
+	if n.Objtype == pg.ObjectType_OBJECT_TYPE {
+		return c.commentType(n)
+	}
 	out := &Change{Tag: "COMMENT"}
 	if n.Objtype == pg.ObjectType_OBJECT_SCHEMA {
 		name := n.Object.GetString_().GetSval()

@@ -258,6 +258,9 @@ func (d *definition) field(name string, t pgsql.Type) (*schema.NewField, error) 
 
 // newField is a column of a type, which must be one that statements can write.
 func newField(name string, t pgsql.Type) (*schema.NewField, error) {
+	if t.Enum != nil {
+		return enumField(name, t.Enum), nil
+	}
 	bounds := 0
 	if pgsql.ElemOf(t.OID) != 0 {
 		bounds = 1
@@ -280,7 +283,7 @@ func newField(name string, t pgsql.Type) (*schema.NewField, error) {
 // column adds a column.
 func (d *definition) column(n *pg.ColumnDef) error {
 	typeName, serial := serialType(n.TypeName)
-	t, err := pgsql.ResolveTypeName(typeName)
+	t, err := d.context.columnType(typeName)
 	if err != nil {
 		return err
 	}
@@ -344,15 +347,15 @@ func defaultText(n *pg.Node, f *schema.NewField, env *pgsql.Env) (string, error)
 	if _, err := pgsql.DefaultSequences(n, env); err != nil {
 		return "", err
 	}
-	text, err := pgsql.SettleDefault(n, columnOf(f), env)
+	text, err := pgsql.SettleDefault(n, columnOf(f, env), env)
 	if err != nil {
 		return "", err
 	}
-	return text, pgsql.CheckDefault(text, columnOf(f), env)
+	return text, pgsql.CheckDefault(text, columnOf(f, env), env)
 }
 
-func columnOf(f *schema.NewField) pgsql.RelationColumn {
-	return pgsql.RelationColumn{Name: f.Name, Type: pgsql.Type{OID: f.OID, Mod: f.TypMod}, Engine: schema.EngineType(f.Type), NotNull: f.NotNull}
+func columnOf(f *schema.NewField, env *pgsql.Env) pgsql.RelationColumn {
+	return pgsql.RelationColumn{Name: f.Name, Type: env.TypeOf(f.OID, f.TypMod), Engine: schema.EngineType(f.Type), NotNull: f.NotNull}
 }
 
 // make completes the change that makes the table.
@@ -499,11 +502,11 @@ func setText(m *map[int32]string, id int32, text string) {
 // addCheck adds a CHECK, of a column or of the table, to a table. A name that is not given
 // is PostgreSQL's.
 func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env) error {
-	text, err := pgsql.SettleCondition(n.RawExpr, RelationOf(t), env)
+	text, err := pgsql.SettleCondition(n.RawExpr, env.WithEnums(RelationOf(t)), env)
 	if err != nil {
 		return err
 	}
-	used, err := pgsql.CheckCondition(text, RelationOf(t), env)
+	used, err := pgsql.CheckCondition(text, env.WithEnums(RelationOf(t)), env)
 	if err != nil {
 		return err
 	}

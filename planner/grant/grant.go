@@ -34,6 +34,8 @@ type World struct {
 	Relation  func(*pg.RangeVar) (Relation, error)
 	Relations func(schema uint32) []Relation
 	Schema    func(name string) (uint32, error)
+	// Type finds a type that users made, by the parts of its name.
+	Type func(names []*pg.Node) (Target, error)
 	// Describe names an object as errors do: "table public.t".
 	Describe func(right.Object) string
 	Database string

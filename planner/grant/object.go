@@ -37,7 +37,7 @@ type Request struct {
 // objectWords name classes in errors.
 var objectWords = map[right.Class]string{
 	right.Relation: "table", right.Sequence: "sequence", right.Schema: "schema", right.Database: "database", right.Pipeline: "pipeline",
-	right.Connection: "connection", right.Secret: "secret",
+	right.Connection: "connection", right.Secret: "secret", right.Type: "type",
 }
 
 // SetPrivileges reads a privilege list into the request: names of privileges, each with
@@ -145,6 +145,12 @@ func (w World) targets(n *pg.GrantStmt, r *Request) (right.Class, error) {
 				return 0, pgerr.New(codes.InvalidCatalogName, "database \"%s\" does not exist", name)
 			}
 			r.Targets = append(r.Targets, Target{Object: right.Object{Class: right.Database}, Name: name})
+		case pg.ObjectType_OBJECT_TYPE:
+			t, err := w.Type(o.GetList().GetItems())
+			if err != nil {
+				return 0, err
+			}
+			r.Targets = append(r.Targets, t)
 		case pg.ObjectType_OBJECT_SEQUENCE:
 			rel, err := w.Relation(o.GetRangeVar())
 			if err != nil {

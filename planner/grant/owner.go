@@ -22,6 +22,14 @@ func (w World) alterOwner(n *pg.AlterOwnerStmt) (Prepared, bool) {
 			}
 			return SetOwner(right.Object{Class: right.Schema, ID: oid}, name, n.Newowner), nil
 		}}, true
+	case pg.ObjectType_OBJECT_TYPE:
+		return Prepared{"ALTER TYPE", func() (Op, error) {
+			t, err := w.Type(n.Object.GetList().GetItems())
+			if err != nil {
+				return nil, err
+			}
+			return SetOwner(t.Object, t.Name, n.Newowner), nil
+		}}, true
 	case pg.ObjectType_OBJECT_DATABASE:
 		return Prepared{"ALTER DATABASE", func() (Op, error) {
 			name := n.Object.GetString_().GetSval()

@@ -378,7 +378,7 @@ func (a *analyzer) output(e expr) (string, error) {
 	}
 	stored := e.text || e.col != nil && e.col.stored // and so what its relation makes of it
 	if ElemOf(e.typ.OID) == OIDRegtype && !stored {
-		return "list_transform(" + e.sql + ", lambda w: " + regtypeText("w") + ")", nil
+		return "list_transform(" + e.sql + ", lambda w: " + a.env.typeText("w") + ")", nil
 	}
 	if elem := ElemOf(e.typ.OID); !stored && elem != OIDOid && regCatalog[elem].relation != "" {
 		return "", unsupported("values of type %s are not supported in a result", e.typ.Name()).WithHint("Cast it to oid[].")

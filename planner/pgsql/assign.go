@@ -17,7 +17,7 @@ func (w *writer) assigned(e expr, c RelationColumn) (expr, error) {
 		return e, w.errAt(loc, pgerr.New(codes.DatatypeMismatch, "column \"%s\" is of type %s but expression is of type %s",
 			c.Name, c.Type.Name(), e.typ.Name()).WithHint("You will need to rewrite or cast the expression."))
 	}
-	out, err := w.coerce(e, plain(c.Type.OID), assignment) // a cast would cut what an assignment refuses
+	out, err := w.coerce(e, bare(c.Type), assignment) // a cast would cut what an assignment refuses
 	switch {
 	case err != nil || c.Type.Mod < 0:
 	case c.Type.OID == OIDVarchar, c.Type.OID == OIDBpchar:
@@ -56,7 +56,7 @@ func (w *writer) stored(e expr, c RelationColumn) (string, error) {
 		sql = "CAST(" + sql + " AS SMALLINT)"
 	}
 	switch text := strings.EqualFold(c.Engine, "VARCHAR"); {
-	case text && isString(e.typ.OID):
+	case text && (isString(e.typ.OID) || e.typ.Enum != nil):
 		sql = e.sql
 	case text:
 		if sql, err = w.canonicalText(e); err != nil {

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -238,8 +239,8 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 	if a.params[n-1] == 0 {
 		a.params[n-1] = to.OID
 	}
-	have := plain(a.params[n-1])
-	given := typed(fmt.Sprintf("$%d", n), have.OID)
+	have := a.env.TypeOf(a.params[n-1], -1)
+	given := typed(fmt.Sprintf("$%d", n), have)
 	if missing, reg := regMissing[have.OID]; reg {
 		var err error
 		if given, err = a.regParam(fmt.Sprintf("CAST($%d AS VARCHAR)", n), have, missing); err != nil {
@@ -255,8 +256,13 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 }
 
 // typed is a value of a type that comes as text, in the form that parameters have.
-func typed(sql string, oid uint32) expr {
-	out := expr{typ: plain(oid), loc: -1, scale: -1}
+func typed(sql string, t Type) expr {
+	oid := t.OID
+	out := expr{typ: bare(t), loc: -1, scale: -1}
+	if t.Enum != nil {
+		out.sql = t.Enum.read("CAST(" + sql + " AS VARCHAR)")
+		return out
+	}
 	if oid == OIDNumeric {
 		out.setText("CAST(" + sql + " AS VARCHAR)")
 		return out
@@ -273,6 +279,13 @@ func typed(sql string, oid uint32) expr {
 
 // literal makes the typed constant of a literal's text.
 func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
+	if to.Enum != nil {
+		if !slices.Contains(to.Enum.Labels, text) {
+			return out, a.errAt(out.loc, to.Enum.invalid(text))
+		}
+		out.sql = quote.Text(text)
+		return out, nil
+	}
 	if isOID(to.OID) && to.OID != OIDOid {
 		if v, done, err := a.regLiteral(text, to); done || err != nil {
 			if err != nil {
@@ -438,6 +451,10 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	}
 	from := e.typ.OID
 	switch {
+	case to.Enum != nil:
+		s, err := a.textOf(e)
+		out.sql = to.Enum.read(s)
+		return out, err
 	case from == OIDChar && to.OID == OIDInt4, from == OIDInt4 && to.OID == OIDChar:
 		return e, unsupported("casts between \"char\" and integer are not supported").WithHint("Use ascii() and chr().")
 	case e.typ.isArray() && to.isArray():
@@ -515,7 +532,7 @@ func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
 		return out, nil
 	}
 	v := a.alias("v")
-	item, err := a.coerce(elementOf(e, expr{scale: -1, loc: e.loc}, v), Type{elem.oid, to.Mod}, explicit)
+	item, err := a.coerce(elementOf(e, expr{scale: -1, loc: e.loc}, v), Type{OID: elem.oid, Mod: to.Mod}, explicit)
 	if err != nil {
 		return e, err
 	}

@@ -457,7 +457,7 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 		e.sql, e.typ = now, plain(OIDTimestamptz)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:
 		return a.applyMod(expr{sql: now, typ: plain(OIDTimestamptz), loc: n.Location, name: e.name, scale: -1},
-			Type{OIDTimestamptz, n.Typmod}), nil
+			Type{OID: OIDTimestamptz, Mod: n.Typmod}), nil
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME_N, pg.SQLValueFunctionOp_SVFOP_LOCALTIME_N, pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N:
 		whole := map[pg.SQLValueFunctionOp]pg.SQLValueFunctionOp{
 			pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME_N:   pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME,
@@ -465,7 +465,7 @@ func (a *analyzer) valueFunction(n *pg.SQLValueFunction) (expr, error) {
 			pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N: pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP,
 		}[n.Op]
 		v, err := a.valueFunction(&pg.SQLValueFunction{Op: whole, Location: n.Location})
-		return a.applyMod(v, Type{v.typ.OID, n.Typmod}), err
+		return a.applyMod(v, Type{OID: v.typ.OID, Mod: n.Typmod}), err
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
 		e.sql, e.typ = "CAST("+now+" AS TIMESTAMP)", plain(OIDTimestamp)
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIME:

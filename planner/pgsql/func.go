@@ -266,7 +266,7 @@ func elementOf(array, out expr, sql string) expr {
 	if out.typ.OID != OIDNumeric {
 		return out
 	}
-	if p, s, ok := (Type{OIDNumeric, array.typ.Mod}).decimal(); ok && array.typ.engineType() != "VARCHAR[]" {
+	if p, s, ok := (Type{OID: OIDNumeric, Mod: array.typ.Mod}).decimal(); ok && array.typ.engineType() != "VARCHAR[]" {
 		out.setDecimal(sql, p, s)
 	} else {
 		out.setText(sql)
@@ -431,6 +431,8 @@ func (a *analyzer) fact(name string) string {
 		}
 		host, _, _ = strings.Cut(host, "%")
 		return host
+	case "types":
+		return a.env.enumNames()
 	case "temp_schema":
 		return a.env.TempSchema
 	}

@@ -385,7 +385,7 @@ func AnalyzeCopy(sql string, rel *Relation, columns []int, where *pg.Node, env *
 			return nil, err
 		}
 		if at >= 0 {
-			value, err := w.stored(typed(src.columns[2*at].sql(), c.Type.OID), c)
+			value, err := w.stored(typed(src.columns[2*at].sql(), c.Type), c)
 			if err != nil {
 				return nil, err
 			}

@@ -282,7 +282,7 @@ func (a *analyzer) numericCall(c *signature, args []expr, d decoration) (expr, b
 		return out, true, err
 	case (c.name == "min" || c.name == "max") && c.kind == 'a' && (e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric || typeKey(e) != ""):
 		d.before = ""
-		out.typ = plain(e.typ.OID)
+		out.typ = bare(e.typ)
 		out.sql, err = a.expand("@arg_"+c.name+"($1, $2)", []string{native(e), sortKey(e)}, d)
 		return out, true, err
 	case (c.name == "min" || c.name == "max") && c.kind == 'a' && e.typ.OID == OIDNumeric:

@@ -235,7 +235,7 @@ func comparedAs(t Type) Type {
 	case t.OID == OIDNumeric:
 		return plain(OIDNumeric)
 	}
-	return plain(t.OID)
+	return bare(t)
 }
 
 // compare analyses a comparison; op is an engine operator.
@@ -300,6 +300,7 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 	switch p := lookupType(lt); {
 	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
 		return "", "", false, nil
+	case l.typ.Enum != nil && (op == "=" || op == "<>"): // as the log and the lake do
 	case lt == OIDJSONB, lt == OIDInterval, typeKey(l) != "":
 		return sortKey(l), sortKey(r), true, nil
 	case p.engine == "VARCHAR" && lt != OIDText && op != "=" && op != "<>" && !p.textOrdered():

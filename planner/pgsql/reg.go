@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -58,6 +60,13 @@ func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err 
 	case OIDRegtype:
 		if t, ok := typeBySQLName(v); ok {
 			return t, true, nil
+		}
+		n := &pg.TypeName{Typemod: -1, Location: -1}
+		for _, x := range names {
+			n.Names = append(n.Names, pg.MakeStrNode(x))
+		}
+		if t, err := a.env.ResolveType(n); err == nil && t.Enum != nil {
+			return t.OID, true, nil
 		}
 		if len(a.env.Functions["to_regtype"]) == 0 {
 			return 0, false, pgerr.New(codes.UndefinedObject, "type \"%s\" does not exist", v)
@@ -188,7 +197,7 @@ func (a *analyzer) regText(e expr, relation, oid, name string) (string, error) {
 		return out.sql, err
 	}
 	if e.typ.OID == OIDRegtype {
-		return regtypeText(e.sql), nil
+		return a.env.typeText(e.sql), nil
 	}
 	u, err := a.systemRelation(relation)
 	if err != nil {
@@ -198,11 +207,6 @@ func (a *analyzer) regText(e expr, relation, oid, name string) (string, error) {
 	look := "(SELECT min(" + v + "." + quote.Name(a.systemColumn(u, name)) + ") FROM " + quote.Name(u.Name) + " AS " + v +
 		" WHERE " + v + "." + quote.Name(a.systemColumn(u, oid)) + " = " + e.sql + ")"
 	return "coalesce(" + look + ", CASE WHEN " + e.sql + " = 0 THEN '-' ELSE CAST(" + e.sql + " AS VARCHAR) END)", nil
-}
-
-// regtypeText renders the SQL name of a type oid.
-func regtypeText(sql string) string {
-	return "skippr_regtype(" + sql + ")"
 }
 
 // regOfText renders the oid of what a text names; it is an error when nothing has the name.

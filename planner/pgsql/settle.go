@@ -113,7 +113,7 @@ func SettleDefault(n *pg.Node, c RelationColumn, env *Env) (string, error) {
 	a := &analyzer{env: env, fold: true}
 	e, err := a.expr(n, &scope{noAgg: "DEFAULT expressions"})
 	if err == nil && e.undecided() {
-		_, err = a.coerce(e, plain(c.Type.OID), assignment)
+		_, err = a.coerce(e, bare(c.Type), assignment)
 	}
 	return settledText(n, err)
 }

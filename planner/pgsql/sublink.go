@@ -175,7 +175,7 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 	}
 	var elem Type
 	if want != nil {
-		elem = Type{ElemOf(want.OID), want.Mod}
+		elem = Type{OID: ElemOf(want.OID), Mod: want.Mod}
 		for i := range list {
 			if list[i], err = a.coerce(list[i], elem, explicit); err != nil {
 				return out, err
@@ -193,7 +193,7 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 		return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
 			elem.Name()))
 	}
-	out.typ = Type{arr, elem.Mod}
+	out.typ = Type{OID: arr, Mod: elem.Mod}
 	if elem.OID == OIDNumeric {
 		out.typ.Mod = -1
 	}

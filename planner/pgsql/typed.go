@@ -85,6 +85,9 @@ func (a *analyzer) typedOperator(op string, args []expr, loc int32) (e expr, ok 
 // typeKey renders a value that is text here such that it orders and compares by bytes as its
 // type does, "" when its text does.
 func typeKey(e expr) string {
+	if e.typ.Enum != nil {
+		return e.typ.Enum.place(e.sql)
+	}
 	oid := e.typ.OID
 	if _, _, ok := span.KindOf(oid); ok {
 		return "skippr_span_key(" + strconv.Itoa(int(oid)) + ", " + e.sql + ")"

@@ -17,6 +17,8 @@ import (
 type Type struct {
 	OID uint32
 	Mod int32
+	// Enum is what an enumerated type has, nil for any other.
+	Enum *Enum
 }
 
 // The oids of the types that the analysis names.
@@ -253,7 +255,12 @@ func TypeNamed(name string) (uint32, bool) {
 }
 
 // Name renders a type as format_type does, without the modifier.
-func (t Type) Name() string { return lookupType(t.OID).name }
+func (t Type) Name() string {
+	if t.Enum != nil {
+		return t.Enum.SQLName()
+	}
+	return lookupType(t.OID).name
+}
 
 // isArray reports whether the type's values are engine lists.
 func (t Type) isArray() bool { return lookupType(t.OID).elem != 0 }
@@ -284,7 +291,7 @@ func (t Type) engineType() string {
 		return fmt.Sprintf("DECIMAL(%d,%d)", p, s)
 	}
 	if t.OID == 1231 {
-		p, s, ok := Type{OIDNumeric, t.Mod}.decimal()
+		p, s, ok := Type{OID: OIDNumeric, Mod: t.Mod}.decimal()
 		if !ok || p > maxDigits || s < 0 || s > p {
 			return "VARCHAR[]" // exact text
 		}
@@ -304,6 +311,9 @@ const maxDigits = 38
 
 func plain(oid uint32) Type { return Type{OID: oid, Mod: -1} }
 
+// bare is a type without its modifier.
+func bare(t Type) Type { return Type{OID: t.OID, Mod: -1, Enum: t.Enum} }
+
 func sortedOIDs() []uint32 {
 	return slices.Sorted(maps.Keys(typeIndex().byOID))
 }
@@ -315,7 +325,7 @@ func (a *analyzer) typeName(n *pg.TypeName) (Type, error) {
 			return plain(t), nil
 		}
 	}
-	t, err := ResolveTypeName(n)
+	t, err := a.env.ResolveType(n)
 	if err != nil {
 		return t, a.errAt(n.Location, err)
 	}

@@ -74,6 +74,7 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			if text, ok := t.Defaults[f.ID]; ok {
 				r["column_default"] = shownDefault(env, text)
 			}
+			enumColumn(env, r, oid)
 			identityColumn(r, always[t.Face()][f.ID])
 			rows = append(rows, r)
 		}

@@ -42,6 +42,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_index":                                      fillIndex,
 		"pg_catalog.pg_constraint":                                 fillConstraint,
 		"pg_catalog.pg_type":                                       fillType,
+		"pg_catalog.pg_enum":                                       fillEnum,
 		"pg_catalog.pg_database":                                   fillDatabase,
 		"pg_catalog.pg_tablespace":                                 fillTablespace,
 		"pg_catalog.pg_tables":                                     fillTables,
@@ -411,7 +412,7 @@ func fillType(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, e
 			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
 		})
 	}
-	return c.build("pg_catalog.pg_type", own)
+	return c.build("pg_catalog.pg_type", append(own, enumTypes(env)...))
 }
 
 func fillDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

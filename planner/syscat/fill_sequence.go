@@ -3,6 +3,7 @@ package syscat
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -189,3 +190,56 @@ var serialSequence = `(SELECT CASE WHEN t.o IS NULL THEN CAST(error('42P01: rela
 // sequenceLast is the newest value of the sequence $1, as pg_sequence_last_value has it.
 const sequenceLast = `(SELECT min(q.last_value) FROM {rel:pg_catalog.pg_sequences} q JOIN {rel:pg_catalog.pg_namespace} n ON n.nspname = q.schemaname
 	JOIN {rel:pg_catalog.pg_class} c ON c.relnamespace = n.oid AND c.relname = q.sequencename WHERE c.oid = $1)`
+
+// enumOIDs is below the oids of enumerated types.
+const enumOIDs uint32 = 1 << 30
+
+// enumTypes are the pg_type rows of enumerated types and of their arrays.
+func enumTypes(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, e := range env.Snapshot.Enums() {
+		owner := uint32(oidBootstrap)
+		var acl any
+		if o := (right.Object{Class: right.Type, ID: e.OID()}); env.Rights != nil {
+			owner = env.Rights.Owner(o)
+			if x := env.Rights.Entry(o); x != nil && x.Set {
+				acl = aclText(env, x.ACL)
+			}
+		}
+		r := row{
+			"oid": e.OID(), "typname": e.Name, "typnamespace": namespaceOID(env, e.Schema), "typowner": owner, "typacl": acl,
+			"typlen": 4, "typbyval": true, "typtype": "e", "typcategory": "E", "typispreferred": false, "typisdefined": true,
+			"typdelim": ",", "typrelid": 0, "typsubscript": 0, "typelem": 0, "typarray": e.ArrayOID(), "typinput": 3504, "typoutput": 3505,
+			"typreceive": 3532, "typsend": 3533, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "i", "typstorage": "p",
+			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
+		}
+		array := maps.Clone(r)
+		maps.Copy(array, row{
+			"oid": e.ArrayOID(), "typname": "_" + e.Name, "typacl": nil, "typlen": -1, "typbyval": false, "typtype": "b", "typcategory": "A",
+			"typsubscript": 6179, "typelem": e.OID(), "typarray": 0, "typinput": 750, "typoutput": 751, "typreceive": 2400, "typsend": 2401,
+			"typanalyze": 3816, "typstorage": "x",
+		})
+		rows = append(rows, r, array)
+	}
+	return rows
+}
+
+// fillEnum is pg_enum: its oids are of one moment.
+func fillEnum(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, e := range env.Snapshot.Enums() {
+		for i, label := range e.Labels {
+			rows = append(rows, row{"oid": 1<<27 + len(rows), "enumtypid": e.OID(), "enumsortorder": float64(i + 1), "enumlabel": label})
+		}
+	}
+	return c.build("pg_catalog.pg_enum", rows)
+}
+
+// enumColumn puts what information_schema.columns says of the type of a column.
+func enumColumn(env *planner.SystemEnv, r row, oid uint32) {
+	for _, e := range env.Snapshot.Enums() {
+		if e.OID() == oid {
+			r["data_type"], r["udt_schema"], r["udt_name"] = "USER-DEFINED", e.Schema, e.Name
+		}
+	}
+}

@@ -83,6 +83,9 @@ func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			say(classRelation, planner.TableOID(v.ID), i+1, f.Comment)
 		}
 	}
+	for _, e := range env.Snapshot.Enums() {
+		say(classType, e.OID(), 0, e.Comment)
+	}
 	for _, s := range env.Snapshot.Sequences() {
 		say(classRelation, planner.TableOID(s.ID), 0, s.Comment)
 	}

@@ -273,7 +273,7 @@ func mayDump(env *planner.SystemEnv, s dump.Statement) bool {
 	switch s.Object.Class {
 	case 0:
 		return false
-	case right.Relation, right.Sequence, right.Schema:
+	case right.Relation, right.Sequence, right.Schema, right.Type:
 		return env.Rights.Sees(env.Role, s.Object)
 	}
 	return env.Rights.Owns(env.Role, s.Object)

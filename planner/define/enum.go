@@ -1,0 +1,272 @@
+package define
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jeroenrinzema/psql-wire/codes"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/enum"
+	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/pgsql"
+)
+
+// labelBytesMax is how long a label may be; labelsMax how many a type may have.
+const (
+	labelBytesMax = 63
+	labelsMax     = 10_000
+)
+
+func qualifiedName(schemaName, name string) string {
+	return quote.NameIfNeeded(schemaName) + "." + quote.NameIfNeeded(name)
+}
+
+// EnumOf describes an enumerated type to the analysis.
+func EnumOf(e *enum.Enum) *pgsql.Enum {
+	return &pgsql.Enum{OID: e.OID(), Schema: e.Schema, Name: e.Name, Labels: e.Labels}
+}
+
+// enumField is a column of an enumerated type.
+func enumField(name string, e *pgsql.Enum) *schema.NewField {
+	return &schema.NewField{
+		Name: name, OID: e.OID, TypMod: -1, Enum: true, Type: schema.Type{Kind: schema.String},
+		TypeName: qualifiedName(e.Schema, e.Name),
+	}
+}
+
+// columnType is the type of a column that is made, which the role may use.
+func (c *Context) columnType(n *pg.TypeName) (pgsql.Type, error) {
+	t, err := c.Env.ResolveType(n)
+	if err != nil || t.Enum == nil {
+		return t, err
+	}
+	book := c.Snapshot.Rights()
+	r := book.Named(c.Env.User)
+	if r == nil || !r.Superuser && book.Has(r.OID, right.Object{Class: right.Type, ID: t.OID}, right.Usage) == 0 {
+		return t, pgerr.New(codes.InsufficientPrivilege, "permission denied for type %s", t.Enum.Name)
+	}
+	return t, nil
+}
+
+func checkLabel(e *enum.Enum, label string) error {
+	switch {
+	case len(label) > labelBytesMax:
+		return pgerr.New(codes.InvalidName, "invalid enum label \"%s\"", label).WithDetail("Labels must be %d bytes or less.", labelBytesMax)
+	case e.Has(label):
+		return pgerr.New(codes.DuplicateObject, "enum label \"%s\" already exists", label)
+	case len(e.Labels) >= labelsMax:
+		return pgerr.New(codes.ProgramLimitExceeded, "an enumerated type has at most %d labels", labelsMax)
+	}
+	return nil
+}
+
+// createEnum plans CREATE TYPE … AS ENUM.
+func (c *Context) createEnum(n *pg.CreateEnumStmt) (*Change, error) {
+	r := rangeVar(&pg.Node{Node: &pg.Node_List{List: &pg.List{Items: n.TypeName}}})
+	schemaName, _, err := c.newName(r)
+	if err != nil {
+		return nil, err
+	}
+	if c.isTemp(schemaName) {
+		return nil, unsupported("temporary types are not supported")
+	}
+	e := &enum.Enum{Schema: schemaName, Name: r.Relname}
+	if c.typeTaken(schemaName, r.Relname) {
+		return nil, pgerr.New(codes.DuplicateObject, "type \"%s\" already exists", r.Relname)
+	}
+	for _, v := range n.Vals {
+		label := v.GetString_().GetSval()
+		if err := checkLabel(e, label); err != nil {
+			if er, ok := pgerr.As(err); ok && er.Code == codes.DuplicateObject {
+				return nil, pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"")
+			}
+			return nil, err
+		}
+		e.Labels = append(e.Labels, label)
+	}
+	if _, e.ID, err = c.Reserve(); err != nil {
+		return nil, err
+	}
+	return &Change{Tag: "CREATE TYPE", Apply: func(txn *catalog.Txn) error {
+		if _, err := txn.EnumByName(e.Schema, e.Name); err == nil {
+			return pgerr.New(codes.DuplicateObject, "type \"%s\" already exists", e.Name)
+		}
+		return cmp.Or(hasSchema(txn, e.Schema), txn.PutEnum(e))
+	}}, nil
+}
+
+// typeTaken says whether there is a type of a name, that of a table's rows among them.
+func (c *Context) typeTaken(schemaName, name string) bool {
+	if _, err := c.Snapshot.EnumByName(schemaName, name); err == nil {
+		return true
+	}
+	rel, ok := c.Env.Resolver.Relation(schemaName, name)
+	return ok && !rel.Sequence
+}
+
+// enumType finds the enumerated type that names mean.
+func (c *Context) enumType(names []*pg.Node) (*enum.Enum, error) {
+	n := &pg.TypeName{Names: slices.Clone(names), Typemod: -1, Location: -1}
+	var list []string
+	for _, x := range names {
+		list = append(list, x.GetString_().GetSval())
+	}
+	t, err := c.Env.ResolveType(n)
+	if err != nil {
+		return nil, err
+	}
+	if t.Enum == nil {
+		return nil, unsupported("changing type \"%s\" is not supported", strings.Join(list, "."))
+	}
+	return c.Snapshot.EnumByName(t.Enum.Schema, t.Enum.Name)
+}
+
+// alterEnum plans ALTER TYPE … ADD VALUE.
+func (c *Context) alterEnum(n *pg.AlterEnumStmt) (*Change, error) {
+	e, err := c.enumType(n.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.mustOwn(e); err != nil {
+		return nil, err
+	}
+	if n.OldVal != "" {
+		return nil, unsupported("ALTER TYPE … RENAME VALUE is not supported").
+			WithDetail("Rows have the label's text.").WithHint("Add another value, UPDATE the rows, and leave this one.")
+	}
+	out := &Change{Tag: "ALTER TYPE"}
+	change := func(e *enum.Enum) (*enum.Enum, error) {
+		next := e.Clone()
+		if err := checkLabel(next, n.NewVal); err != nil {
+			return nil, err
+		}
+		if err := next.Add(n.NewVal, n.NewValNeighbor, n.NewValIsAfter); errors.Is(err, enum.ErrNoLabel) {
+			return nil, pgerr.New(codes.InvalidParameterValue, "\"%s\" is not an existing enum label", n.NewValNeighbor)
+		}
+		return next, nil
+	}
+	if e.Has(n.NewVal) && n.SkipIfNewValExists {
+		out.Notices = append(out.Notices, notice(codes.DuplicateObject, "enum label \"%s\" already exists, skipping", n.NewVal))
+		return out, nil
+	}
+	if _, err := change(e); err != nil {
+		return nil, err
+	}
+	out.Apply = func(txn *catalog.Txn) error {
+		found, err := txn.EnumByName(e.Schema, e.Name)
+		if err != nil {
+			return gone(err, "type", e.Name)
+		}
+		next, err := change(found)
+		if err != nil {
+			return err
+		}
+		return txn.PutEnum(next)
+	}
+	return out, nil
+}
+
+// mustOwn refuses to change a type of another role's.
+func (c *Context) mustOwn(e *enum.Enum) error {
+	book := c.Snapshot.Rights()
+	if r := book.Named(c.Env.User); r == nil || !book.Owns(r.OID, right.Object{Class: right.Type, ID: e.OID()}) {
+		return pgerr.New(codes.InsufficientPrivilege, "must be owner of type %s", e.Name)
+	}
+	return nil
+}
+
+// dropTypes plans DROP TYPE.
+func (c *Context) dropTypes(n *pg.DropStmt) (*Change, error) {
+	out := &Change{Tag: "DROP TYPE"}
+	var going []object
+	for _, o := range n.Objects {
+		e, err := c.enumType(o.GetTypeName().GetNames())
+		if er, ok := pgerr.As(err); ok && n.MissingOk && (er.Code == codes.UndefinedObject || er.Code == codes.InvalidSchemaName) {
+			out.Notices = append(out.Notices, notice(codes.SuccessfulCompletion, "%s, skipping", er.Message))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.mustOwn(e); err != nil {
+			return nil, err
+		}
+		if users := enumUsers(c.Snapshot, e); len(users) > 0 {
+			err := pgerr.New(codes.DependentObjectsStillExist, "cannot drop type %s because other objects depend on it", EnumOf(e).SQLName()).
+				WithDetail("%s", strings.Join(users, "\n"))
+			if n.Behavior == pg.DropBehavior_DROP_CASCADE {
+				return nil, unsupported("DROP TYPE … CASCADE of a type that is in use is not supported").WithDetail("%s", err.Detail).
+					WithHint("Drop what depends on it before.")
+			}
+			return nil, err.WithHint("Drop what depends on it before.")
+		}
+		going = append(going, object{kind: "type", schema: e.Schema, name: e.Name, id: e.ID})
+	}
+	if len(going) > 0 {
+		out.Apply = dropAll(going)
+	}
+	return out, nil
+}
+
+// facts is what a transaction and a snapshot have in common here.
+type enumReader interface {
+	AllTables() []*catalog.Table
+	Queries() []*catalog.View
+}
+
+// enumUsers says what is of a type, or names it.
+func enumUsers(r enumReader, e *enum.Enum) []string {
+	var out []string
+	shown := EnumOf(e).SQLName()
+	for _, t := range r.AllTables() {
+		for _, f := range t.Current.Fields {
+			if f.Enum && f.OID == e.OID() {
+				out = append(out, "column "+f.Name+" of table "+t.Name+" depends on type "+shown)
+			}
+		}
+	}
+	for _, v := range r.Queries() {
+		of := func(c catalog.ViewColumn) bool { return c.OID == e.OID() }
+		if slices.ContainsFunc(v.Columns, of) || strings.Contains(v.SQL, "::"+qualifiedName(e.Schema, e.Name)) {
+			out = append(out, "view "+v.Name+" depends on type "+shown)
+		}
+	}
+	return out
+}
+
+// dropEnum drops a type that nothing is of any more.
+func dropEnum(txn *catalog.Txn, schemaName, name string) error {
+	e, err := txn.EnumByName(schemaName, name)
+	if err != nil {
+		return gone(err, "type", name)
+	}
+	if users := enumUsers(txn, e); len(users) > 0 {
+		return pgerr.New(codes.DependentObjectsStillExist, "cannot drop type %s because other objects depend on it", EnumOf(e).SQLName()).
+			WithDetail("%s", strings.Join(users, "\n"))
+	}
+	return txn.DeleteEnum(schemaName, name)
+}
+
+// commentType plans COMMENT ON TYPE.
+func (c *Context) commentType(n *pg.CommentStmt) (*Change, error) {
+	e, err := c.enumType(n.Object.GetTypeName().GetNames())
+	if err != nil {
+		return nil, err
+	}
+	return &Change{Tag: "COMMENT", Apply: func(txn *catalog.Txn) error {
+		found, err := txn.EnumByName(e.Schema, e.Name)
+		if err != nil {
+			return gone(err, "type", e.Name)
+		}
+		next := found.Clone()
+		next.Comment = n.Comment
+		return txn.PutEnum(next)
+	}}, nil
+}
