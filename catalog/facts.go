@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/enum"
+	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/catalog/sequence"

@@ -47,8 +47,8 @@ type Field struct {
 	TypMod   int32  `json:"typmod"`
 	TypeName string `json:"type_name,omitempty"`
 	// Enum says that OID is that of an enumerated type of our own.
-	Enum     bool `json:"enum,omitempty"`
-	NotNull  bool   `json:"not_null,omitempty"`
+	Enum    bool `json:"enum,omitempty"`
+	NotNull bool `json:"not_null,omitempty"`
 	// AttNum is the source's permanent number for the column (pg_attribute.attnum).
 	AttNum int16 `json:"attnum,omitempty"`
 	// Initial is what rows older than the field have in it, in the text of FormatInitial;
