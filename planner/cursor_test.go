@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -98,7 +99,8 @@ func TestCursorsArePortals(t *testing.T) {
 }
 
 // A cursor whose query fails is gone, with its stream, also one WITH HOLD: another FETCH
-// must not say that the rows are at their end.
+// must not say that the rows are at their end. One that shall outlive its transaction fails
+// with it.
 func TestFailedCursorIsGone(t *testing.T) {
 	for _, declare := range []string{
 		"DECLARE c CURSOR WITH HOLD FOR SELECT 'x'", "DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 'x'",
@@ -109,7 +111,7 @@ func TestFailedCursorIsGone(t *testing.T) {
 			_, _, err := bind(t, s, sql).Execute(t.Context(), &recorder{}, 0)
 			return err
 		}
-		if err := exec(declare); err != nil {
+		if err := errors.Join(exec("BEGIN"), exec(declare)); err != nil {
 			t.Fatal(err)
 		}
 		if err := exec("FETCH 2 FROM c"); err != nil || r.open != 1 {
@@ -124,6 +126,15 @@ func TestFailedCursorIsGone(t *testing.T) {
 		_, err := s.Prepare(t.Context(), "FETCH 1 FROM c", nil)
 		if e, ok := pgerr.As(err); !ok || e.Code != "34000" {
 			t.Errorf("%s: after the failure: %v, want 34000", declare, err)
+		}
+		if err := errors.Join(exec("ROLLBACK"), exec("BEGIN"), exec(declare)); err != nil {
+			t.Fatal(err)
+		}
+		if err := exec("COMMIT"); err == nil || r.open != 0 || s.Status() != pgwire.Idle {
+			t.Errorf("%s: commit: %v, %d streams open", declare, err, r.open)
+		}
+		if err := exec(declare); err == nil || r.open != 0 {
+			t.Errorf("%s: outside of a transaction: %v, %d streams open", declare, err, r.open)
 		}
 	}
 }

@@ -17,12 +17,13 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/render"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
 type explainOptions struct {
 	analyze, verbose bool
-	json             bool
+	format           string // text, json, xml or yaml
 }
 
 // prepareExplain prepares EXPLAIN.
@@ -31,18 +32,29 @@ func (s *session) prepareExplain(sql string, n *pg.ExplainStmt, types []uint32) 
 	if err != nil {
 		return nil, err
 	}
-	oid := uint32(pgsql.OIDText)
-	if opts.json {
-		oid = pgsql.OIDJSON
+	oid := map[string]uint32{"json": pgsql.OIDJSON, "xml": oidXML}[opts.format]
+	if oid == 0 {
+		oid = pgsql.OIDText
 	}
 	e := &explainStatement{session: s, options: opts, columns: []pgwire.Column{column("QUERY PLAN", oid)}}
 	query := n.Query
-	if c := query.GetCreateTableAsStmt(); c != nil && !opts.analyze {
-		query = c.Query
+	if x := query.GetExecuteStmt(); x != nil {
+		return e, s.explainExecute(e, sql, x)
+	}
+	into := query.GetSelectStmt().GetIntoClause()
+	made := &pg.CreateTableAsStmt{Query: query, Into: into, Objtype: pg.ObjectType_OBJECT_TABLE}
+	if c := query.GetCreateTableAsStmt(); c != nil {
+		made, query, into = c, c.Query, c.Into
+	}
+	if into != nil && opts.analyze {
+		e.name = into.Rel.GetRelname()
+		if e.made, err = s.prepareMade(sql, made); err != nil {
+			return nil, err
+		}
 	}
 	sel, word := query.GetSelectStmt(), writeWord(query)
 	switch {
-	case sel != nil && (sel.IntoClause == nil || !opts.analyze):
+	case sel != nil:
 		sel.IntoClause = nil
 		e.query, err = s.prepareQuery(sql, sel, types)
 	case word != "":
@@ -51,6 +63,30 @@ func (s *session) prepareExplain(sql string, n *pg.ExplainStmt, types []uint32) 
 		return nil, s.refuse(query)
 	}
 	return e, err
+}
+
+// oidXML is the type of EXPLAIN's answer in XML.
+const oidXML = 142
+
+// explainExecute has EXPLAIN look at a prepared statement, with its values.
+func (s *session) explainExecute(e *explainStatement, sql string, n *pg.ExecuteStmt) error {
+	st, err := s.prepareExecute(context.Background(), sql, n)
+	if err != nil {
+		return err
+	}
+	x, ok := st.(*executeStatement)
+	if ok {
+		e.values = x.values
+		if e.values == nil {
+			e.values = [][]byte{}
+		}
+		e.query, _ = x.Statement.(*queryStatement)
+		e.write, _ = x.Statement.(*writeStatement)
+	}
+	if e.query == nil && e.write == nil { // EXECUTE runs anything that a client has prepared
+		return pgerr.New(codes.FeatureNotSupported, "EXPLAIN of prepared statement \"%s\" is not supported", n.Name)
+	}
+	return nil
 }
 
 func parseExplainOptions(list []*pg.Node) (explainOptions, error) {
@@ -62,11 +98,8 @@ func parseExplainOptions(list []*pg.Node) (explainOptions, error) {
 		switch d.Defname {
 		case "format":
 			switch v {
-			case "text":
-			case "json":
-				o.json = true
-			case "xml", "yaml":
-				return o, pgerr.New(codes.FeatureNotSupported, "EXPLAIN format \"%s\" is not supported", v)
+			case "text", "json", "xml", "yaml":
+				o.format = v
 			default:
 				return o, pgerr.New(codes.InvalidParameterValue, "unrecognized value for EXPLAIN option \"format\": \"%s\"", v)
 			}
@@ -91,6 +124,11 @@ type explainStatement struct {
 	session *session
 	query   *queryStatement
 	write   *writeStatement
+	// values are those of a prepared statement; made is a statement that makes a table of the
+	// query's rows, by the name name, which ANALYZE runs.
+	values  [][]byte
+	made    pgwire.Statement
+	name    string
 	options explainOptions
 	columns []pgwire.Column
 }
@@ -100,6 +138,14 @@ func (*explainStatement) Empty() bool { return false }
 
 // Params implements pgwire.Statement.
 func (e *explainStatement) Params() []uint32 {
+	if e.values != nil {
+		return nil
+	}
+	return e.types()
+}
+
+// types are the parameters of what is explained.
+func (e *explainStatement) types() []uint32 {
 	if e.write != nil {
 		return e.write.Params()
 	}
@@ -116,15 +162,23 @@ func (*explainStatement) AllowedInAborted() bool { return false }
 func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, resultFormats []int16) (pgwire.Portal,
 	error,
 ) {
-	params, err := decodeParams(e.session.input(), e.Params(), values, formats)
+	if e.values != nil {
+		values, formats = e.values, nil
+	}
+	params, err := decodeParams(e.session.input(), e.types(), values, formats)
 	if err != nil {
 		return nil, err
 	}
 	s := e.session
-	u := &utility{session: s, columns: e.columns, run: func(ctx context.Context, _ pgwire.Sink) (*result, error) {
+	u := &utility{session: s, columns: e.columns, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		explain := s.explain
-		if e.write != nil {
+		switch {
+		case e.write != nil:
 			explain = s.explainWrite
+		case e.made != nil:
+			explain = func(ctx context.Context, e *explainStatement, params []*string) (*result, error) {
+				return s.explainMade(ctx, e, params, sink)
+			}
 		}
 		r, err := explain(ctx, e, params)
 		if err != nil {
@@ -186,7 +240,7 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 		}
 		x, err := s.explainAnalysis(ctx, e.options, a, params)
 		if err == nil {
-			out, err = x.result(e.options.json)
+			out, err = x.result(e.options.format)
 		}
 		return err
 	})
@@ -240,7 +294,36 @@ func (s *session) explainWrite(ctx context.Context, e *explainStatement, params 
 		x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
 		x.Written = &portal.count
 	}
-	return x.result(options.json)
+	return x.result(options.format)
+}
+
+// explainMade explains how the rows of a table that is made are found, and makes it.
+func (s *session) explainMade(ctx context.Context, e *explainStatement, params []*string, sink pgwire.Sink) (*result, error) {
+	if err := e.query.refresh(); err != nil {
+		return nil, err
+	}
+	options := e.options
+	options.analyze = false // it would read the rows, and then once more
+	x, err := s.explainAnalysis(ctx, options, still(e.query.analysis, e.query.analysis.Effects), params)
+	if err != nil {
+		return nil, err
+	}
+	portal, err := e.made.Bind(ctx, nil, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer portal.Close()
+	started := s.engine.deps.Clock.Now()
+	tag, _, err := portal.Execute(ctx, sink, 0)
+	if err != nil {
+		return nil, err
+	}
+	x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
+	x.Write = "Create " + quote.NameIfNeeded(e.name)
+	rows := 0
+	_, _ = fmt.Sscanf(tag, "SELECT %d", &rows) // none, when the table was there or gets none
+	x.Written = &rows
+	return x.result(options.format)
 }
 
 func (s *session) explainAnalysis(ctx context.Context, options explainOptions, a *pgsql.Analysis, params []*string) (*explanation,
@@ -362,14 +445,21 @@ func rowFields(d []byte) []string {
 	return out
 }
 
-func (x *explanation) result(asJSON bool) (*result, error) {
+func (x *explanation) result(format string) (*result, error) {
 	r := &result{tag: "EXPLAIN"}
-	if asJSON {
+	if format != "" && format != "text" {
 		b, err := json.MarshalIndent([]*explanation{x}, "", "  ")
+		text := string(b)
+		switch {
+		case err == nil && format == "xml":
+			text, err = render.XML(b)
+		case err == nil && format == "yaml":
+			text, err = render.YAML(b)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("explain: %w", err)
 		}
-		r.rows = [][]any{{string(b)}}
+		r.rows = [][]any{{text}}
 		return r, nil
 	}
 	for _, l := range x.lines() {
