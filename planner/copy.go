@@ -16,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/copyin"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/copying"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
@@ -46,12 +47,33 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		return nil, err
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		rows, err := s.copyOut(ctx, q, opts, sink)
+		relation := uint32(0)
+		if uses := q.analysis.Uses; n.Relation != nil && len(uses) == 1 {
+			relation = uses[0].Relation.OID
+		}
+		progress := s.engine.copies.Begin(s.startup.PID, relation, false)
+		defer progress.End()
+		rows, err := s.copyOut(ctx, q, opts, counted{sink, progress})
 		if err != nil {
 			return nil, clientError(ctx, err)
 		}
 		return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
 	}}, nil
+}
+
+// counted is a sink whose data of COPY TO is counted.
+type counted struct {
+	pgwire.Sink
+	progress *copying.Copy
+}
+
+// copyFrame is what a message adds to its data.
+const copyFrame = 5
+
+// CopyData implements pgwire.Sink.
+func (c counted) CopyData(messages []byte, n int) error {
+	c.progress.Add(len(messages)-copyFrame*n, n)
+	return c.Sink.CopyData(messages, n)
 }
 
 // refuseFile refuses files and programs of the server: to who may not have them in PostgreSQL

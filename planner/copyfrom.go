@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/copyin"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/copying"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
 )
@@ -120,13 +121,15 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	if err != nil {
 		return 0, err
 	}
-	decoder, err := copyin.New(data, config)
+	progress := s.engine.copies.Begin(s.startup.PID, rel.OID, true)
+	defer progress.End()
+	decoder, err := copyin.New(progress.Reader(data), config)
 	if err != nil {
 		return 0, err
 	}
 	load := &copyLoad{
-		job:     &writeJob{session: s, table: t, analysis: analysis},
-		decoder: decoder, columns: columns, format: format, input: s.input(), ignore: o.OnErrorIgnore,
+		job:      &writeJob{session: s, table: t, analysis: analysis},
+		progress: progress, decoder: decoder, columns: columns, format: format, input: s.input(), ignore: o.OnErrorIgnore,
 	}
 	if o.Verbose {
 		load.told = func(i int) error {
@@ -154,12 +157,13 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 
 // copyLoad is one COPY FROM.
 type copyLoad struct {
-	job     *writeJob
-	decoder *copyin.Decoder
-	columns []int
-	format  int16
-	input   encode.Input
-	ignore  bool
+	job      *writeJob
+	progress *copying.Copy
+	decoder  *copyin.Decoder
+	columns  []int
+	format   int16
+	input    encode.Input
+	ignore   bool
 	// told says which column of the row that was read last was ignored for; nil: nobody asked.
 	told func(column int) error
 	// builder gathers the piece: for each column its value as text, and whether its default
@@ -198,6 +202,7 @@ func (l *copyLoad) all(ctx context.Context) error {
 				l.first = l.decoder.Line()
 			}
 			gathered++
+			l.progress.Add(0, 1)
 			l.last = l.decoder.Line()
 		}
 		if gathered >= copyRows || l.bytes >= copyBytes {
@@ -270,5 +275,6 @@ func (l *copyLoad) flush(ctx context.Context, gathered int) error {
 		return &c
 	}
 	l.rows += rows.Len()
+	l.progress.Exclude(gathered - rows.Len())
 	return err
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/advisory"
+	"github.com/skipprd/skipprd/planner/copying"
 	"github.com/skipprd/skipprd/planner/notify"
 	"github.com/skipprd/skipprd/planner/pgfunc/numeric"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -49,6 +50,7 @@ type Engine struct {
 	temp      *temp.Server
 	hub       *notify.Hub
 	advisory  *advisory.Locks
+	copies    copying.Copies
 }
 
 var (

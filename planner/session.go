@@ -194,7 +194,7 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 		Settings: s.values.All(), Sessions: d.Sessions,
 	}
 	env.Shown = s.shown
-	env.Locks = s.engine.advisory.List
+	env.Locks, env.Copies = s.engine.advisory.List, s.engine.copies.List
 	env.Role = s.who(env.Rights).Current
 	switch {
 	case s.seen != nil:

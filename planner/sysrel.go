@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/advisory"
+	"github.com/skipprd/skipprd/planner/copying"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -96,6 +97,8 @@ type SystemEnv struct {
 	Cursors  []CursorInfo
 	// Locks lists the advisory locks of all sessions.
 	Locks func() []advisory.Info
+	// Copies lists the COPYs of all sessions.
+	Copies func() []copying.Info
 }
 
 // SessionInfo is a session as pg_stat_activity shows it.

@@ -63,6 +63,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_cursors":                                    fillCursors,
 		"pg_catalog.pg_hba_file_rules":                             fillRules,
 		"pg_catalog.pg_ident_file_mappings":                        fillMaps,
+		"pg_catalog.pg_stat_progress_copy":                         fillCopies,
 		"pg_catalog.pg_locks":                                      fillLocks,
 		"information_schema.schemata":                              fillInfoSchemata,
 		"information_schema.tables":                                fillInfoTables,

@@ -185,3 +185,31 @@ func fillLocks(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 	}
 	return c.build("pg_catalog.pg_locks", rows)
 }
+
+// fillCopies is pg_stat_progress_copy: clients are at the other end of all of them, so nobody
+// knows how many bytes there will be.
+func fillCopies(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	if env.Copies == nil {
+		return nil, nil
+	}
+	users := map[uint32]string{}
+	if env.Sessions != nil {
+		for _, s := range env.Sessions() {
+			users[s.PID] = s.User
+		}
+	}
+	var rows []row
+	for _, x := range env.Copies() {
+		r := row{"pid": x.PID, "datid": oidDatabase, "datname": env.Database}
+		if seesActivity(env, users[x.PID]) {
+			r["command"] = "COPY TO"
+			if x.From {
+				r["command"] = "COPY FROM"
+			}
+			r["relid"], r["type"], r["bytes_total"] = x.Relation, "PIPE", 0
+			r["bytes_processed"], r["tuples_processed"], r["tuples_excluded"] = x.Bytes, x.Tuples, x.Excluded
+		}
+		rows = append(rows, r)
+	}
+	return c.build("pg_catalog.pg_stat_progress_copy", rows)
+}

@@ -313,13 +313,22 @@ func veilConnections(v *view, r []any) bool {
 }
 
 // veilActivity hides what others do from who is not of their role.
+// seesActivity says whether the role that asks sees what a role's sessions do.
+func seesActivity(env *planner.SystemEnv, user string) bool {
+	b := env.Rights
+	if b == nil || b.HasRole(env.Role, right.ReadAllStats) {
+		return true
+	}
+	x := b.Named(user)
+	return x != nil && b.HasRole(env.Role, x.OID)
+}
+
 func veilActivity(v *view, r []any) bool {
 	x := v.env.Rights.Named(v.text(r, "usename"))
 	if x != nil {
 		v.set(r, "usesysid", x.OID)
 	}
-	b := v.env.Rights
-	if x != nil && b.HasRole(v.env.Role, x.OID) || b.HasRole(v.env.Role, right.ReadAllStats) {
+	if seesActivity(v.env, v.text(r, "usename")) {
 		return true
 	}
 	v.set(r, "query", "<insufficient privilege>")
