@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/mutant"
 	"github.com/skipprd/skipprd/wal/objstore"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -119,13 +120,19 @@ type stateError interface {
 
 // Translate is what a client sees of err: the one place where domain errors become
 // SQLSTATEs. A *pgerr.Error in err's chain is taken as it is. An error of a context
-// that ended is told by the context's cause; ctx is the statement's. What nothing
-// here knows is XX000, with its text in the log only. It never returns nil.
+// that ended is told by the context's cause; ctx is the statement's. But an error that
+// says that nobody knows whether the statement took effect is told as that, unless the
+// session ends. What nothing here knows is XX000, with its text in the log only. It never
+// returns nil.
 func Translate(ctx context.Context, err error) *pgerr.Error {
-	if e := fromCause(context.Cause(ctx)); e != nil {
-		return e.WithCause(err)
+	e := fromCause(context.Cause(ctx))
+	if e == nil {
+		e = fromCause(err)
 	}
-	if e := fromCause(err); e != nil {
+	if open := inDoubt(err); open != nil && !mutant.On(mutant.DoubtToldCanceled) && (e == nil || e.Severity != "FATAL") {
+		return open
+	}
+	if e != nil {
 		return e.WithCause(err)
 	}
 	if e, ok := pgerr.As(err); ok {
@@ -145,6 +152,23 @@ func Translate(ctx context.Context, err error) *pgerr.Error {
 		return pgerr.New(codes.Code(known.SQLState()), "%s", known.Error()).WithCause(err)
 	}
 	return fromSystem(err)
+}
+
+// inDoubt is what a client sees of an error that leaves open whether the statement took
+// effect: nil when err is none.
+func inDoubt(err error) *pgerr.Error {
+	if e, ok := pgerr.As(err); ok {
+		if e.Code == codes.TransactionResolutionUnknown || e.Code == codeCompletionUnknown {
+			return e
+		}
+		return nil
+	}
+	for _, t := range translations {
+		if t.code == codeCompletionUnknown && errors.Is(err, t.is) {
+			return t.apply(err)
+		}
+	}
+	return nil
 }
 
 // fromCause recognises the causes of an ended statement.

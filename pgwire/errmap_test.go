@@ -18,6 +18,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/wal"
+	"github.com/skipprd/skipprd/wal/objstore"
 	"github.com/skipprd/skipprd/wal/segment"
 )
 
@@ -54,6 +55,23 @@ func TestTranslate(t *testing.T) {
 		{"user", canceled(pgwire.ErrClientCancel), errors.New("stream closed"), "canceling statement due to user request (SQLSTATE 57014)"},
 		{"shutdown", canceled(pgwire.ErrShutdown), context.Canceled, "terminating connection due to administrator command (SQLSTATE 57P01)"},
 		{"gone", canceled(pgwire.ErrClientGone), context.Canceled, "connection to client lost (SQLSTATE 08006)"},
+		{
+			"commit in doubt and canceled", canceled(pgwire.ErrClientCancel),
+			pgerr.New(codes.TransactionResolutionUnknown, "not known").WithCause(pgwire.ErrClientCancel), "not known (SQLSTATE 08007)",
+		},
+		{
+			"commit in doubt and too late", bg,
+			fmt.Errorf("commit: %w", pgerr.New(codes.TransactionResolutionUnknown, "not known").WithCause(pgwire.ErrStatementTimeout)),
+			"not known (SQLSTATE 08007)",
+		},
+		{
+			"commit in doubt and shut down", canceled(pgwire.ErrShutdown), pgerr.New(codes.TransactionResolutionUnknown, "not known"),
+			"terminating connection due to administrator command (SQLSTATE 57P01)",
+		},
+		{
+			"store in doubt and canceled", canceled(pgwire.ErrClientCancel), errors.Join(objstore.ErrUnavailable, objstore.ErrUnknown),
+			"outcome of the write is unknown (SQLSTATE 40003)",
+		},
 		{"ended context", canceled(nil), pgerr.New(codes.Syntax, "syntax error"), "syntax error (SQLSTATE 42601)"},
 	} {
 		got := pgwire.Translate(test.ctx, test.err)

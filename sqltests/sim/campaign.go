@@ -248,6 +248,7 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.UniqueNotLooked:         {script: "unique/over_deaths_and_compactions.sim"},
 	mutant.UniqueNotRechecked:      {script: "unique/changed_to_the_same.sim"},
 	mutant.UniqueNotProved:         {script: "unique/index_over_equal_values.sim"},
+	mutant.DoubtToldCanceled:       {script: "copy_frames/commit_is_cancelled_on_its_way.sim"},
 	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
 }
 

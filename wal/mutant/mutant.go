@@ -159,6 +159,8 @@ const (
 	UniqueNotRechecked
 	// UniqueNotProved makes a unique index over rows that are not.
 	UniqueNotProved
+	// DoubtToldCanceled tells a client whose commit was canceled on its way that it was canceled.
+	DoubtToldCanceled
 
 	end
 )
@@ -214,5 +216,5 @@ var names = [end]string{
 	SavepointDefined:  "savepoint keeps what was defined after",
 	ValuesNotSetApart: "values not set apart", ValuesNotBackedUp: "values not backed up", SetvalForgotten: "setval forgotten",
 	UniqueNotLooked: "unique values not looked up", UniqueNotRechecked: "changed unique values not looked up",
-	UniqueNotProved: "unique index not proved",
+	UniqueNotProved: "unique index not proved", DoubtToldCanceled: "commit in doubt told as canceled",
 }

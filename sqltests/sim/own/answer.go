@@ -15,10 +15,13 @@ func (c *Client) hear(b []byte) {
 		case 'C':
 			c.succeeded(string(bytes.TrimRight(body, "\x00")))
 		case 'E':
-			if code := fieldOf(body, 'C'); code == "XX000" && fieldOf(body, 'S') == "FATAL" {
+			code, ends := fieldOf(body, 'C'), fieldOf(body, 'S') == "FATAL"
+			if code == "XX000" && ends {
 				c.ledger.Fail("PANIC", fmt.Sprintf("client %s: its session has panicked", c.Name))
 			}
-			c.refused(fieldOf(body, 'C'), fieldOf(body, 'M'))
+			if !ends { // who loses the connection is told nothing
+				c.refused(code, fieldOf(body, 'M'))
+			}
 		case 'K':
 			c.key = bytes.Clone(body)
 		case 'Z':
@@ -194,11 +197,12 @@ func (c *Client) refused(code, text string) {
 	if s.defines() {
 		c.settleSpare()
 	}
-	if t := s.committed; t != nil && len(t.edits) > 0 {
-		c.denied(t, code)
+	t := s.committed
+	if s.kind == commit {
+		t = c.txn
 	}
-	if s.kind == commit && c.txn != nil && len(c.txn.edits) > 0 {
-		c.denied(c.txn, code)
+	if t != nil {
+		c.denied(t, code)
 	}
 	c.muddled = c.muddled || c.local != nil
 }
@@ -265,10 +269,18 @@ func (c *Client) told(t *Txn) {
 	l.defining = slices.DeleteFunc(l.defining, func(o *Txn) bool { return o == t })
 }
 
-// denied is told that nothing of a transaction takes place that changes definitions, or that it
-// is not known.
+// denied is told that nothing of a transaction takes place, or that it is not known.
 func (c *Client) denied(t *Txn, code string) {
-	if code == unknownCode || !c.server.hooks.Leads() {
+	switch {
+	case code == unknownCode:
+		c.server.hooks.Mark("client told that its commit is in doubt")
+		return
+	case code == completionCode:
+		return
+	case len(t.edits) == 0:
+		c.ledger.refuse(t)
+		return
+	case !c.server.hooks.Leads():
 		return
 	}
 	if t.refused = true; t.done {

@@ -161,6 +161,9 @@ var _ planner.OwnTables = (*session)(nil)
 // unknownCode is what a client is told when the fate of its commit is open.
 const unknownCode = "08007"
 
+// completionCode is what a client is told when that of its statement is.
+const completionCode = "40003"
+
 // Commit implements planner.OwnTables.
 func (o *session) Commit(ctx context.Context, changes *write.Changes, settled func()) error {
 	s := o.client.server
