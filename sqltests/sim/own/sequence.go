@@ -15,8 +15,9 @@ type sequenceFate struct {
 	// the first of them if nothing may be left out.
 	given        map[int64]bool
 	floor, exact int64
-	// era counts how often it began anew; setting and drawing are the calls under way.
-	era              int
+	// era counts how often it began anew, draws the draws that have ended; setting and drawing
+	// are the calls under way.
+	era, draws       int
 	setting, drawing int
 }
 
@@ -48,6 +49,7 @@ func (r recordingSequences) Draw(ctx context.Context, id change.TableID, n int64
 	f.drawing++
 	out, err := r.Sequences.Draw(ctx, id, n)
 	f.drawing--
+	f.draws++
 	if err != nil || st == nil || s == nil || !s.hooks.Alive() {
 		return out, err
 	}
@@ -81,18 +83,20 @@ func (r recordingSequences) Draw(ctx context.Context, id change.TableID, n int64
 func (r recordingSequences) Set(ctx context.Context, id change.TableID, value int64, called bool) error {
 	f, s := &r.client.ledger.sequence, r.client.server
 	f.forget()
+	era, draws := f.era, f.draws
 	f.setting++
 	err := r.Sequences.Set(ctx, id, value, called)
 	f.setting--
+	alone := era == f.era && f.setting == 0
 	f.forget()
-	if err != nil || f.setting > 0 || s == nil || !s.hooks.Alive() || !s.hooks.Leads() {
+	if err != nil || !alone || s == nil || !s.hooks.Alive() || !s.hooks.Leads() {
 		return err
 	}
 	s.hooks.Mark("sequence set")
 	if f.floor = value; !called {
 		f.floor--
 	}
-	if f.drawing == 0 {
+	if f.drawing == 0 && draws == f.draws {
 		f.exact = f.floor + 1
 	}
 	return nil
