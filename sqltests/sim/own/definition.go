@@ -277,9 +277,6 @@ func (l *Ledger) Observe(by *Server, c *catalog.Catalog, at int64) {
 	l.seen = seenCatalog{c, snap.Version()}
 	l.bind(snap)
 	seen := definitionsOf(snap)
-	if l.definitions == nil {
-		l.definitions = seen
-	}
 	t := l.committed(by, seen, at)
 	switch {
 	case t != nil:

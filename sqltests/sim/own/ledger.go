@@ -106,13 +106,14 @@ func NewLedger(db *source.DB, fail func(label, detail string)) *Ledger {
 	}
 }
 
-// Learn takes in the tables of a catalog.
+// Learn takes in what the catalog of all hosts has at first.
 func (l *Ledger) Learn(c *catalog.Catalog) {
 	snap := c.Snapshot()
 	defer snap.Close()
 	for _, t := range snap.AllTables() {
 		l.table(t)
 	}
+	l.definitions = definitionsOf(snap)
 }
 
 // table is the table of a catalog's.
