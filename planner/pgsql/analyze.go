@@ -360,7 +360,11 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 		t.expr = e
 		t.expr.sql = sql
 	}
-	out.SQL = q.print(true)
+	sql, err := a.regArrays(q)
+	if err != nil {
+		return nil, err
+	}
+	out.SQL = sql
 	out.Uses, out.Views = a.uses, a.views
 	for _, u := range a.uses {
 		u.close()
@@ -379,9 +383,6 @@ func (a *analyzer) output(e expr) (string, error) {
 	stored := e.text || e.col != nil && e.col.stored // and so what its relation makes of it
 	if ElemOf(e.typ.OID) == OIDRegtype && !stored {
 		return "list_transform(" + e.sql + ", lambda w: " + a.env.typeText("w") + ")", nil
-	}
-	if elem := ElemOf(e.typ.OID); !stored && elem != OIDOid && regCatalog[elem].relation != "" {
-		return "", unsupported("values of type %s are not supported in a result", e.typ.Name()).WithHint("Cast it to oid[].")
 	}
 	sql, err := a.outputSQL(e)
 	return a.styledSpan(e.typ.OID, sql), err

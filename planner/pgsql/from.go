@@ -372,6 +372,10 @@ func (a *analyzer) join(n *pg.JoinExpr, s *scope) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if sql, ok := lateralJoin(n, cond, left, right); ok {
+		out.sql = sql
+		return out, a.joinAlias(n, out)
+	}
 	switch word := joinWords[n.Jointype]; {
 	case cond == "" && n.Jointype == pg.JoinType_JOIN_INNER:
 		out.sql = "(" + left.sql + " CROSS JOIN " + right.sql + ")"

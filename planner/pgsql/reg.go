@@ -2,6 +2,8 @@ package pgsql
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -340,4 +342,35 @@ func (a *analyzer) regParam(text string, to Type, missing string) (expr, error) 
 	return expr{typ: to, scale: -1, loc: -1, sql: "CASE WHEN " + text + " IS NULL THEN NULL WHEN regexp_full_match(" + text + ", '[0-9]+') THEN CAST(" +
 		text + " AS BIGINT) WHEN " + text + " = '-' THEN 0 WHEN " + found.sql + " IS NULL THEN error(" + quote.Text(missing) + " || " + text +
 		" || '\" does not exist') ELSE " + found.sql + " END"}, nil
+}
+
+// shownByName says that the elements of an array are shown by names which are looked up.
+func shownByName(e expr) bool {
+	elem := ElemOf(e.typ.OID)
+	return !e.text && (e.col == nil || !e.col.stored) && elem != OIDOid && elem != OIDRegtype && regCatalog[elem].relation != ""
+}
+
+// regArrays prints a query, with the names of the objects that arrays of object id aliases name.
+func (a *analyzer) regArrays(q *query) (string, error) {
+	if !slices.ContainsFunc(q.targets, func(t target) bool { return shownByName(t.expr) }) {
+		return q.print(true), nil
+	}
+	all := a.alias("n")
+	var list []string
+	for i, t := range q.targets {
+		c := fmt.Sprintf("%s.c%d", all, i+1)
+		if !shownByName(t.expr) {
+			list = append(list, fmt.Sprintf("%s AS c%d", c, i+1))
+			continue
+		}
+		elem := ElemOf(t.expr.typ.OID)
+		cat, v := regCatalog[elem], a.alias("n")
+		text, err := a.regText(expr{sql: v + ".w", typ: plain(elem), loc: t.expr.loc, scale: -1}, cat.relation, cat.oid, cat.name)
+		if err != nil {
+			return "", err
+		}
+		list = append(list, fmt.Sprintf("CASE WHEN %[1]s IS NOT NULL THEN coalesce((SELECT list(%[2]s ORDER BY %[3]s.o) FROM "+
+			"(SELECT unnest(%[1]s) AS w, generate_subscripts(%[1]s, 1) AS o) AS %[3]s), CAST([] AS VARCHAR[])) END AS c%[4]d", c, text, v, i+1))
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM (" + q.print(false) + ") AS " + all, nil
 }
