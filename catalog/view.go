@@ -25,8 +25,10 @@ type View struct {
 	Reads []change.TableID `json:",omitempty"`
 	// Uses are the columns of these that it names, by their numbers; what was made before they
 	// were kept has none.
-	Uses      []ViewUse `json:",omitempty"`
-	Comment   string    `json:",omitempty"`
+	Uses []ViewUse `json:",omitempty"`
+	// Options are its parameters, as pg_class.reloptions has them. Never changed in place.
+	Options   []string `json:",omitempty"`
+	Comment   string   `json:",omitempty"`
 	CreatedAt time.Time
 	// Owner is the role that makes it; kept with the rights on it.
 	Owner uint32 `json:"-"`

@@ -73,8 +73,8 @@ func (s *session) mayRead(a *pgsql.Analysis) error {
 	if b.Superuser(role) && len(a.Views) == 0 {
 		return nil
 	}
-	of := func(via uint32) uint32 { // who reads what a view names: its owner
-		if via == 0 {
+	of := func(via uint32) uint32 { // who reads what a view names: its owner, or the session's role
+		if via == 0 || slices.ContainsFunc(a.Views, func(v *pgsql.ViewUse) bool { return v.Relation.OID == via && v.Relation.SecurityInvoker }) {
 			return role
 		}
 		return b.Owner(right.Object{Class: right.Relation, ID: via})

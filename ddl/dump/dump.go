@@ -242,7 +242,11 @@ func (d *script) views() {
 			d.materialized(v, name, strings.Join(columns, ", "))
 			continue
 		}
-		d.add("view", viewOf(v), "CREATE VIEW %s (%s) AS %s;", name, strings.Join(columns, ", "), v.SQL)
+		with := ""
+		if len(v.Options) > 0 {
+			with = " WITH (" + strings.Join(v.Options, ", ") + ")"
+		}
+		d.add("view", viewOf(v), "CREATE VIEW %s (%s)%s AS %s;", name, strings.Join(columns, ", "), with, v.SQL)
 		d.owner("VIEW", name, viewOf(v))
 	}
 }

@@ -116,6 +116,9 @@ func Plan(n *pg.Node, c *Context) (*Change, error) {
 	case *pg.Node_CreateStmt:
 		return c.createTable(v.CreateStmt)
 	case *pg.Node_AlterTableStmt:
+		if v.AlterTableStmt.Objtype == pg.ObjectType_OBJECT_VIEW {
+			return c.alterView(v.AlterTableStmt)
+		}
 		return c.alterTable(v.AlterTableStmt)
 	case *pg.Node_RenameStmt:
 		return c.rename(v.RenameStmt)

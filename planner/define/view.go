@@ -29,11 +29,13 @@ func (c *Context) view(r *pg.RangeVar) (*catalog.View, error) {
 
 // createView plans CREATE VIEW.
 func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
-	switch {
-	case len(n.Options) > 0 || n.WithCheckOption > pg.ViewCheckOption_NO_CHECK_OPTION:
-		return nil, unsupported("options of CREATE VIEW are not supported")
+	if n.WithCheckOption > pg.ViewCheckOption_NO_CHECK_OPTION {
+		return nil, errCheckOption
 	}
 	v, err := c.defineView(n)
+	if err == nil {
+		v.Options, err = viewOptions(nil, n.Options)
+	}
 	if err != nil {
 		return nil, err
 	}

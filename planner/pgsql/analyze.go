@@ -44,8 +44,10 @@ type Relation struct {
 	Own, Temp bool
 	// Checks are the conditions that new rows meet.
 	Checks []Check
-	// View is the query of a view, "" for all else.
-	View string
+	// View is the query of a view, "" for all else. SecurityInvoker says that what it reads is read
+	// with the rights of who reads it, not its owner's.
+	View            string
+	SecurityInvoker bool
 	// Uniques are unique constraints and indexes besides the key.
 	Uniques []Unique
 	// Sequence says that it is a sequence.

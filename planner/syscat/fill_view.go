@@ -19,6 +19,9 @@ func viewClasses(env *planner.SystemEnv) []row {
 			r["relpersistence"] = "t"
 		}
 		r["relam"], r["relfilenode"], r["relhasrules"], r["relreplident"] = 0, 0, true, "n"
+		if len(v.Options) > 0 {
+			r["reloptions"] = v.Options
+		}
 		rows = append(rows, r)
 	}
 	return rows
