@@ -368,19 +368,18 @@ const stageMax = 1 << 20
 // stage makes the calls of a query that selects nothing else, and returns one of their
 // results.
 func (s *session) stage(ctx context.Context, a *pgsql.Analysis, params []*string) (*pgsql.Analysis, error) {
-	var calls [][]string // a null is nil
+	var calls [][]*string // a null is nil
 	err := s.records(ctx, a.Stage.Rows, params, func() { calls = nil }, func(rec arrow.RecordBatch) error {
 		if len(calls)+int(rec.NumRows()) > stageMax {
-			return pgerr.New(codes.ProgramLimitExceeded, "a statement calls nextval and setval up to %d times", stageMax)
+			return pgerr.New(codes.ProgramLimitExceeded, "a statement calls functions that act on the server up to %d times", stageMax)
 		}
 		for row := range int(rec.NumRows()) {
-			call := make([]string, 0, rec.NumCols())
-			for _, c := range rec.Columns() {
-				if c.IsNull(row) {
-					call = nil
-					break
+			call := make([]*string, rec.NumCols())
+			for i, c := range rec.Columns() {
+				if !c.IsNull(row) {
+					text := strings.Clone(c.ValueStr(row))
+					call[i] = &text
 				}
-				call = append(call, strings.Clone(c.ValueStr(row)))
 			}
 			calls = append(calls, call)
 		}
@@ -391,13 +390,9 @@ func (s *session) stage(ctx context.Context, a *pgsql.Analysis, params []*string
 	}
 	var b strings.Builder
 	for i, call := range calls {
-		value := "CAST(NULL AS BIGINT)"
-		if call != nil {
-			v, err := s.stagedCall(ctx, a.Stage, call)
-			if err != nil {
-				return nil, err
-			}
-			value = fmt.Sprintf("CAST(%d AS BIGINT)", v)
+		value, err := s.stagedValue(ctx, a.Stage, call)
+		if err != nil {
+			return nil, err
 		}
 		if i > 0 {
 			b.WriteString(", ")
@@ -406,9 +401,25 @@ func (s *session) stage(ctx context.Context, a *pgsql.Analysis, params []*string
 	}
 	out := pgsql.Analysis{SQL: strings.ReplaceAll(a.SQL, pgsql.StageMark, b.String()), Columns: a.Columns, Params: a.Params}
 	if len(calls) == 0 {
-		out.SQL = "SELECT CAST(NULL AS BIGINT) AS v WHERE false"
+		out.SQL = strings.ReplaceAll(a.SQL, pgsql.StageMark, "(NULL)") + " WHERE false"
 	}
 	return &out, nil
+}
+
+// stagedValue makes the call of one row, and returns its result as SQL.
+func (s *session) stagedValue(ctx context.Context, st *pgsql.Stage, call []*string) (string, error) {
+	if st.Kind == pgsql.EffectCall {
+		return s.callWith(ctx, st.Name, call)
+	}
+	args := make([]string, len(call))
+	for i, t := range call {
+		if t == nil {
+			return "CAST(NULL AS BIGINT)", nil
+		}
+		args[i] = *t
+	}
+	v, err := s.stagedCall(ctx, st, args)
+	return fmt.Sprintf("CAST(%d AS BIGINT)", v), err
 }
 
 // stagedCall makes the call of one row.

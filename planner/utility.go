@@ -329,7 +329,12 @@ func (s *session) call(ctx context.Context, e pgsql.Effect, params []*string) (s
 	if err != nil {
 		return "", err
 	}
-	if e.Name == "pg_notify" {
+	return s.callWith(ctx, e.Name, args)
+}
+
+// callWith does a call with its arguments as texts, nil for a null.
+func (s *session) callWith(ctx context.Context, name string, args []*string) (string, error) {
+	if name == "pg_notify" {
 		text := func(t *string) string {
 			if t == nil {
 				return ""
@@ -338,7 +343,7 @@ func (s *session) call(ctx context.Context, e pgsql.Effect, params []*string) (s
 		}
 		return void, s.notes.Notify(text(args[0]), text(args[1]))
 	}
-	if e.Name == "pg_advisory_unlock_all" {
+	if name == "pg_advisory_unlock_all" {
 		s.locks.UnlockAll()
 		return void, nil
 	}
@@ -347,6 +352,7 @@ func (s *session) call(ctx context.Context, e pgsql.Effect, params []*string) (s
 		if t == nil {
 			return "NULL", nil
 		}
+		var err error
 		if n[i], err = strconv.ParseInt(*t, 10, 64); err != nil {
 			return "", pgerr.New(codes.InvalidTextRepresentation, "invalid input syntax for type bigint: \"%s\"", *t)
 		}
@@ -355,7 +361,7 @@ func (s *session) call(ctx context.Context, e pgsql.Effect, params []*string) (s
 	if len(args) == 2 {
 		key = advisory.Pair(int32(n[0]), int32(n[1]))
 	}
-	return s.lockAdvisory(ctx, e.Name, key)
+	return s.lockAdvisory(ctx, name, key)
 }
 
 // lockAdvisory does one of the functions of advisory locks.

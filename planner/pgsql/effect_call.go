@@ -67,6 +67,52 @@ func (a *analyzer) effectCall(name string, args []expr, n *pg.FuncCall, s *scope
 	return expr{typ: plain(f.result), scale: -1, sql: call.Mark}, nil
 }
 
+// stagedEffect analyses a query with a FROM that selects nothing but such a call.
+func stagedEffect(sql string, sel *pg.SelectStmt, f *pg.FuncCall, params []uint32, env *Env) (*Analysis, error) {
+	name := callName(f)
+	a := &analyzer{env: env, sql: sql}
+	known := effectCalls[name]
+	i := slices.IndexFunc(known.args, func(types []uint32) bool { return len(types) == len(f.Args) })
+	if i < 0 || len(f.Args) == 0 {
+		return nil, a.errAt(f.Location, unsupported("%s with %d arguments in a query with a FROM is not supported", name, len(f.Args)))
+	}
+	list, names := sel.TargetList, map[uint32]string{OIDText: "text", OIDInt8: "int8", OIDInt4: "int4"}
+	defer func() { sel.TargetList = list }() // the statement may be analysed again
+	sel.TargetList = nil
+	open := make([]bool, len(f.Args))
+	for k, arg := range f.Args {
+		if open[k] = arg.GetAConst() != nil || arg.GetParamRef() != nil; open[k] {
+			arg = castNode(arg, names[known.args[i][k]])
+		}
+		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(arg, -1))
+	}
+	st := &Stage{Kind: EffectCall, Name: name}
+	var err error
+	if st.Rows, err = AnalyzeSelect(sql, sel, params, env); err != nil {
+		return nil, err
+	}
+	for k, c := range st.Rows.Columns {
+		if !open[k] && !canCoerce(c.Type.OID, known.args[i][k], implicit) {
+			var args []expr
+			for _, c := range st.Rows.Columns {
+				args = append(args, expr{typ: c.Type})
+			}
+			return nil, a.errAt(f.Location, noFunction(name, args, false))
+		}
+	}
+	if label := list[0].GetResTarget().GetName(); label != "" {
+		name = label
+	}
+	engine := "VARCHAR"
+	if known.result == OIDBool {
+		engine = "BOOLEAN"
+	}
+	return &Analysis{
+		SQL: "SELECT CAST(v AS " + engine + ") FROM (VALUES " + StageMark + ") AS s(v)", Stage: st, Params: st.Rows.Params,
+		Columns: []OutputColumn{{Name: name, Type: plain(known.result)}},
+	}, nil
+}
+
 func (a *analyzer) effectArg(e expr, oid uint32) (EffectArg, error) {
 	switch {
 	case e.null:

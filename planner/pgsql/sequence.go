@@ -24,10 +24,12 @@ type Fill struct {
 	Identity bool
 }
 
-// Stage is the call of nextval or setval that is all that a query selects: it is made for
-// each row that the rest of the query has.
+// Stage is the call of nextval, setval or a function that the session does itself which is all
+// that a query selects: it is made for each row that the rest of the query has.
 type Stage struct {
 	Kind EffectKind
+	// Name is the function of an EffectCall, whose arguments are Rows' columns.
+	Name string
 	// Sequence is which; nil: the first column of Rows names it.
 	Sequence *Relation
 	// Rows are the calls' rows: the name, the value and whether it was given, as far as the
@@ -315,6 +317,9 @@ func staged(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*Analysi
 		return nil, nil
 	}
 	name := callName(f)
+	if _, ok := effectCalls[name]; ok && (len(sel.FromClause) > 0 || sel.WhereClause != nil) {
+		return stagedEffect(sql, sel, f, params, env)
+	}
 	kind := sequenceKinds[name]
 	if kind != EffectNextval && kind != EffectSetval || len(f.Args) == 0 || kind == EffectNextval && len(f.Args) != 1 ||
 		kind == EffectSetval && len(f.Args) != 2 && len(f.Args) != 3 {
