@@ -129,7 +129,23 @@ func (s *session) refuse(n *pg.Node) error {
 	if d := n.GetDropStmt(); d != nil {
 		return e.WithHint("%s", s.dropHint(d))
 	}
+	switch {
+	case n.GetAlterSystemStmt() != nil:
+		return e.WithHint("%s", settingHint(n.GetAlterSystemStmt().Setstmt))
+	case n.GetAlterDatabaseSetStmt() != nil:
+		return e.WithHint("%s", settingHint(n.GetAlterDatabaseSetStmt().Setstmt))
+	}
 	return e
+}
+
+// settingHint says how a value is set for all sessions.
+func settingHint(n *pg.VariableSetStmt) string {
+	value, err := setValue(n)
+	if n.Kind != pg.VariableSetKind_VAR_SET_VALUE || err != nil {
+		return "Start the server without it in --settings."
+	}
+	return fmt.Sprintf("Start the server with --settings '%s=%s', or set it for a role: ALTER ROLE postgres SET %s = %s;",
+		n.Name, value, n.Name, quote.Text(value))
 }
 
 // dropHint says how what a DROP names is dropped here: a table leaves its pipeline, a schema

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire"
@@ -137,7 +138,10 @@ func isLoopback(addr string) bool {
 // wireConfig decides authentication and TLS. Rules say all; without, off loopback a password and TLS are
 // needed unless the user says otherwise in so many words.
 func wireConfig(ctx context.Context, c *config, cat *catalog.Catalog, rules *rules) (pgwire.Config, error) {
-	cfg := pgwire.Config{ConnectionsMax: c.int("max-connections"), ReservedMax: c.reserved()}
+	cfg := pgwire.Config{
+		ConnectionsMax: c.int("max-connections"), ReservedMax: c.reserved(),
+		StartupTimeout: time.Minute, // as authentication_timeout says
+	}
 	pw, err := password(c)
 	if err != nil {
 		return cfg, err

@@ -293,7 +293,8 @@ func reserved(r *right.Role) error {
 // alterRoleSet is ALTER ROLE … SET.
 func (w World) alterRoleSet(n *pg.AlterRoleSetStmt) (Op, error) {
 	if n.Role == nil || n.Database != "" && n.Database != w.Database {
-		return nil, pgerr.New(codes.FeatureNotSupported, "ALTER ROLE … SET is supported for one role, in all databases")
+		return nil, pgerr.New(codes.FeatureNotSupported, "ALTER ROLE … SET is supported for one role, in all databases").
+			WithHint("For all roles, start the server with --settings 'name=value; name=value'.")
 	}
 	name, value, err := w.Setting(n.Setstmt)
 	if err != nil {
