@@ -15,7 +15,6 @@ import (
 type backends struct {
 	users map[uint32]string
 	stuck uint32
-	ends  time.Duration
 	sent  []uint32
 }
 
