@@ -231,7 +231,7 @@ func (c *Catalog) update(fn func(*Txn) error) error {
 	c.releaseView(txn, err == nil)
 	if err != nil {
 		c.mu.err = fmt.Errorf("%w: %w", ErrBroken, err)
-		return fmt.Errorf("commit catalog transaction: %w", err)
+		return fmt.Errorf("%w: %w", ErrInDoubt, err)
 	}
 	for id := range txn.cooled {
 		delete(c.mu.hot, id)

@@ -96,7 +96,9 @@ func TestBrokenCommit(t *testing.T) {
 	boom := errors.New("disk is gone")
 	store.set(func() error { return boom })
 	put := func(txn *catalog.Txn) error { return txn.PutSetting("a", "b") }
-	is(t, "update", c.Update(t.Context(), put), boom)
+	err := c.Update(t.Context(), put)
+	is(t, "update", err, boom)
+	is(t, "update", err, catalog.ErrInDoubt)
 	store.set(nil)
 	is(t, "next update", c.Update(t.Context(), put), catalog.ErrBroken)
 	is(t, "publish", c.Publish(t.Context(), 1, []wal.CommittedGroup{group(1, 0, 1)}), catalog.ErrBroken)

@@ -52,6 +52,9 @@ var (
 	ErrNoBackup = errors.New("catalog is lost and so is its backup")
 	// ErrClosed means that the catalog was closed.
 	ErrClosed = errors.New("catalog is closed")
+	// ErrInDoubt means that it is not known whether a transaction was committed: who opens the
+	// catalog again sees.
+	ErrInDoubt = errors.New("it is not known whether the catalog's transaction was committed")
 	// ErrBroken means that an earlier commit had an unknown outcome: close the catalog and
 	// open it again.
 	ErrBroken = errors.New("catalog is broken by an earlier error")

@@ -68,6 +68,7 @@ var translations = []translation{
 	{is: catalog.ErrSegmentLive, code: codes.ObjectInUse},
 	{is: catalog.ErrSecretUnavailable, code: codes.ObjectNotInPrerequisiteState},
 	{is: catalog.ErrKey, code: codes.ObjectNotInPrerequisiteState},
+	{is: catalog.ErrInDoubt, code: codeCompletionUnknown, hint: "Restart the server, and see whether the statement took effect."},
 	{is: catalog.ErrBroken, code: codeIOError},
 	{is: catalog.ErrClosed, code: codes.CannotConnectNow, message: "the database system is shutting down"},
 	{is: kv.ErrClosed, code: codes.CannotConnectNow, message: "the database system is shutting down"},

@@ -116,8 +116,8 @@ func check(b []byte) error {
 	return nil
 }
 
-// Write implements catalog.BackupStore. It wraps ErrSuperseded and wal.ErrFenced. After another error the
-// image may be there, now or later, until the next Write.
+// Write implements catalog.BackupStore. It wraps ErrSuperseded and wal.ErrFenced. After an error that
+// wraps objstore.ErrUnknown the image may be there, now or later, until the next Write.
 func (s *Store) Write(image []byte) error {
 	if !s.read {
 		if _, err := s.Read(); err != nil {
@@ -126,21 +126,27 @@ func (s *Store) Write(image []byte) error {
 	}
 	s.serial++
 	body := s.encode(image)
-	var err error
+	var err, open error // open: of a try that may have happened, whatever a later one says
 	var began time.Time
 	if s.clock != nil {
 		began = s.clock.Now()
 	}
 	for range attempts {
 		var done bool
-		if done, err = s.write(body); done {
-			return err
+		if done, err = s.write(body); done && err == nil {
+			return nil
+		}
+		if errors.Is(err, objstore.ErrUnknown) {
+			open = err
+		}
+		if done {
+			return errors.Join(err, open)
 		}
 		if s.clock != nil && s.clock.Since(began) >= s.within {
 			break // who waits for the commit mutex must not wait out an outage
 		}
 	}
-	return fmt.Errorf("write backup: %w", err)
+	return fmt.Errorf("write backup: %w", errors.Join(err, open))
 }
 
 // write tries once; done says that trying again is of no use.

@@ -26,6 +26,27 @@ func read(t *testing.T, s *Store) string {
 	return string(b)
 }
 
+// A write that may have happened says so, though the store does not answer any more when it is
+// tried again.
+func TestInDoubt(t *testing.T) {
+	puts := 0
+	way := faultstore.New(memstore.New(), faultstore.Hooks{Before: func(_ context.Context, op faultstore.Op) faultstore.Fault {
+		switch {
+		case op.Verb == faultstore.Put:
+			if puts++; puts == 1 {
+				return faultstore.Fault{Kind: faultstore.LostReply}
+			}
+		case puts == 0:
+			return faultstore.Fault{}
+		}
+		return faultstore.Fault{Kind: faultstore.Refused}
+	}})
+	err := New(way, "a/facts", ids(1)).Write([]byte("image"))
+	if !errors.Is(err, objstore.ErrUnknown) || puts != attempts {
+		t.Errorf("after %d tries: %v, want that its outcome is unknown", puts, err)
+	}
+}
+
 // Whatever goes wrong on the way: a write that succeeded is what is read, one that failed
 // is the newest or not at all, and the next one succeeds.
 func TestFaults(t *testing.T) {
