@@ -387,7 +387,7 @@ func TestMalformedMessages(t *testing.T) {
 		{"describe of nothing", append(message('D', 6, "Xx"), end...), "E:08P01 EOF"},
 		{"sync that is too long", message('S', 20000, ""), "F:08P01 EOF"},
 		{"panic in the engine", message('Q', 4+6, "panic\x00"), "F:XX000 EOF"},
-		{"function call", append(message('F', 4, ""), end...), "E:0A000 Z:I EOF"},
+		{"function call without a body", append(message('F', 4, ""), end...), "E:08P01 Z:I EOF"},
 		{"bad UTF-8", append(message('Q', 4+3, "\xff\xfe\x00"), end...), "E:22021 Z:I EOF"},
 	} {
 		c := login(t, addr)
