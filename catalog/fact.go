@@ -232,6 +232,8 @@ type Table struct {
 	Storage []string `json:",omitempty"`
 	// Indexes are unique constraints and indexes besides the primary key, of a table of our own.
 	Indexes []Index `json:",omitempty"`
+	// Foreign are foreign keys, of a table of our own. None is changed in place.
+	Foreign []ForeignKey `json:",omitempty"`
 	// Comment and Comments are what COMMENT ON says of the table and, by field id, of its
 	// columns.
 	Comment  string           `json:",omitempty"`
@@ -466,6 +468,7 @@ func (t *Table) Clone() *Table {
 	c.Parts, c.PartMarks = slices.Clone(t.Parts), slices.Clone(t.PartMarks)
 	c.Defaults, c.Comments = maps.Clone(t.Defaults), maps.Clone(t.Comments)
 	c.Checks, c.Indexes, c.Storage = slices.Clone(t.Checks), slices.Clone(t.Indexes), slices.Clone(t.Storage)
+	c.Foreign = slices.Clone(t.Foreign)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)
 	c.Backfill.Done = slices.Clone(t.Backfill.Done)
 	return &c

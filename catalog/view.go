@@ -81,6 +81,43 @@ type Index struct {
 	Definition string `json:",omitempty"`
 }
 
+// ForeignKey is a foreign key of a table of our own: each of its rows that has values in Fields has
+// a row in another table with equal ones.
+type ForeignKey struct {
+	// ID is one that no table has.
+	ID   change.TableID
+	Name string
+	// Fields are its columns', in order; Refs those of Table, by face, that they are equal to, and
+	// which are the key of it or unique by Index, 0 for the key.
+	Fields []int32
+	Table  change.TableID
+	Refs   []int32
+	Index  change.TableID `json:",omitempty"`
+	// OnDelete and OnUpdate are what becomes of rows whose row in Table goes, or gets other values.
+	OnDelete, OnUpdate ForeignAction
+	// Set are the fields that ON DELETE SET NULL and SET DEFAULT set; empty: all.
+	Set []int32 `json:",omitempty"`
+	// Full is MATCH FULL: a row has all values, or none.
+	Full bool `json:",omitempty"`
+	// Deferrable says that it may be checked at the end of a transaction, Deferred that it is
+	// unless the transaction says otherwise, Invalid that rows of before may be without a row there.
+	Deferrable bool `json:",omitempty"`
+	Deferred   bool `json:",omitempty"`
+	Invalid    bool `json:",omitempty"`
+}
+
+// ForeignAction is what becomes of rows that refer to another, as pg_constraint says it.
+type ForeignAction string
+
+// What becomes of them.
+const (
+	ForeignNoAction   ForeignAction = "a"
+	ForeignRestrict   ForeignAction = "r"
+	ForeignCascade    ForeignAction = "c"
+	ForeignSetNull    ForeignAction = "n"
+	ForeignSetDefault ForeignAction = "d"
+)
+
 // Clone is a copy that shares nothing changeable.
 func (v *View) Clone() *View {
 	c := *v

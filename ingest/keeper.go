@@ -348,9 +348,6 @@ func (k *keeper) take(txn *catalog.Txn, p *catalog.Pipeline, f SourceTable) erro
 
 // leave notes that the source does not have a table any more.
 func leave(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, reason string) error {
-	if t.Away == reason {
-		return nil // it was told
-	}
 	t.Away = reason
 	if t.State == catalog.TableReady { // what else is to know of it helps nobody now
 		t.Reason, t.Hint = "", ""

@@ -77,15 +77,18 @@ func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
 // lockCopyTarget has a COPY be the only one that changes its table, which may have been
 // altered, or replaced by another of its name, while it waited.
 func (s *session) lockCopyTarget(ctx context.Context, n *pg.CopyStmt) (t *write.Table, rel *pgsql.Relation, columns []int, err error) {
-	for locked := uint32(0); ; locked = rel.OID {
+	for locked := (*pgsql.Relation)(nil); ; locked = rel {
 		if rel, columns, err = s.copyTarget(n); err != nil {
 			return nil, nil, nil, err
 		}
 		if err := s.mayWrite(&pgsql.Write{Relation: rel, Written: columns}, "COPY"); err != nil {
 			return nil, nil, nil, err
 		}
-		if rel.OID == locked {
+		if locked != nil && sameTable(rel, locked) {
 			return t, rel, columns, nil
+		}
+		if err = s.lockParents(ctx, &pgsql.Write{Relation: rel}, "COPY FROM"); err != nil {
+			return nil, nil, nil, err
 		}
 		if t, err = s.writable(ctx, rel, "COPY FROM"); err != nil {
 			return nil, nil, nil, err
@@ -143,6 +146,9 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	load.open()
 	defer load.builder.Release()
 	if err := load.all(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.checkForeign(ctx, false); err != nil {
 		return 0, err
 	}
 	if load.ignored > 0 {

@@ -157,6 +157,9 @@ func (p *writePortal) write(ctx context.Context) error {
 	job := &writeJob{session: w.session, table: t, params: p.params, analysis: analysis}
 	rows, err := job.run(ctx)
 	defer rows.Release()
+	if err == nil {
+		err = w.session.checkForeign(ctx, false)
+	}
 	if err != nil {
 		w.session.rollbackChanges(mark)
 		return err
@@ -174,12 +177,15 @@ func (w *writeStatement) lock(ctx context.Context) (*write.Table, error) {
 		if err := w.session.mayWrite(w.analysis, w.word); err != nil {
 			return nil, err
 		}
-		oid := w.analysis.Relation.OID
+		before := w.analysis.Relation
+		if err := w.session.lockParents(ctx, w.analysis, w.word); err != nil {
+			return nil, err
+		}
 		t, err := w.session.writable(ctx, w.analysis.Relation, w.word)
 		if err == nil {
 			err = w.refresh()
 		}
-		if err != nil || w.analysis.Relation.OID == oid {
+		if err != nil || sameTable(w.analysis.Relation, before) {
 			return t, err
 		}
 	}
@@ -344,9 +350,14 @@ func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Ro
 		return rows, err
 	}
 	if w.Old == nil {
-		return j.insert(ctx, rows)
+		rows, err = j.insert(ctx, rows)
+	} else {
+		rows, err = j.change(ctx, rows, w.Old)
 	}
-	return j.change(ctx, rows, w.Old)
+	if err == nil && len(w.Relation.Foreign) > 0 {
+		err = j.refers(ctx, rows)
+	}
+	return rows, err
 }
 
 // read runs a query of rows to write.
@@ -508,7 +519,10 @@ func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (wri
 	case err != nil:
 		return rows, err
 	case rows.New == nil:
-		return rows, c.Delete(t, t.KeyOf(rows.Old, old))
+		if err := c.Delete(t, t.KeyOf(rows.Old, old)); err != nil {
+			return rows, err
+		}
+		return rows, j.referred(ctx, rows, old)
 	}
 	if err := j.check(ctx, rows.New); err != nil {
 		return rows, err
@@ -530,7 +544,10 @@ func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (wri
 			return rows, err
 		}
 	}
-	return rows, j.recheck(ctx, rows.New)
+	if err := j.recheck(ctx, rows.New); err != nil {
+		return rows, err
+	}
+	return rows, j.referred(ctx, rows, old)
 }
 
 // move changes rows that get another key, once all of them have left their old one.
@@ -554,39 +571,4 @@ func (j *writeJob) move(ctx context.Context, rows write.Rows, old []int, moved [
 		}
 	}
 	return c.Put(t, change.Insert, going.New)
-}
-
-// records runs a query for its rows, which live during the call; again forgets those of a
-// run that must be repeated. given take the places of the query's first relations.
-func (s *session) records(ctx context.Context, a *pgsql.Analysis, params []*string, again func(),
-	f func(arrow.RecordBatch) error, given ...*duckdb.Relation,
-) error {
-	if err := s.awaitPosition(ctx, a); err != nil {
-		return err
-	}
-	return RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
-		return s.plan(ctx, snap, a, params, duckdb.Output{Kind: duckdb.OutputArrow}, given...)
-	}, func(p *planned) error {
-		defer p.holds.release()
-		again()
-		return s.each(ctx, p.Plan, f)
-	})
-}
-
-// each runs a plan for its rows.
-func (s *session) each(ctx context.Context, p *duckdb.Plan, f func(arrow.RecordBatch) error) error {
-	rows, err := s.engine.deps.Runner.Query(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rec, err := range duckdb.Records(ctx, rows) {
-		if err != nil {
-			return err
-		}
-		if err := f(rec); err != nil {
-			return err
-		}
-	}
-	return nil
 }

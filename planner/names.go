@@ -83,6 +83,7 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 		}
 	}
 	n.addSequences(snap)
+	n.addForeign(snap)
 	if !snap.IsDraft() { // it is of one transaction
 		e.names.Store(n)
 	}
@@ -130,6 +131,34 @@ func (n *names) addSequences(snap *catalog.Snapshot) {
 			}
 		}
 	}
+}
+
+// addForeign adds the foreign keys to both tables of each.
+func (n *names) addForeign(snap *catalog.Snapshot) {
+	for _, t := range snap.AllTables() {
+		for _, k := range t.Foreign {
+			parent, err := snap.TableByFace(k.Table)
+			if err != nil {
+				continue
+			}
+			f := &pgsql.Foreign{
+				ID: TableOID(k.ID), Name: k.Name, Child: n.tables[[2]string{t.Schema, t.Name}], Parent: n.tables[[2]string{parent.Schema, parent.Name}],
+				OnDelete: k.OnDelete[0], OnUpdate: k.OnUpdate[0], Full: k.Full, Deferrable: k.Deferrable, Deferred: k.Deferred,
+			}
+			f.Columns, f.Refs, f.Set = places(t.Current, k.Fields), places(parent.Current, k.Refs), places(t.Current, k.Set)
+			if len(f.Set) == 0 {
+				f.Set = f.Columns
+			}
+			f.Child.Foreign, f.Parent.Referenced = append(f.Child.Foreign, f), append(f.Parent.Referenced, f)
+		}
+	}
+}
+
+func places(t *schema.Table, fields []int32) (out []int) {
+	for _, id := range fields {
+		out = append(out, t.Index(id))
+	}
+	return out
 }
 
 // HasSchema implements pgsql.Resolver.

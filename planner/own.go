@@ -99,6 +99,9 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 			return nil, err
 		}
 	}
+	if err := errors.Join(s.tx.pending(c.Alters, word), s.mayRefer(c.Refers)); err != nil {
+		return nil, err
+	}
 	s.as(c)
 	if mutant.On(mutant.UniqueNotProved) {
 		c.Proofs = nil
@@ -457,25 +460,12 @@ func (s *session) lockRelation(ctx context.Context, r *pg.RangeVar, n *pg.LockSt
 
 // prepareTruncate prepares TRUNCATE.
 func (s *session) prepareTruncate(n *pg.TruncateStmt) (pgwire.Statement, error) {
-	return &utility{session: s, run: func(ctx context.Context, _ pgwire.Sink) (*result, error) {
-		var rels []*pgsql.Relation
-		for _, r := range n.Relations {
-			rel, err := s.ownTable(r.GetRangeVar())
-			if err != nil {
-				return nil, err
-			}
-			rels = append(rels, rel)
+	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		tables, err := s.truncated(ctx, n, sink)
+		if err != nil {
+			return nil, err
 		}
-		for _, rel := range rels {
-			if err := s.mayTable(rel, right.Truncate); err != nil {
-				return nil, err
-			}
-		}
-		for _, rel := range rels {
-			t, err := s.writable(ctx, rel, "TRUNCATE TABLE")
-			if err != nil {
-				return nil, err
-			}
+		for _, t := range tables {
 			if err := s.changesOf(t).Truncate(t); err != nil {
 				return nil, err
 			}
@@ -487,6 +477,48 @@ func (s *session) prepareTruncate(n *pg.TruncateStmt) (pgwire.Statement, error) 
 		}
 		return &result{tag: "TRUNCATE TABLE"}, nil
 	}}, nil
+}
+
+// truncated are the tables of a TRUNCATE, which the transaction is the only one to change. While it
+// waits for them others may refer to them, or be in their place.
+func (s *session) truncated(ctx context.Context, n *pg.TruncateStmt, sink pgwire.Sink) ([]*write.Table, error) {
+	var locked []*pgsql.Relation
+	for {
+		var rels []*pgsql.Relation
+		for _, r := range n.Relations {
+			rel, err := s.ownTable(r.GetRangeVar())
+			if err != nil {
+				return nil, err
+			}
+			rels = append(rels, rel)
+		}
+		rels, notices, err := withReferring(rels, n.Behavior == pg.DropBehavior_DROP_CASCADE)
+		if err != nil {
+			return nil, err
+		}
+		for _, rel := range rels {
+			if err := s.mayTable(rel, right.Truncate); err != nil {
+				return nil, err
+			}
+		}
+		var out []*write.Table
+		for _, rel := range rels {
+			t, err := s.writable(ctx, rel, "TRUNCATE TABLE")
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, t)
+		}
+		if slices.EqualFunc(rels, locked, func(a, b *pgsql.Relation) bool { return a.OID == b.OID }) {
+			for _, e := range notices {
+				if err := sink.Notice(e); err != nil {
+					return nil, err
+				}
+			}
+			return out, nil
+		}
+		locked = rels
+	}
 }
 
 // check refuses rows that the constraints of the table exclude: columns are all of its.

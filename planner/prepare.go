@@ -107,8 +107,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
 			return &result{tag: "NOTIFY"}, s.notes.Notify(n.NotifyStmt.Conditionname, n.NotifyStmt.Payload)
 		}}, nil
-	case *pg.Node_ConstraintsSetStmt: // there are no constraints to defer
-		return &utility{session: s, run: tagOnly("SET CONSTRAINTS")}, nil
+	case *pg.Node_ConstraintsSetStmt:
+		return s.prepareConstraints(n.ConstraintsSetStmt)
 	case *pg.Node_VacuumStmt:
 		return s.prepareVacuum(n.VacuumStmt)
 	case *pg.Node_CheckPointStmt:

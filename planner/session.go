@@ -277,6 +277,10 @@ type transaction struct {
 	changes *write.Changes
 	writes  map[change.TableID]*write.Table
 	holder  TableHolder
+	// checks are what is left to check of foreign keys, immediate those that the transaction has
+	// named in SET CONSTRAINTS, by their object id, 0 for all.
+	checks    []foreignCheck
+	immediate map[uint32]bool
 	// rights are what it has changed of roles and privileges.
 	rights []grant.Op
 	// sequences are those that it makes or changes, as it has drawn from them; restarts those
@@ -296,6 +300,9 @@ type savepoint struct {
 	// changes is the mark of the transaction's changes, defined how many it has defined, rights
 	// how many changes of rights it has made, restarts how many sequences begin anew.
 	changes, defined, rights, restarts int
+	// checks is how much there is left to check, immediate the transaction's.
+	checks    int
+	immediate map[uint32]bool
 	// notes and locks are the marks of what it has notified of and locked.
 	notes notify.Mark
 	locks int

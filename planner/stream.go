@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -324,3 +325,38 @@ func (p *queryPortal) Close() {
 
 // lag is how far a moment lies back.
 func lag(now, at time.Time) time.Duration { return max(0, now.Sub(at)) }
+
+// records runs a query for its rows, which live during the call; again forgets those of a
+// run that must be repeated. given take the places of the query's first relations.
+func (s *session) records(ctx context.Context, a *pgsql.Analysis, params []*string, again func(),
+	f func(arrow.RecordBatch) error, given ...*duckdb.Relation,
+) error {
+	if err := s.awaitPosition(ctx, a); err != nil {
+		return err
+	}
+	return RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
+		return s.plan(ctx, snap, a, params, duckdb.Output{Kind: duckdb.OutputArrow}, given...)
+	}, func(p *planned) error {
+		defer p.holds.release()
+		again()
+		return s.each(ctx, p.Plan, f)
+	})
+}
+
+// each runs a plan for its rows.
+func (s *session) each(ctx context.Context, p *duckdb.Plan, f func(arrow.RecordBatch) error) error {
+	rows, err := s.engine.deps.Runner.Query(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rec, err := range duckdb.Records(ctx, rows) {
+		if err != nil {
+			return err
+		}
+		if err := f(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}

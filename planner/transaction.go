@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/waits"
+	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
@@ -143,6 +144,7 @@ func (s *session) savepoint(name string) (*result, error) {
 	m := s.markChanges()
 	s.tx.savepoints = append(s.tx.savepoints, savepoint{
 		name: name, mark: s.values.Mark(), changes: m.kept, temp: m.temp, defined: len(s.tx.defined), rights: len(s.tx.rights), restarts: len(s.tx.restarts),
+		checks: m.checks, immediate: s.tx.immediate,
 		notes: s.notes.Mark(), locks: s.locks.Mark(),
 	})
 	return &result{tag: "SAVEPOINT"}, nil
@@ -187,7 +189,8 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	}
 	s.closeCursorsSince(i)
 	s.values.RollbackTo(s.tx.savepoints[i].mark)
-	s.rollbackChanges(changesMark{s.tx.savepoints[i].changes, s.tx.savepoints[i].temp})
+	s.rollbackChanges(changesMark{s.tx.savepoints[i].changes, s.tx.savepoints[i].temp, s.tx.savepoints[i].checks})
+	s.tx.immediate = s.tx.savepoints[i].immediate
 	s.redefined()
 	for _, c := range s.tx.defined[s.tx.savepoints[i].defined:] {
 		if c.Makes != nil {
@@ -272,7 +275,9 @@ func (s *session) commit(ctx context.Context, commit bool) error {
 	var after *catalog.Temporary
 	var err error
 	if commit {
-		err = s.holdCursors(ctx)
+		if err = clientError(ctx, s.checkForeign(ctx, true)); err == nil {
+			err = s.holdCursors(ctx)
+		}
 	}
 	if commit && err == nil && s.temp != nil {
 		after, err = s.temporaryAfter()
@@ -340,10 +345,10 @@ func (s *session) changesOf(t *write.Table) *write.Changes {
 }
 
 // changesMark is where the session's changes of rows are, to come back to.
-type changesMark struct{ kept, temp int }
+type changesMark struct{ kept, temp, checks int }
 
 func (s *session) markChanges() changesMark {
-	m := changesMark{kept: s.tx.changes.Mark()}
+	m := changesMark{kept: s.tx.changes.Mark(), checks: len(s.tx.checks)}
 	if s.temp != nil {
 		m.temp = s.temp.Rows.Mark()
 	}
@@ -357,6 +362,7 @@ func (s *session) rollbackChanges(m changesMark) {
 	if s.temp != nil {
 		s.temp.Rows.Rollback(m.temp)
 	}
+	s.tx.checks = s.tx.checks[:min(m.checks, len(s.tx.checks))]
 }
 
 // writableTemp gives a temporary table as it is. It needs no lock, nor does a read-only
@@ -415,4 +421,39 @@ func (s *session) setTransaction(n *pg.VariableSetStmt, sink pgwire.Sink) error 
 		return nil
 	}
 	return pgerr.New(codes.FeatureNotSupported, "SET %s is not supported", strings.ToUpper(n.Name))
+}
+
+// includeRekeyed is include, of a change that may give a table another key: before, what the log
+// has of the table goes into the lake, since the rule for rows there depends on the key, and what
+// the transaction itself has changed in it is put by the new one.
+func (s *session) includeRekeyed(ctx context.Context, c *define.Change) error {
+	if c.Rekeyed == 0 {
+		return s.include(c)
+	}
+	snap, release := s.now()
+	t, err := snap.TableByFace(c.Rekeyed)
+	release()
+	if err != nil {
+		return err
+	}
+	before, alone := write.Of(t), t.Temp != "" || s.tx.makes(c.Rekeyed)
+	if !alone {
+		if err := s.engine.deps.Own.Settle(ctx, t.ID); err != nil {
+			return clientError(ctx, err)
+		}
+	}
+	if err := s.include(c); err != nil {
+		return err
+	}
+	snap, release = s.now()
+	t, err = snap.TableByFace(c.Rekeyed)
+	release()
+	if changes := s.changesOf(before); err == nil && changes != nil {
+		err = changes.Rekey(before, write.Of(t), alone)
+	}
+	if err != nil { // what is defined is known only with it
+		s.tx.defined = s.tx.defined[:len(s.tx.defined)-1]
+		s.redefined()
+	}
+	return err
 }

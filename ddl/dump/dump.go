@@ -56,6 +56,7 @@ func Statements(s Source) ([]Statement, error) {
 	d.sequences()
 	d.tables()
 	d.indexes()
+	d.foreign()
 	d.belonging()
 	d.values()
 	if err := d.pipelines(); err != nil {

@@ -130,6 +130,55 @@ func (d *script) indexesOf(t *catalog.Table) {
 	}
 }
 
+// foreignRules are what becomes of rows that refer to another, as SQL.
+var foreignRules = map[catalog.ForeignAction]string{
+	catalog.ForeignRestrict: "RESTRICT", catalog.ForeignCascade: "CASCADE", catalog.ForeignSetNull: "SET NULL", catalog.ForeignSetDefault: "SET DEFAULT",
+}
+
+// foreign are the foreign keys.
+func (d *script) foreign() {
+	columns := func(t *catalog.Table, ids []int32) string {
+		var list []string
+		for _, id := range ids {
+			if f, ok := t.Current.Field(id); ok {
+				list = append(list, quote.NameIfNeeded(f.Name))
+			}
+		}
+		return "(" + strings.Join(list, ", ") + ")"
+	}
+	for _, t := range d.own() {
+		for _, k := range t.Foreign {
+			parent, err := d.Snapshot.TableByFace(k.Table)
+			if err != nil {
+				continue
+			}
+			part := ""
+			if k.Full {
+				part += " MATCH FULL"
+			}
+			if rule := foreignRules[k.OnUpdate]; rule != "" {
+				part += " ON UPDATE " + rule
+			}
+			if rule := foreignRules[k.OnDelete]; rule != "" {
+				part += " ON DELETE " + rule
+			}
+			if len(k.Set) > 0 {
+				part += " " + columns(t, k.Set)
+			}
+			for _, w := range []struct {
+				is   bool
+				word string
+			}{{k.Deferrable, " DEFERRABLE"}, {k.Deferred, " INITIALLY DEFERRED"}, {k.Invalid, " NOT VALID"}} {
+				if w.is {
+					part += w.word
+				}
+			}
+			d.add("constraint", tableOf(t), "ALTER TABLE %s ADD CONSTRAINT %s FOREIGN KEY %s REFERENCES %s%s%s;", qualified(t.Schema, t.Name),
+				quote.NameIfNeeded(k.Name), columns(t, k.Fields), qualified(parent.Schema, parent.Name), columns(parent, k.Refs), part)
+		}
+	}
+}
+
 // named are the sequences that are no session's; identities are made with their tables.
 func (d *script) named(identities bool) []*sequence.Sequence {
 	var out []*sequence.Sequence

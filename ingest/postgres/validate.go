@@ -316,7 +316,6 @@ func (v settings) findings(exists bool) []ingest.Finding {
 		warn(idleName, v.idle == "0", idleWarning(v.idle)),
 		warn("max_slot_wal_keep_size", v.keepSize == "-1", keepSizeWarning(v.keepSize)),
 		warn("synchronous_standby_names", !v.isStandby(), v.isStandbyWarning()),
-		warn("pg_log_standby_snapshot", v.notes || v.recovery || v.version < versionStandby, v.notesWarning()),
 		warn("encoding", v.encoding != sqlASCII, asciiWarning),
 	}
 }
@@ -381,24 +380,6 @@ func (v settings) isStandbyWarning() string {
 	return fmt.Sprintf("synchronous_standby_names = %s means the stream of a pipeline, %s, too: commits then wait for it, and for ever while it is away;"+
 		" name the standbys that are meant: ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (…)'; SELECT pg_reload_conf();",
 		quoteLiteral(v.synchronous), quote.Name(v.application))
-}
-
-// membershipFindings says what renewMembership lacks with a publication that is not ours.
-func (v settings) membershipFindings(tables []ingest.SourceTable) []ingest.Finding {
-	parted := slices.ContainsFunc(tables, func(t ingest.SourceTable) bool { return t.Parts != nil })
-	if !parted || v.create || v.recovery || !overlooks(v.version) {
-		return nil
-	}
-	return []ingest.Finding{{
-		Check:  "partitions",
-		Detail: overlooked + ", unless the role may create a publication",
-		Fix:    fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;", quoteIdent(v.database), quoteIdent(v.role)),
-	}}
-}
-
-func (v settings) notesWarning() string {
-	return fmt.Sprintf("an idle pipeline has the server keep half a minute of its log, and a few seconds of it with: "+
-		"GRANT EXECUTE ON FUNCTION pg_catalog.pg_log_standby_snapshot() TO %s;", quoteIdent(v.role))
 }
 
 func keepSizeWarning(size string) string {

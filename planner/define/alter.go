@@ -76,7 +76,10 @@ func (a *alteration) done(what string) *Change {
 		}
 		t.Schema, t.Name, t.SourceSchema, t.SourceName = next.Schema, next.Name, next.Schema, next.Name
 		t.Current, t.Defaults, t.Checks, t.Comments, t.Indexes = next.Current, next.Defaults, next.Checks, next.Comments, next.Indexes
-		t.KeyName, t.Storage, t.Query = next.KeyName, next.Storage, next.Query
+		t.KeyName, t.Storage, t.Query, t.Foreign = next.KeyName, next.Storage, next.Query, next.Foreign
+		if err := upheld(txn, t); err != nil {
+			return err
+		}
 		if rekeyed && next.Temp == "" {
 			if err := settled(txn, t); err != nil {
 				return err
@@ -151,6 +154,9 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 		if c.Contype == pg.ConstrType_CONSTR_PRIMARY {
 			return a.addPrimaryKey(c)
 		}
+		if c.Contype == pg.ConstrType_CONSTR_FOREIGN {
+			return a.addForeign(c)
+		}
 		return refuseConstraint(c)
 	case pg.AlterTableType_AT_SetRelOptions:
 		var err error
@@ -159,6 +165,10 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 	case pg.AlterTableType_AT_ResetRelOptions:
 		a.table.Storage = resetStorage(a.table.Storage, n.Def.GetList().GetItems())
 		return nil
+	case pg.AlterTableType_AT_ValidateConstraint:
+		return a.validate(n.Name)
+	case pg.AlterTableType_AT_AlterConstraint:
+		return a.alterForeign(n.Def.GetConstraint())
 	case pg.AlterTableType_AT_DropConstraint:
 		return a.dropConstraint(n)
 	}
@@ -269,6 +279,9 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 		d.own()
 		a.also = append(a.also, func(txn *catalog.Txn) error { return makeSerials(txn, a.table.Face(), d.serials) })
 	}
+	if err := a.addNewForeign(d, f); err != nil {
+		return err
+	}
 	for _, u := range d.uniques {
 		if err := a.context.addUnique(a.table, u, true); err != nil {
 			return err
@@ -368,6 +381,9 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 	}
 	setText(&a.table.Defaults, f.ID, "")
 	setText(&a.table.Comments, f.ID, "")
+	if err := a.dropColumnForeign(n, f); err != nil {
+		return err
+	}
 	dropColumnIndexes(a.table, f.ID)
 	a.also = append(a.also, func(txn *catalog.Txn) error { return dropOwned(txn, a.table.Face(), f.ID) })
 	if slices.Contains(a.table.Current.Key, f.ID) { // it goes with the column
@@ -426,67 +442,6 @@ func (a *alteration) asked(name string) bool {
 var errSplit = unsupported("a condition of rows on a column that the same statement adds is not supported").
 	WithHint("Add the column in a statement of its own.")
 
-func (a *alteration) setType(n *pg.AlterTableCmd) error {
-	def := n.Def.GetColumnDef()
-	f, err := a.find(n.Name)
-	if err != nil {
-		return err
-	}
-	t, err := a.context.columnType(def.TypeName)
-	if err != nil {
-		return err
-	}
-	to, err := newField(f.Name, t)
-	if err != nil {
-		return err
-	}
-	from := pgsql.Type{OID: f.OID, Mod: f.TypMod}
-	switch {
-	case def.RawDefault != nil:
-		return unsupported("USING in ALTER COLUMN … TYPE is not supported").WithHint("Add another column, UPDATE it, then drop this one.")
-	case def.CollClause != nil:
-		return unsupported("COLLATE of columns is not supported")
-	case !widens(from, t) || !schema.Widens(f.Type, to.Type):
-		return unsupported("changing the type of column \"%s\" from %s to %s is not supported", n.Name, from.Name(), t.Name()).
-			WithHint("A type can become one that has all its values. Else add another column, UPDATE it, then drop this one.")
-	case slices.Contains(a.table.Current.Key, f.ID),
-		slices.ContainsFunc(a.table.Indexes, func(x catalog.Index) bool { return x.Unique && slices.Contains(x.Fields, f.ID) }):
-		if err := checkKeyType(to); err != nil {
-			return err
-		}
-	}
-	if err := a.unusedInViews(n.Name); err != nil {
-		return err
-	}
-	list, key := a.fields()
-	for i := range list {
-		if list[i].Name == n.Name {
-			list[i].Type, list[i].OID, list[i].TypMod, list[i].TypeName = to.Type, to.OID, to.TypMod, ""
-		}
-	}
-	return a.evolve(list, key)
-}
-
-// widens says whether every value of a type is, as it is, one of another.
-func widens(from, to pgsql.Type) bool {
-	length := from.OID == to.OID && (to.Mod < 0 || from.Mod >= 0 && to.Mod >= from.Mod)
-	switch from.OID {
-	case pgsql.OIDInt2:
-		return to.OID == pgsql.OIDInt2 || to.OID == pgsql.OIDInt4 || to.OID == pgsql.OIDInt8
-	case pgsql.OIDInt4:
-		return to.OID == pgsql.OIDInt4 || to.OID == pgsql.OIDInt8
-	case pgsql.OIDFloat4:
-		return to.OID == pgsql.OIDFloat4 || to.OID == pgsql.OIDFloat8
-	case pgsql.OIDVarchar:
-		return length || to.OID == pgsql.OIDText
-	case pgsql.OIDText:
-		return to.OID == pgsql.OIDText || to.OID == pgsql.OIDVarchar && to.Mod < 0
-	case pgsql.OIDNumeric:
-		return to.OID == pgsql.OIDNumeric // the lake's types decide
-	}
-	return from == to
-}
-
 func (a *alteration) addCheck(k *pg.Constraint, column string) error {
 	if k.SkipValidation {
 		return unsupported("NOT VALID is not supported")
@@ -514,11 +469,22 @@ func (a *alteration) dropConstraint(n *pg.AlterTableCmd) error {
 	case at >= 0:
 		a.table.Checks = slices.Delete(slices.Clone(a.table.Checks), at, at+1)
 		return nil
+	case slices.ContainsFunc(a.table.Foreign, func(k catalog.ForeignKey) bool { return k.Name == n.Name }):
+		at := slices.IndexFunc(a.table.Foreign, func(k catalog.ForeignKey) bool { return k.Name == n.Name })
+		a.hold(a.table.Foreign[at].Table)
+		a.table.Foreign = slices.Delete(slices.Clone(a.table.Foreign), at, at+1)
+		return nil
 	case constraintIndex(a.table, n.Name) >= 0:
 		at := constraintIndex(a.table, n.Name)
+		if err := a.releaseIndex(n, a.table.Indexes[at].ID); err != nil {
+			return err
+		}
 		a.table.Indexes = slices.Delete(slices.Clone(a.table.Indexes), at, at+1)
 		return nil
 	case a.table.Current.HasKey() && n.Name == a.table.PrimaryKey():
+		if err := a.releaseIndex(n, 0); err != nil {
+			return err
+		}
 		return a.dropPrimaryKey()
 	case n.MissingOk:
 		a.out.Notices = append(a.out.Notices, notice(codes.SuccessfulCompletion,
@@ -579,6 +545,9 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 			if err := a.renamePrimaryKey(n.Newname); err != nil {
 				return nil, err
 			}
+			return a.done("table altered"), nil
+		}
+		if a.renameForeign(n.Subname, n.Newname) {
 			return a.done("table altered"), nil
 		}
 		if at < 0 {

@@ -28,9 +28,10 @@ type object struct {
 	// schema and name are its; of a schema, schema is "".
 	schema, name string
 	id           change.TableID // of a table, view or sequence
-	// column is that whose default goes, in the table id.
+	// column is that whose default goes, in the table id; of a constraint its name, and key its number.
 	column string
 	field  int32
+	key    change.TableID
 }
 
 // removal is a DROP being planned.
@@ -81,7 +82,7 @@ func (c *Context) drop(n *pg.DropStmt) (*Change, error) {
 		case c.isTemp(o.schema):
 			temp = append(temp, o)
 			continue
-		case o.kind == "table", o.kind == "default", o.kind == materialized:
+		case o.kind == "table", o.kind == "default", o.kind == materialized, o.kind == "constraint":
 			out.Alters = append(out.Alters, o.id)
 		}
 		kept = append(kept, o)
@@ -142,7 +143,7 @@ func unreadByOthers(txn *catalog.Txn, all []object) error {
 }
 
 // dropOrder is that in which objects are dropped: a schema goes with its last table.
-var dropOrder = map[string]int{"default": 0, "view": 1, materialized: 2, "table": 2, "sequence": 3, "type": 3, "schema": 4}
+var dropOrder = map[string]int{"default": 0, "constraint": 0, "view": 1, materialized: 2, "table": 2, "sequence": 3, "type": 3, "schema": 4}
 
 // drop drops an object; what it had is checked no more.
 func (o object) drop(txn *catalog.Txn) error {
@@ -161,6 +162,8 @@ func (o object) drop(txn *catalog.Txn) error {
 		next := t.Clone()
 		setText(&next.Defaults, o.field, "")
 		return txn.PutTable(next)
+	case "constraint":
+		return dropForeign(txn, o.id, o.key)
 	case "table", materialized:
 		t, err := txn.TableByFace(o.id)
 		if err != nil {
@@ -290,8 +293,22 @@ func (d *removal) gather() {
 			}
 			continue
 		}
+		if o.kind == "table" {
+			d.addForeign(o)
+		}
 		for _, v := range d.context.readers(o.id) {
 			d.add(viewObject(v), o)
+		}
+	}
+}
+
+// addForeign adds the foreign keys of tables that stay which refer to one that goes.
+func (d *removal) addForeign(o object) {
+	for _, r := range d.context.referrers(o.id, func(catalog.ForeignKey) bool { return true }) {
+		t := object{kind: "table", schema: r.table.Schema, name: r.table.Name, id: r.table.Face()}
+		in := object{kind: "schema", name: t.schema}
+		if !d.goes(t) && !d.goes(in) {
+			d.add(object{kind: "constraint", schema: t.schema, name: t.name, id: t.id, column: r.key.Name, key: r.key.ID}, o)
 		}
 	}
 }
@@ -299,6 +316,9 @@ func (d *removal) gather() {
 func (d *removal) show(o object) string {
 	if o.kind == "schema" {
 		return "schema " + o.name
+	}
+	if o.kind == "constraint" {
+		return "constraint " + o.column + " on table " + shownName(o.schema, o.name, d.context.Env)
 	}
 	if o.kind == "default" {
 		return "default value for column " + o.column + " of table " + shownName(o.schema, o.name, d.context.Env)

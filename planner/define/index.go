@@ -288,6 +288,14 @@ func (c *Context) dropIndexes(n *pg.DropStmt) (*Change, error) {
 		}
 		temp = temp || c.isTemp(t.Schema)
 		out.Alters = append(out.Alters, t.Face())
+		list := c.referrers(t.Face(), func(k catalog.ForeignKey) bool { return k.Index == x.ID })
+		if len(list) > 0 && n.Behavior != pg.DropBehavior_DROP_CASCADE {
+			return nil, pgerr.New(codes.DependentObjectsStillExist, "cannot drop index %s because other objects depend on it", x.Name).
+				WithDetail("%s depends on index %s", list[0].show(c), x.Name).WithHint("Use DROP ... CASCADE to drop the dependent objects too.")
+		}
+		if len(list) > 0 {
+			return nil, unsupported("DROP INDEX … CASCADE to foreign keys is not supported").WithHint("Drop the foreign keys first.")
+		}
 		before, id := out.Apply, t.Face()
 		out.Apply = func(txn *catalog.Txn) error {
 			if before != nil {

@@ -47,6 +47,8 @@ type Change struct {
 	Alters []change.TableID
 	// Makes is the table of our own that is made, nil for none.
 	Makes *catalog.Table
+	// Refers are columns that its foreign keys refer to.
+	Refers []Reference
 	// Proofs must hold of the rows that there are.
 	Proofs []Proof
 	// Rekeyed is the table that gets another primary key, or none, 0 for no table. If others can
@@ -84,6 +86,12 @@ func (c *Change) do(temp bool, f func(*catalog.Txn) error) *Change {
 		c.Apply = f
 	}
 	return c
+}
+
+// Reference is columns of a table that a foreign key refers to.
+type Reference struct {
+	Table  *catalog.Table
+	Fields []int32
 }
 
 // Proof is a query that must give no row.

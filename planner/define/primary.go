@@ -61,6 +61,7 @@ func (c *Context) keyName(t *catalog.Table, want string) (string, error) {
 // hasConstraint says whether a table has a constraint of a name.
 func hasConstraint(t *catalog.Table, name string) bool {
 	return t.Current.HasKey() && t.PrimaryKey() == name || constraintIndex(t, name) >= 0 ||
+		slices.ContainsFunc(t.Foreign, func(k catalog.ForeignKey) bool { return k.Name == name }) ||
 		slices.ContainsFunc(t.Checks, func(k catalog.Check) bool { return k.Name == name })
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -115,6 +116,7 @@ type definition struct {
 	checks   []*pg.Constraint
 	serials  []serial
 	uniques  []unique
+	foreign  []*pg.Constraint
 	// of are the columns that the checks of columns stand with, "" of the table's.
 	of []string
 }
@@ -134,6 +136,10 @@ func (d *definition) element(e *pg.Node) error {
 			u, err := uniqueOf(c, "")
 			d.uniques = append(d.uniques, u)
 			return err
+		}
+		if c.Contype == pg.ConstrType_CONSTR_FOREIGN {
+			d.foreign = append(d.foreign, c)
+			return nil
 		}
 		if c.Contype != pg.ConstrType_CONSTR_PRIMARY {
 			return refuseConstraint(c)
@@ -223,7 +229,6 @@ func (d *definition) primaryKey(n *pg.Constraint, column string) error {
 
 // constraintWords name kinds of constraints that we do not have.
 var constraintWords = map[pg.ConstrType]string{
-	pg.ConstrType_CONSTR_FOREIGN:   "FOREIGN KEY",
 	pg.ConstrType_CONSTR_EXCLUSION: "EXCLUDE", pg.ConstrType_CONSTR_IDENTITY: "identity columns",
 	pg.ConstrType_CONSTR_GENERATED: "generated columns",
 }
@@ -302,8 +307,8 @@ func (d *definition) column(n *pg.ColumnDef) error {
 			return err
 		}
 	}
-	for _, c := range n.Constraints {
-		if err := d.constraint(f, c.GetConstraint()); err != nil {
+	for _, c := range withAttributes(n.Constraints) {
+		if err := d.constraint(f, c); err != nil {
 			return err
 		}
 	}
@@ -328,6 +333,10 @@ func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
 		u, err := uniqueOf(c, f.Name)
 		d.uniques = append(d.uniques, u)
 		return err
+	case pg.ConstrType_CONSTR_FOREIGN:
+		n := proto.Clone(c).(*pg.Constraint)
+		n.FkAttrs = []*pg.Node{pg.MakeStrNode(f.Name)}
+		d.foreign = append(d.foreign, n)
 	case pg.ConstrType_CONSTR_CHECK:
 		d.checks, d.of = append(d.checks, c), append(d.of, f.Name)
 	case pg.ConstrType_CONSTR_DEFAULT:
@@ -373,11 +382,28 @@ func (d *definition) make(out *Change) error {
 		return err
 	}
 	out.Makes = t
+	for _, n := range d.foreign {
+		k, parent, err := d.context.foreignKey(t, n)
+		if err != nil {
+			return err
+		}
+		if k.Table != t.ID {
+			out.Refers = append(out.Refers, Reference{parent, k.Refs})
+		}
+		k.Invalid = false // there are no rows
+		t.Foreign = append(t.Foreign, k)
+		if k.Table != t.ID && t.Temp == "" && !slices.Contains(out.Alters, k.Table) {
+			out.Alters = append(out.Alters, k.Table)
+		}
+	}
 	out.do(t.Temp != "", func(txn *catalog.Txn) error {
 		if err := cmp.Or(hasSchema(txn, t.Schema), free(txn, t.Schema, t.Name)); err != nil {
 			return err
 		}
 		if err := Make(txn, t.Clone()); err != nil {
+			return err
+		}
+		if err := upheld(txn, t); err != nil {
 			return err
 		}
 		return makeSerials(txn, t.ID, d.serials)

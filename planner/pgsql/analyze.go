@@ -55,6 +55,24 @@ type Relation struct {
 	// Materialized says that it is a materialized view, Unpopulated that it is one which cannot
 	// be read.
 	Materialized, Unpopulated bool
+	// Foreign are its foreign keys, Referenced those of any table, its own too, that refer to it.
+	Foreign, Referenced []*Foreign
+}
+
+// Foreign is a foreign key: rows of Child that have values in Columns have one of Parent with
+// equal values in Refs, which are the places of columns. Immutable.
+type Foreign struct {
+	// ID is its object id.
+	ID            uint32
+	Name          string
+	Child, Parent *Relation
+	Columns, Refs []int
+	// OnDelete and OnUpdate are 'a', 'r', 'c', 'n' and 'd', as in pg_constraint. Set are the columns
+	// that ON DELETE SET NULL and SET DEFAULT set.
+	OnDelete, OnUpdate byte
+	Set                []int
+	// Full is MATCH FULL. Deferrable and Deferred are DEFERRABLE and INITIALLY DEFERRED.
+	Full, Deferrable, Deferred bool
 }
 
 // Check is a condition that new rows of a table meet: that is not false.

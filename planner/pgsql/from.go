@@ -278,6 +278,9 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 	if strings.HasPrefix(e.name, "json") && strings.Contains(e.name, "_array_elements") {
 		first.name = "value" // the name of its result
 	}
+	if e.name == "pg_partition_ancestors" {
+		first.name = "relid"
+	}
 	if n.Alias != nil {
 		first.name = n.Alias.Aliasname
 	}

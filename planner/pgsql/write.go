@@ -148,12 +148,21 @@ func (w *writer) finished(sql string) *Analysis {
 	return out
 }
 
-// identity are the columns by which a row of the relation is found.
+// identity are the columns by which a row of the relation is found, and those that rows of others
+// refer to.
 func identity(rel *Relation) []int {
-	if len(rel.Key) > 0 {
-		return rel.Key
+	if len(rel.Key) == 0 {
+		return allColumns(rel)
 	}
-	return allColumns(rel)
+	out := rel.Key
+	for _, f := range rel.Referenced {
+		for _, i := range f.Refs {
+			if !slices.Contains(out, i) {
+				out = append(slices.Clip(out), i)
+			}
+		}
+	}
+	return out
 }
 
 func allColumns(rel *Relation) []int {

@@ -241,6 +241,10 @@ func compatibilitySettings() []Setting {
 			Name: "backslash_quote", Kind: Enum, Default: "safe_encoding", Values: []string{"safe_encoding", "on", "off"},
 			Category: category, Description: "Sets whether \"\\'\" is allowed in string literals.",
 		},
+		{
+			Name: "session_replication_role", Kind: Enum, Default: "origin", Values: []string{"origin", "replica", "local"}, Category: category,
+			Description: "Whether foreign keys are checked: replica, they are not.",
+		},
 		{Name: "row_security", Kind: Bool, Default: "on", Category: category, Description: "Enable row security."},
 		{
 			Name: "check_function_bodies", Kind: Bool, Default: "on", Category: category,

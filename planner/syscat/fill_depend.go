@@ -46,6 +46,16 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 			}
 		}
 	}
+	for _, k := range foreignKeys(env) {
+		id := constraintOID(k.ID)
+		for _, num := range k.own().numbers() {
+			depends(classConstraint, id, classRelation, planner.TableOID(k.table.Face()), num, "a")
+		}
+		for _, num := range k.refs().numbers() {
+			depends(classConstraint, id, classRelation, planner.TableOID(k.parent.Face()), num, "n")
+		}
+		depends(classConstraint, id, classRelation, k.index().oid, 0, "n")
+	}
 	viewDepends(env, depends)
 	return c.build("pg_catalog.pg_depend", append(rows, sequenceDepends(env)...))
 }

@@ -166,7 +166,7 @@ func fillInfoTableConstraints(_ context.Context, c *Catalog, env *planner.System
 			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
 		})
 	}
-	return c.build("information_schema.table_constraints", append(rows, tableChecks(env)...))
+	return c.build("information_schema.table_constraints", append(append(rows, tableChecks(env)...), tableForeign(env)...))
 }
 
 func fillInfoKeyColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
@@ -180,7 +180,7 @@ func fillInfoKeyColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) (
 			})
 		}
 	}
-	return c.build("information_schema.key_column_usage", rows)
+	return c.build("information_schema.key_column_usage", append(rows, foreignColumns(env)...))
 }
 
 func fillInfoConstraintColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
@@ -194,7 +194,7 @@ func fillInfoConstraintColumns(_ context.Context, c *Catalog, env *planner.Syste
 			})
 		}
 	}
-	return c.build("information_schema.constraint_column_usage", append(rows, checkColumns(env)...))
+	return c.build("information_schema.constraint_column_usage", append(append(rows, checkColumns(env)...), usedByForeign(env)...))
 }
 
 func fillInfoCharacterSets(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // notNull is a column that holds no null, as information_schema has it: a constraint.
@@ -135,6 +136,12 @@ func fillInfoConstraintTables(_ context.Context, c *Catalog, env *planner.System
 			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": x.name,
 		})
 	}
+	for _, k := range foreignKeys(env) {
+		rows = append(rows, row{
+			"table_catalog": env.Database, "table_schema": k.parent.Schema, "table_name": k.parent.Name,
+			"constraint_catalog": env.Database, "constraint_schema": k.table.Schema, "constraint_name": k.Name,
+		})
+	}
 	return c.build("information_schema.constraint_table_usage", rows)
 }
 
@@ -194,4 +201,145 @@ func fillInfoCollationSets(_ context.Context, c *Catalog, env *planner.SystemEnv
 		})
 	}
 	return c.build("information_schema.collation_character_set_applicability", rows)
+}
+
+// foreignInfo is a foreign key.
+type foreignInfo struct {
+	catalog.ForeignKey
+	table, parent *catalog.Table
+}
+
+// foreignKeys are those of all tables.
+func foreignKeys(env *planner.SystemEnv) []foreignInfo {
+	var out []foreignInfo
+	for _, t := range env.Snapshot.AllTables() {
+		for _, k := range t.Foreign {
+			if parent, err := env.Snapshot.TableByFace(k.Table); err == nil {
+				out = append(out, foreignInfo{ForeignKey: k, table: t, parent: parent})
+			}
+		}
+	}
+	return out
+}
+
+// referred says which tables have foreign keys or are referred to, by face: PostgreSQL has
+// triggers on them.
+func referred(env *planner.SystemEnv) map[change.TableID]bool {
+	out := map[change.TableID]bool{}
+	for _, k := range foreignKeys(env) {
+		out[k.table.Face()], out[k.parent.Face()] = true, true
+	}
+	return out
+}
+
+// own and refs are the columns on both sides.
+func (k *foreignInfo) own() *indexInfo  { return &indexInfo{table: k.table, fields: k.Fields} }
+func (k *foreignInfo) refs() *indexInfo { return &indexInfo{table: k.parent, fields: k.Refs} }
+
+// index is the unique index that it relies on.
+func (k *foreignInfo) index() indexInfo {
+	for _, x := range indexesOf(k.parent) {
+		if x.primary && k.Index == 0 || !x.primary && x.oid == planner.TableOID(k.Index) {
+			return x
+		}
+	}
+	return indexInfo{table: k.parent}
+}
+
+// foreignConstraints are the rows of pg_constraint of foreign keys.
+func foreignConstraints(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, k := range foreignKeys(env) {
+		match := "s"
+		if k.Full {
+			match = "f"
+		}
+		r := row{
+			"oid": constraintOID(k.ID), "conname": k.Name, "connamespace": namespaceOID(env, k.table.Schema), "contype": "f",
+			"condeferrable": k.Deferrable, "condeferred": k.Deferred, "convalidated": !k.Invalid, "conrelid": planner.TableOID(k.table.Face()),
+			"contypid": 0, "conindid": k.index().oid, "conparentid": 0, "confrelid": planner.TableOID(k.parent.Face()),
+			"confupdtype": string(k.OnUpdate), "confdeltype": string(k.OnDelete), "confmatchtype": match, "conislocal": true, "coninhcount": 0,
+			"connoinherit": true, "conkey": k.own().numbers(), "confkey": k.refs().numbers(),
+		}
+		if len(k.Set) > 0 {
+			r["confdelsetcols"] = (&indexInfo{table: k.table, fields: k.Set}).numbers()
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func yes(b bool) string {
+	if b {
+		return "YES"
+	}
+	return "NO"
+}
+
+// tableForeign are the rows of information_schema.table_constraints of foreign keys.
+func tableForeign(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, k := range foreignKeys(env) {
+		rows = append(rows, row{
+			"constraint_catalog": env.Database, "constraint_schema": k.table.Schema, "constraint_name": k.Name,
+			"table_catalog": env.Database, "table_schema": k.table.Schema, "table_name": k.table.Name, "constraint_type": "FOREIGN KEY",
+			"is_deferrable": yes(k.Deferrable), "initially_deferred": yes(k.Deferred), "enforced": "YES",
+		})
+	}
+	return rows
+}
+
+// foreignColumns are the rows of information_schema.key_column_usage of foreign keys.
+func foreignColumns(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, k := range foreignKeys(env) {
+		in := k.index()
+		for i, name := range k.own().names() {
+			rows = append(rows, row{
+				"constraint_catalog": env.Database, "constraint_schema": k.table.Schema, "constraint_name": k.Name,
+				"table_catalog": env.Database, "table_schema": k.table.Schema, "table_name": k.table.Name, "column_name": name,
+				"ordinal_position": i + 1, "position_in_unique_constraint": slices.Index(in.fields, k.Refs[i]) + 1,
+			})
+		}
+	}
+	return rows
+}
+
+// usedByForeign are the rows of information_schema.constraint_column_usage of foreign keys.
+func usedByForeign(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, k := range foreignKeys(env) {
+		for _, name := range k.refs().names() {
+			rows = append(rows, row{
+				"table_catalog": env.Database, "table_schema": k.parent.Schema, "table_name": k.parent.Name, "column_name": name,
+				"constraint_catalog": env.Database, "constraint_schema": k.table.Schema, "constraint_name": k.Name,
+			})
+		}
+	}
+	return rows
+}
+
+// foreignRules are information_schema's words for what becomes of rows.
+var foreignRules = map[catalog.ForeignAction]string{
+	catalog.ForeignNoAction: "NO ACTION", catalog.ForeignRestrict: "RESTRICT", catalog.ForeignCascade: "CASCADE",
+	catalog.ForeignSetNull: "SET NULL", catalog.ForeignSetDefault: "SET DEFAULT",
+}
+
+func fillInfoReferential(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, k := range foreignKeys(env) {
+		match := "NONE"
+		if k.Full {
+			match = "FULL"
+		}
+		r := row{
+			"constraint_catalog": env.Database, "constraint_schema": k.table.Schema, "constraint_name": k.Name,
+			"match_option": match, "update_rule": foreignRules[k.OnUpdate], "delete_rule": foreignRules[k.OnDelete],
+		}
+		if in := k.index(); in.constraint != 0 {
+			r["unique_constraint_catalog"], r["unique_constraint_schema"], r["unique_constraint_name"] = env.Database, k.parent.Schema, in.name
+		}
+		rows = append(rows, r)
+	}
+	return c.build("information_schema.referential_constraints", rows)
 }

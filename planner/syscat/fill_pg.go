@@ -71,6 +71,7 @@ func postgresFills() map[string]fill {
 		"information_schema.table_constraints":                     fillInfoTableConstraints,
 		"information_schema.constraint_column_usage":               fillInfoConstraintColumns,
 		"information_schema.constraint_table_usage":                fillInfoConstraintTables,
+		"information_schema.referential_constraints":               fillInfoReferential,
 		"information_schema.check_constraints":                     fillInfoChecks,
 		"information_schema.column_udt_usage":                      fillInfoColumnTypes,
 		"information_schema.element_types":                         fillInfoElements,
@@ -151,6 +152,7 @@ func classRow(oid uint32, name string, space uint32, kind string, natts int) row
 
 func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	triggers := referred(env)
 	for _, t := range env.Snapshot.AllTables() {
 		space := namespaceOID(env, t.Schema)
 		natts := 0
@@ -165,6 +167,7 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		r["reltype"], r["reltuples"], r["relpages"] = planner.TypeOID(t.Face()), float64(lake.Rows), lake.Bytes/8192
 		list := indexesOf(t)
 		r["relhasindex"], r["relchecks"], r["relpersistence"] = len(list) > 0, len(t.Checks), persistence(t)
+		r["relhastriggers"] = triggers[t.Face()]
 		if len(t.Storage) > 0 {
 			r["reloptions"] = t.Storage
 		}
@@ -392,7 +395,7 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": x.numbers(),
 		})
 	}
-	return c.build("pg_catalog.pg_constraint", append(rows, checkConstraints(env)...))
+	return c.build("pg_catalog.pg_constraint", append(append(rows, checkConstraints(env)...), foreignConstraints(env)...))
 }
 
 // fillType are the row types of tables, and those of their arrays.

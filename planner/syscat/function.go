@@ -70,7 +70,24 @@ const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef +
 	FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
 
 const constraintDef = `(SELECT CASE min(c.contype) WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
-	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1)`
+	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1 AND c.contype IN ('p', 'u'))`
+
+// foreignDef is a FOREIGN KEY as SQL.
+const foreignDef = `(SELECT min('FOREIGN KEY (' || k.own || ') REFERENCES ' || CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname)
+	THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(p.relname) || '(' || k.refs || ')' || CASE c.confmatchtype WHEN 'f' THEN ' MATCH FULL' ELSE '' END
+	|| CASE c.confupdtype WHEN 'r' THEN ' ON UPDATE RESTRICT' WHEN 'c' THEN ' ON UPDATE CASCADE' WHEN 'n' THEN ' ON UPDATE SET NULL' WHEN 'd' THEN ' ON UPDATE SET DEFAULT' ELSE '' END
+	|| CASE c.confdeltype WHEN 'r' THEN ' ON DELETE RESTRICT' WHEN 'c' THEN ' ON DELETE CASCADE' WHEN 'n' THEN ' ON DELETE SET NULL' WHEN 'd' THEN ' ON DELETE SET DEFAULT' ELSE '' END
+	|| CASE WHEN c.confdelsetcols IS NULL THEN '' ELSE ' (' || k.cleared || ')' END
+	|| CASE WHEN c.condeferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN c.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END
+	|| CASE WHEN c.convalidated THEN '' ELSE ' NOT VALID' END)
+	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_class} p ON p.oid = c.confrelid JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = p.relnamespace
+	JOIN (SELECT x.oid, string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY x.i) AS own, string_agg(skippr_quote_ident(b.attname), ', ' ORDER BY x.i) AS refs,
+		coalesce(string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY x.i) FILTER (list_contains(x.s, x.k)), '') AS cleared
+		FROM (SELECT oid, conrelid, confrelid, confdelsetcols AS s, unnest(conkey) AS k, unnest(confkey) AS r, unnest(range(1, len(conkey) + 1)) AS i
+			FROM {rel:pg_catalog.pg_constraint} WHERE contype = 'f') x
+		JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = x.conrelid AND a.attnum = x.k
+		JOIN {rel:pg_catalog.pg_attribute} b ON b.attrelid = x.confrelid AND b.attnum = x.r GROUP BY x.oid) k ON k.oid = c.oid
+	WHERE c.oid = $1 AND c.contype = 'f')`
 
 // checkDef is a CHECK as SQL, in parentheses of its own if a condition says so.
 const checkDef = `(SELECT min('CHECK ' || CASE WHEN %s THEN '(' || CAST(c.conbin AS VARCHAR) || ')' ELSE CAST(c.conbin AS VARCHAR) END)
@@ -83,8 +100,8 @@ func definitions() []planner.SystemFunction {
 		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_roles} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
 		fn("pg_get_indexdef", oidText, indexDef, oidOID),
 		fn("pg_get_indexdef", oidText, indexColumn, oidOID, oidInt4, oidBool),
-		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+fmt.Sprintf(checkDef, "true")+")", oidOID),
-		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+fmt.Sprintf(checkDef, "NOT $2")+")", oidOID, oidBool),
+		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+foreignDef+", "+fmt.Sprintf(checkDef, "true")+")", oidOID),
+		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+foreignDef+", "+fmt.Sprintf(checkDef, "NOT $2")+")", oidOID, oidBool),
 		fn("pg_encoding_to_char", oidName, "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END", oidInt4),
 		fn("pg_char_to_encoding", oidInt4, "CASE replace(lower($1), '-', '') WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END", oidName),
 		fn("pg_get_serial_sequence", oidText, serialSequence, oidText, oidText),

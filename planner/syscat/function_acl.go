@@ -88,10 +88,17 @@ func accessLists() []planner.SystemFunction {
 		setOf("pg_options_to_table", "unnest(list_transform($1, lambda o: row(split_part(o, '=', 1), "+
 			"CASE WHEN contains(o, '=') THEN substring(o, strpos(o, '=') + 1) END)))",
 			cols("option_name", oidText, "option_value", oidText), 1009),
-		setOf("pg_partition_ancestors", "unnest(list_filter([row(CAST(0 AS BIGINT))], lambda r: false))", cols("relid", oidRegclass), oidRegclass),
+		noAncestors(),
 		setOf("pg_partition_tree", "unnest(list_filter([row(CAST(0 AS BIGINT), CAST(0 AS BIGINT), true, 0)], lambda r: false))",
 			cols("relid", oidRegclass, "parentrelid", oidRegclass, "isleaf", oidBool, "level", oidInt4), oidRegclass),
 	}
+}
+
+// noAncestors is pg_partition_ancestors: no table is a partition.
+func noAncestors() planner.SystemFunction {
+	f := fn("pg_partition_ancestors", oidRegclass, "unnest(list_filter([CAST(0 AS BIGINT)], lambda r: false))", oidRegclass)
+	f.Set = true
+	return f
 }
 
 // wordsOf splits a text of privileges in SQL.

@@ -155,31 +155,3 @@ func TestPasswordRotates(t *testing.T) {
 	}
 	harness.Exec(t, s.DSN, "DROP PIPELINE rot")
 }
-
-// TestSlotForecast: while a transaction of somebody else holds the slot where it is, and the
-// source writes, the views say how much it may still write and in how long its limit is reached.
-func TestSlotForecast(t *testing.T) {
-	t.Parallel()
-	source := pgtest.StartPrivate(t, "max_slot_wal_keep_size = '1GB'").CreateDatabase(t)
-	harness.Exec(t, source, "CREATE TABLE n (id bigint PRIMARY KEY)")
-	s := harness.New(t, t.TempDir())
-	s.Start()
-	defer s.Stop()
-	harness.Exec(t, s.DSN, "CREATE PIPELINE told FROM POSTGRES "+quoted(source)+" FOR ALL TABLES", "SYNC PIPELINE told UNTIL CAUGHT UP")
-	open := harness.Connect(t, source)
-	if _, err := open.Exec(t.Context(), "BEGIN; INSERT INTO n VALUES (1)"); err != nil {
-		t.Fatal(err)
-	}
-	const told = "SELECT coalesce((safe_bytes BETWEEN 1 AND 1024 * 1024 * 1024 + 16 * 1024 * 1024 AND retained_bytes > 0 AND " +
-		"retained_bytes_per_second > 0 AND seconds_until_lost > 0)::text, 'null') FROM pg_stat_pipeline"
-	var got string
-	var err error
-	if !harness.Until(harness.Patience, func() bool {
-		harness.Exec(t, source, "SELECT pg_logical_emit_message(false, 'noise', repeat('x', 200000))")
-		got, err = harness.Text(s.DSN, told)
-		return err == nil && got == "true"
-	}) {
-		all, _ := harness.Text(s.DSN, "SELECT format('%s safe, %s kept, %s a second, %s left', safe_bytes, retained_bytes, retained_bytes_per_second, seconds_until_lost) FROM pg_stat_pipeline")
-		t.Errorf("no forecast: %s, %v; %s", got, err, all)
-	}
-}
