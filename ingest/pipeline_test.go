@@ -96,6 +96,7 @@ type stopper struct {
 	table   string
 	enabled func() bool
 	acks    func(change.Position)
+	resync  bool // a new copy takes in what it stops at
 }
 
 func (s *stopper) Ack(p change.Position) {
@@ -147,7 +148,7 @@ func (s *stopSink) Builder(id change.TableID) (*change.Builder, error) {
 	for i := range s.columns {
 		b.Column(i).AppendNull()
 	}
-	return s.scratch, s.StopTable(id, &ingest.TableError{Reason: "made to stop", Hint: "Resume it."})
+	return s.scratch, s.StopTable(id, &ingest.TableError{Reason: "made to stop", Hint: "Resume it.", Resync: s.s.resync})
 }
 
 // TestStoppedTable stops one table in the midst of the stream: the others go on, the
