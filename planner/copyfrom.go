@@ -140,7 +140,7 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 			name, shown, _ := strings.Cut(where[1], ": ")
 			e := pgerr.Notice("skipping row due to data type incompatibility at line %d for column \"%s\": %s", decoder.Line(), name, shown)
 			e.Where = where[0]
-			return sink.Notice(e)
+			return s.notice(sink, e)
 		}
 	}
 	load.open()
@@ -156,7 +156,7 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 		if load.ignored == 1 {
 			rows = "row was"
 		}
-		err = sink.Notice(pgerr.Notice("%d %s skipped due to data type incompatibility", load.ignored, rows))
+		err = s.notice(sink, pgerr.Notice("%d %s skipped due to data type incompatibility", load.ignored, rows))
 	}
 	return load.rows, err
 }

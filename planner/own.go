@@ -115,7 +115,7 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 		return nil, err
 	}
 	for _, n := range c.Notices {
-		if err := sink.Notice(n); err != nil {
+		if err := s.notice(sink, n); err != nil {
 			return nil, err
 		}
 	}
@@ -130,6 +130,7 @@ func (s *session) planChange(ctx context.Context, sql string, plan func(*define.
 	c, err := plan(&define.Context{
 		SQL: sql, Env: s.env(n), Snapshot: snap,
 		Reserve:    func() (change.PipelineID, change.TableID, error) { return s.engine.deps.Own.Reserve(ctx) },
+		NextOID:    s.world().NextOID,
 		TempSchema: temp.SchemaName(s.startup.PID), TempFirst: tempFirst(s.values.Value("search_path")), ReserveTemp: s.openTemp,
 		Step: s.step, Settle: s.settle,
 		Initial: func(c pgsql.RelationColumn) (*string, error) { return s.initial(ctx, c, s.env(n)) },

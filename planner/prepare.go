@@ -247,7 +247,7 @@ type ddlSession struct {
 	sink    pgwire.Sink
 }
 
-func (d ddlSession) Notice(e *pgerr.Error) error { return d.sink.Notice(e) }
+func (d ddlSession) Notice(e *pgerr.Error) error { return d.session.notice(d.sink, e) }
 func (d ddlSession) User() string                { return d.session.user() }
 func (d ddlSession) Role() uint32                { return d.session.who(d.session.book()).Current }
 

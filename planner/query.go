@@ -249,13 +249,7 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 		done := false
 		switch e.Kind {
 		case pgsql.EffectSetConfig:
-			var err error
-			if isIdentity(e.Name) {
-				err = s.setIdentity(e.Name, e.Value, e.Local)
-			} else {
-				err = s.values.Set(e.Name, e.Value, e.Local)
-			}
-			if err != nil {
+			if err := s.setConfig(e.Name, e.Value, e.Local); err != nil {
 				return nil, err
 			}
 			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, quote.Text(s.values.Value(e.Name)))

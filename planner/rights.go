@@ -68,6 +68,9 @@ func (s *session) mayRead(a *pgsql.Analysis) error {
 				WithHint("Use the REFRESH MATERIALIZED VIEW command.")
 		}
 	}
+	if len(a.Views) > 0 && strings.Contains(s.values.Value("restrict_nonsystem_relation_kind"), "view") { // as pg_dump asks
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "access to non-system view \"%s\" is restricted", a.Views[0].Relation.Name)
+	}
 	b := s.book()
 	role := s.who(b).Current
 	if b.Superuser(role) && len(a.Views) == 0 {
@@ -301,7 +304,7 @@ func (s *session) changeRights(op grant.Op, sink pgwire.Sink) error {
 	who := s.who(editor.Book)
 	bound := func(e *right.Editor, _ grant.Who, notice func(*pgerr.Error)) error { return op(e, who, notice) }
 	var told error
-	if err := bound(editor, who, func(e *pgerr.Error) { told = errors.Join(told, sink.Notice(e)) }); err != nil {
+	if err := bound(editor, who, func(e *pgerr.Error) { told = errors.Join(told, s.notice(sink, e)) }); err != nil {
 		return err
 	}
 	s.tx.rights = append(slices.Clip(s.tx.rights), bound)

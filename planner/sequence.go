@@ -414,9 +414,13 @@ func (s *session) stagedValue(ctx context.Context, st *pgsql.Stage, call []*stri
 	args := make([]string, len(call))
 	for i, t := range call {
 		if t == nil {
-			return "CAST(NULL AS BIGINT)", nil
+			return "NULL", nil
 		}
 		args[i] = *t
+	}
+	if st.Kind == pgsql.EffectSetConfig {
+		err := s.setConfig(args[0], args[1], args[2] == "true")
+		return quote.Text(s.values.Value(args[0])), err
 	}
 	v, err := s.stagedCall(ctx, st, args)
 	return fmt.Sprintf("CAST(%d AS BIGINT)", v), err

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func (s *session) prepareSet(n *pg.VariableSetStmt) (pgwire.Statement, error) {
 
 func (s *session) set(n *pg.VariableSetStmt, sink pgwire.Sink) error {
 	if n.IsLocal && !s.tx.open {
-		if err := sink.Notice(warning(codes.NoActiveSQLTransaction,
+		if err := s.notice(sink, warning(codes.NoActiveSQLTransaction,
 			"SET LOCAL can only be used in transaction blocks")); err != nil {
 			return err
 		}
@@ -159,6 +160,26 @@ func (s *session) reload() (bool, error) {
 		return false, pgerr.New(codes.ConfigFile, "settings were not reloaded: the old ones stay").WithDetail("%s", err)
 	}
 	return true, nil
+}
+
+// setConfig is set_config().
+func (s *session) setConfig(name, value string, local bool) error {
+	if isIdentity(name) {
+		return s.setIdentity(name, value, local)
+	}
+	return s.values.Set(name, value, local)
+}
+
+// noticeRanks are the values of client_min_messages, from what says most.
+var noticeRanks = []string{"debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"}
+
+// notice tells the client something, unless client_min_messages asks for graver things alone.
+func (s *session) notice(sink pgwire.Sink, e *pgerr.Error) error {
+	rank := slices.Index(noticeRanks, strings.ToLower(e.Severity))
+	if rank >= 0 && rank < slices.Index(noticeRanks, strings.ToLower(s.values.Value("client_min_messages"))) {
+		return nil
+	}
+	return sink.Notice(e)
 }
 
 // isIdentity says whether a setting is a role of the session.

@@ -59,7 +59,7 @@ func (s *session) prepareTransaction(n *pg.TransactionStmt) (pgwire.Statement, e
 
 func (s *session) begin(tag string, options []*pg.Node, sink pgwire.Sink) (*result, error) {
 	if s.tx.open {
-		if err := sink.Notice(warning(codes.ActiveSQLTransaction,
+		if err := s.notice(sink, warning(codes.ActiveSQLTransaction,
 			"there is already a transaction in progress")); err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (s *session) end(ctx context.Context, commit, chain bool, sink pgwire.Sink)
 		if err := s.endTransaction(ctx, commit); err != nil {
 			return nil, err
 		}
-		return &result{tag: tag}, sink.Notice(errNoTransaction)
+		return &result{tag: tag}, s.notice(sink, errNoTransaction)
 	}
 	isolation, readOnly := s.values.Value("transaction_isolation"), s.values.Value("transaction_read_only")
 	if err := s.endTransaction(ctx, tag == "COMMIT"); err != nil {
@@ -401,7 +401,7 @@ func (s *session) setTransaction(n *pg.VariableSetStmt, sink pgwire.Sink) error 
 	switch n.Name {
 	case "TRANSACTION":
 		if !s.tx.open {
-			return sink.Notice(warning(codes.NoActiveSQLTransaction, "SET TRANSACTION can only be used in transaction blocks"))
+			return s.notice(sink, warning(codes.NoActiveSQLTransaction, "SET TRANSACTION can only be used in transaction blocks"))
 		}
 		return s.transactionModes(n.Args)
 	case "SESSION CHARACTERISTICS":

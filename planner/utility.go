@@ -71,7 +71,7 @@ func (s *session) prepareExtension(n *pg.CreateExtensionStmt) (pgwire.Statement,
 		}
 		e := pgerr.Notice("extension \"skippr\" already exists, skipping")
 		e.Code = codes.DuplicateObject
-		return &result{tag: "CREATE EXTENSION"}, sink.Notice(e)
+		return &result{tag: "CREATE EXTENSION"}, s.notice(sink, e)
 	}}, nil
 }
 
@@ -129,7 +129,7 @@ func (s *session) vacuum(r *pg.VacuumRelation, word string, analyze bool, sink p
 	if rel.View == "" {
 		return nil
 	}
-	return sink.Notice(warning(codes.Warning, "skipping \"%s\" --- cannot %s non-tables or special system tables", rel.Name, strings.ToLower(word)))
+	return s.notice(sink, warning(codes.Warning, "skipping \"%s\" --- cannot %s non-tables or special system tables", rel.Name, strings.ToLower(word)))
 }
 
 // Empty implements pgwire.Statement.
@@ -312,7 +312,7 @@ func (s *session) warn(sink pgwire.Sink) error {
 	warnings := s.warnings
 	s.warnings = nil
 	for _, w := range warnings {
-		if err := sink.Notice(w); err != nil {
+		if err := s.notice(sink, w); err != nil {
 			return err
 		}
 	}

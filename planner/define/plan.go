@@ -22,6 +22,9 @@ type Context struct {
 	Snapshot *catalog.Snapshot
 	// Reserve gives the pipeline of tables of our own, and a number for a new one.
 	Reserve func() (change.PipelineID, change.TableID, error)
+	// NextOID gives the object id of a new schema, by which what is granted on it in the same
+	// transaction is kept; nil: the catalog gives one at the commit.
+	NextOID func() (uint32, error)
 	// TempSchema is where temporary tables and views of the session are, or would be; TempFirst
 	// says that what is given no schema goes there. ReserveTemp gives a number for a new one, if
 	// the session may make any; the schema is there then.

@@ -44,11 +44,18 @@ func (c *Context) createSchema(n *pg.CreateSchemaStmt) (*Change, error) {
 		out.Notices = append(out.Notices, notice(codes.DuplicateSchema, "%s, skipping", e.Message))
 		return out, nil
 	}
+	made := &catalog.Schema{Name: name, Made: true}
+	if c.NextOID != nil {
+		var err error
+		if made.OID, err = c.NextOID(); err != nil {
+			return nil, err
+		}
+	}
 	out.Apply = func(txn *catalog.Txn) error {
 		if _, err := txn.Schema(name); err == nil {
 			return pgerr.New(codes.DuplicateSchema, "schema \"%s\" already exists", name)
 		}
-		return txn.CreateSchema(&catalog.Schema{Name: name, Made: true})
+		return txn.CreateSchema(made)
 	}
 	return out, nil
 }

@@ -305,8 +305,8 @@ func (w *writer) fillDefault(c RelationColumn) (sql string, ok bool, err error) 
 	return sql, ok, err
 }
 
-// staged analyses a query that selects a call of nextval or setval for each of its rows, or
-// with arguments that are computed; nil for any other.
+// staged analyses a query that selects a call of nextval, setval or set_config for each of its
+// rows, or with arguments that are computed; nil for any other.
 func staged(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*Analysis, error) {
 	if len(sel.TargetList) != 1 || sel.Op > pg.SetOperation_SETOP_NONE || len(sel.DistinctClause) > 0 {
 		return nil, nil
@@ -321,14 +321,20 @@ func staged(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*Analysi
 		return stagedEffect(sql, sel, f, params, env)
 	}
 	kind := sequenceKinds[name]
-	if kind != EffectNextval && kind != EffectSetval || len(f.Args) == 0 || kind == EffectNextval && len(f.Args) != 1 ||
+	types, result, engine := []string{"text", "int8", "bool"}, plain(OIDInt8), "BIGINT"
+	if name == "set_config" && len(f.Args) == 3 && (len(sel.FromClause) > 0 || sel.WhereClause != nil) {
+		kind, types, result, engine = EffectSetConfig, []string{"text", "text", "bool"}, plain(OIDText), "VARCHAR"
+	} else if kind != EffectNextval && kind != EffectSetval || len(f.Args) == 0 || kind == EffectNextval && len(f.Args) != 1 ||
 		kind == EffectSetval && len(f.Args) != 2 && len(f.Args) != 3 {
 		return nil, nil
 	}
 	a := &analyzer{env: env, sql: sql}
-	seq, err := a.sequenceArg(f.Args[0])
-	if err != nil {
-		return nil, a.errAt(f.Location, err)
+	var seq *Relation
+	var err error
+	if kind != EffectSetConfig {
+		if seq, err = a.sequenceArg(f.Args[0]); err != nil {
+			return nil, a.errAt(f.Location, err)
+		}
 	}
 	st := &Stage{Kind: kind, Sequence: seq}
 	if target.Name != "" {
@@ -341,14 +347,14 @@ func staged(sql string, sel *pg.SelectStmt, params []uint32, env *Env) (*Analysi
 		if i == 0 && seq != nil {
 			arg = pg.MakeAConstStrNode("", -1)
 		}
-		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(castNode(arg, []string{"text", "int8", "bool"}[i]), -1))
+		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(castNode(arg, types[i]), -1))
 	}
 	if st.Rows, err = AnalyzeSelect(sql, sel, params, env); err != nil {
 		return nil, err
 	}
 	return &Analysis{
-		SQL: "SELECT v FROM (VALUES " + StageMark + ") AS s(v)", Stage: st, Params: st.Rows.Params,
-		Columns: []OutputColumn{{Name: name, Type: plain(OIDInt8)}},
+		SQL: "SELECT CAST(v AS " + engine + ") FROM (VALUES " + StageMark + ") AS s(v)", Stage: st, Params: st.Rows.Params,
+		Columns: []OutputColumn{{Name: name, Type: result}},
 	}, nil
 }
 

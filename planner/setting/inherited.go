@@ -53,7 +53,7 @@ var tunable = []string{"Query Tuning /", "Resource Usage /", "Statistics /", "Wr
 var alsoTunable = map[string]bool{
 	"client_connection_check_interval": true, "commit_delay": true, "default_toast_compression": true, "gin_fuzzy_search_limit": true,
 	"gin_pending_list_limit": true, "log_duration": true, "log_min_duration_statement": true, "log_min_error_statement": true,
-	"log_statement": true, "stats_fetch_consistency": true, "tcp_keepalives_count": true, "tcp_keepalives_idle": true,
+	"log_statement": true, "restrict_nonsystem_relation_kind": true, "stats_fetch_consistency": true, "tcp_keepalives_count": true, "tcp_keepalives_idle": true,
 	"tcp_keepalives_interval": true, "tcp_user_timeout": true, "update_process_title": true, "log_connections": true, "log_disconnections": true,
 	"vacuum_failsafe_age": true, "vacuum_freeze_min_age": true, "vacuum_freeze_table_age": true, "vacuum_multixact_failsafe_age": true,
 	"vacuum_multixact_freeze_min_age": true, "vacuum_multixact_freeze_table_age": true,

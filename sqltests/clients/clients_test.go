@@ -109,6 +109,12 @@ var all = []client{
 		mixed:   true, gaps: pgDumpGaps,
 		after: []string{"DROP VIEW IF EXISTS shop.totals", "DROP TABLE IF EXISTS public.kept"},
 	},
+	{
+		name:    "pg_reload",
+		command: func(_ *testing.T, r *rig) []string { return []string{"bash", "testdata/pg_reload.sh", r.bin} },
+		mixed:   true,
+		after:   []string{"DROP SCHEMA IF EXISTS reload CASCADE"},
+	},
 }
 
 // TestClients runs every client on skipprd and on PostgreSQL, one after another: they
