@@ -27,7 +27,8 @@ type writeStatement struct {
 	parsed   *pgsql.Parsed
 	analysis *pgsql.Write
 	columns  []pgwire.Column
-	word     string // INSERT, UPDATE, DELETE
+	literals *encode.Input // how they were read when it was prepared
+	word     string        // INSERT, UPDATE, DELETE
 	// catalog and settings are the versions of what the analysis was made against.
 	catalog, settings uint64
 }
@@ -42,7 +43,7 @@ func (w *writeStatement) analyze(types []uint32) error {
 	snap, release := s.now()
 	defer release()
 	n := s.namesOf(snap)
-	a, err := pgsql.AnalyzeWrite(w.parsed, types, s.env(n))
+	a, err := pgsql.AnalyzeWrite(w.parsed, types, s.preparedEnv(n, &w.literals))
 	if err != nil {
 		return hintElsewhere(err, n)
 	}

@@ -33,6 +33,7 @@ type queryStatement struct {
 	sel      *pg.SelectStmt
 	analysis *pgsql.Analysis
 	columns  []pgwire.Column
+	literals *encode.Input // how they were read when it was prepared
 	// catalog and settings are the versions of what the analysis was made against.
 	catalog, settings uint64
 }
@@ -47,7 +48,7 @@ func (q *queryStatement) analyze(types []uint32) error {
 	snap, release := s.snapshotForNames()
 	defer release()
 	n := s.namesOf(snap)
-	a, err := pgsql.AnalyzeSelect(q.sql, q.sel, types, s.env(n))
+	a, err := pgsql.AnalyzeSelect(q.sql, q.sel, types, s.preparedEnv(n, &q.literals))
 	if err != nil {
 		return hintElsewhere(err, n)
 	}
@@ -56,6 +57,18 @@ func (q *queryStatement) analyze(types []uint32) error {
 		q.columns = []pgwire.Column{} // there are rows, but no columns
 	}
 	return nil
+}
+
+// preparedEnv is the environment of a statement that is analysed perhaps not for the first
+// time: its literals are read as they were then.
+func (s *session) preparedEnv(n *names, literals **encode.Input) *pgsql.Env {
+	env := s.env(n)
+	if *literals == nil {
+		in := s.input()
+		*literals = &in
+	}
+	env.Literals = *literals
+	return env
 }
 
 // wireColumns are output columns as clients are told of them.

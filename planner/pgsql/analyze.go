@@ -123,6 +123,9 @@ type Env struct {
 	Server string
 	// Refreshes is the oid of the materialized view that the statement fills, 0 for any other.
 	Refreshes uint32
+	// Literals is how literals are read, nil for as the settings say: a statement that was
+	// prepared keeps what they meant then.
+	Literals *encode.Input
 	// Setting returns the value that SHOW would.
 	Setting   func(name string) (string, bool)
 	Functions map[string][]Function // by name

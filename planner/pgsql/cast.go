@@ -307,7 +307,7 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 	if _, _, ok := span.KindOf(to.OID); ok {
 		conv, err = a.spanText(to.OID, text)
 	} else {
-		conv, err = engineText(a.reading(), to, text)
+		conv, err = engineText(a.literals(), to, text)
 	}
 	if err != nil {
 		return out, a.errAt(out.loc, err)

@@ -35,7 +35,7 @@ func (a *analyzer) settleLiteral(e expr, to Type) error {
 			return "", unsupported("date/time input \"%s\" is not supported in a definition", text).
 				WithHint("Use current_date or now(), which are computed when they are needed.")
 		}
-		return pgfunc.Settled(a.reading(), oid, text, zone)
+		return pgfunc.Settled(a.literals(), oid, text, zone)
 	}
 	if elem == 0 {
 		text, err := settle(*e.lit)

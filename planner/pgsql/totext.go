@@ -75,6 +75,14 @@ func (a *analyzer) reading() encode.Input {
 	return *a.input
 }
 
+// literals is how the literals of the statement are read: as when it was prepared.
+func (a *analyzer) literals() encode.Input {
+	if a.env.Literals != nil {
+		return *a.env.Literals
+	}
+	return a.reading()
+}
+
 // defaultText is textOf in the style of the engine's functions.
 func (a *analyzer) defaultText(e expr) (string, error) {
 	if e.text {

@@ -117,7 +117,7 @@ func (a *analyzer) spanText(oid uint32, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return span.Reader{Input: a.reading(), Local: local}.Canonical(oid, text)
+	return span.Reader{Input: a.literals(), Local: local}.Canonical(oid, text)
 }
 
 // styledSpan renders the text of a range in the session's style and zone.
