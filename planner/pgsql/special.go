@@ -389,12 +389,15 @@ func (a *analyzer) currentSetting(args []expr, out expr) (expr, error) {
 		return a.callNamed("skippr_setting", args[:1], args[0].loc)
 	}
 	v, ok := a.env.Setting(*args[0].lit)
+	mark := ""
 	for _, f := range a.effects {
 		if f.Kind == EffectSetConfig && strings.EqualFold(f.Name, *args[0].lit) {
-			v, ok = f.Value, true
+			mark = f.Mark
 		}
 	}
 	switch {
+	case mark != "":
+		out.sql = mark // which its value will take the place of
 	case ok:
 		out.sql = quote.Text(v)
 	case len(args) == 2 && args[1].sql == "true":
