@@ -63,10 +63,8 @@ type drafted struct {
 // it, which nobody else draws from.
 func (s *session) sequence(rel *pgsql.Relation) (id change.TableID, local *sequence.Sequence, err error) {
 	id, _ = TableIDOf(rel.OID)
-	for _, r := range slices.Backward(s.tx.restarts) {
-		if r.ID == id {
-			return id, r, nil
-		}
+	if r := s.restarted(id); r != nil {
+		return id, r, nil
 	}
 	temporary := s.temp != nil && rel.Schema == temp.SchemaName(s.startup.PID)
 	if len(s.tx.defined) == 0 && !temporary {
@@ -88,6 +86,31 @@ func (s *session) sequence(rel *pgsql.Relation) (id change.TableID, local *seque
 		return id, nil, nil
 	}
 	return id, localIn(&s.tx.sequences, key, row), nil
+}
+
+// restarted is the sequence as the transaction has begun it anew with its table, nil when it has
+// not, or has altered it since.
+func (s *session) restarted(id change.TableID) *sequence.Sequence {
+	for _, r := range slices.Backward(s.tx.restarts) {
+		if r.ID == id && !s.altered(id) {
+			return r
+		}
+	}
+	return nil
+}
+
+// altered says whether the transaction itself makes or alters a sequence.
+func (s *session) altered(id change.TableID) bool {
+	if len(s.tx.defined) == 0 {
+		return false
+	}
+	snap, release := s.now()
+	defer release()
+	committed := s.engine.deps.Catalog.Snapshot()
+	defer committed.Close()
+	row, err := snap.SequenceByID(id)
+	before, missing := committed.SequenceByID(id)
+	return err == nil && (missing != nil || row.Resets != before.Resets)
 }
 
 // localIn is the state of a sequence among some, at first that of its row.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/waits"
@@ -286,6 +288,7 @@ func (s *session) commit(ctx context.Context, commit bool) error {
 		err = s.notes.Prepare()
 	}
 	if (commit || mutant.On(mutant.RolledBackKept)) && err == nil {
+		s.tx.restarts = slices.DeleteFunc(s.tx.restarts, func(r *sequence.Sequence) bool { return s.altered(r.ID) })
 		if err = s.commitRights(ctx); err == nil {
 			err = s.commitChanges(ctx)
 		}

@@ -3,7 +3,6 @@ package own
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -259,7 +258,7 @@ func (c *Client) told(t *Txn) {
 	if len(t.edits) == 0 || t.done || !c.server.hooks.Leads() {
 		return
 	}
-	if maps.Equal(t.over(l.definitions), l.definitions) && (!l.moves(t) || t.lsn != 0) { // they were so before
+	if t.so && (!l.moves(t) || t.lsn != 0) { // they were so before
 		t.done = true
 		l.reshape(t, false)
 	} else {

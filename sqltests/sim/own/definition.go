@@ -328,6 +328,9 @@ func (l *Ledger) adopt(t *Txn, seen definitions) {
 		l.Fail(labelCommit, fmt.Sprintf("the rows of transaction %d are committed, and not its definitions: %v, not %v", t.token, seen, want))
 	}
 	t.done, l.definitions = true, seen
+	for _, o := range l.defining {
+		o.so = o.so || maps.Equal(o.over(seen), seen)
+	}
 	switch {
 	case t.held:
 		l.Durable(t.token - 1)
@@ -416,4 +419,5 @@ func (l *Ledger) begins(t *Txn) {
 	if !slices.Contains(l.defining, t) {
 		l.defining = append(l.defining, t)
 	}
+	t.so = t.so || maps.Equal(t.over(l.definitions), l.definitions)
 }

@@ -67,6 +67,8 @@ type Txn struct {
 	// edits are what it changes of definitions, in order; done: they are there.
 	edits []edit
 	done  bool
+	// so: they were so before, at a moment since it may be committed.
+	so bool
 	// held: its rows become visible with the definitions, in a transaction of the catalog.
 	held bool
 	// server is where it is committed.
