@@ -66,6 +66,8 @@ ALTER VIEW z_view OWNER TO writers;
 CREATE MATERIALIZED VIEW mat (k, "N n") AS SELECT a, count(*) FROM keyless GROUP BY a; CREATE UNIQUE INDEX mat_k ON mat (k);
 CREATE MATERIALIZED VIEW a_mat AS SELECT k FROM mat WITH NO DATA; ALTER MATERIALIZED VIEW a_mat OWNER TO writers; COMMENT ON MATERIALIZED VIEW mat IS 'kept';
 CREATE VIEW over_mat WITH (security_invoker, security_barrier = off) AS SELECT k FROM mat; GRANT SELECT ON mat TO readers;
+CREATE TABLE "To Parent" (p bigint, CONSTRAINT "To Key" FOREIGN KEY (p) REFERENCES "Odd Schema"."My ""Table""" ON DELETE CASCADE);
+INSERT INTO "To Parent" SELECT "Id" FROM "Odd Schema"."My ""Table"""; INSERT INTO "To Parent" VALUES (NULL);
 COMMENT ON VIEW z_view IS 'view'; COMMENT ON COLUMN b_view."B c" IS 'col';
 COMMENT ON TABLE "Odd Schema"."My ""Table""" IS E'line1\nline2'; COMMENT ON COLUMN "Odd Schema"."My ""Table"""."select" IS 'col';
 COMMENT ON SEQUENCE plain IS 'seq';
