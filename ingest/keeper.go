@@ -438,7 +438,8 @@ func (k *keeper) repartitioned(txn *catalog.Txn, p *catalog.Pipeline, t *catalog
 		return nil
 	}
 	fresh := sourceTable(t)
-	fresh.Parts, fresh.PartMarks, fresh.EstimatedRows = a.Parts, a.Marks, t.Backfill.RowsEstimate
+	fresh.Parts, fresh.PartMarks = append([]uint32{}, a.Parts...), a.Marks // not nil, which is not known
+	fresh.EstimatedRows = t.Backfill.RowsEstimate
 	return k.copyAnew(txn, p, t, fresh, detail)
 }
 

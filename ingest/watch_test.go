@@ -258,10 +258,26 @@ func TestPartitions(t *testing.T) {
 		return o.Generation == 1 && len(o.Parts) == 2
 	})
 	w.expect(small, 2500)
+	unknown := false // then one that is attached before the next look would be taken for copied
+	seen.change("2a", nil, parts())
+	w.await("copied anew without any", func(s *catalog.Snapshot) bool {
+		c, o := copyOf(s, "orders"), w.tableIn(s, "orders")
+		unknown = unknown || c != nil && !c.PartsKnown
+		return o.Generation == 2 && len(o.Parts) == 0
+	})
+	if unknown {
+		t.Error("the new copy does not know that there are no partitions")
+	}
+	seen.change("2b", nil, parts(born, filled))
+	w.await("copied anew with both", func(s *catalog.Snapshot) bool {
+		o := w.tableIn(s, "orders")
+		return o.Generation == 3 && len(o.Parts) == 2
+	})
+	w.expect(small, 2500)
 	w.option("on_partition", "keep")
 	seen.change("3", nil, parts(filled))
 	w.await("kept", func(s *catalog.Snapshot) bool { return len(w.tableIn(s, "orders").Parts) == 1 })
-	if o := w.table("orders"); o.Generation != 1 {
+	if o := w.table("orders"); o.Generation != 3 {
 		t.Errorf("orders was copied anew: generation %d", o.Generation)
 	}
 	if events := w.events("partitions changed"); len(events) != 1 {
