@@ -403,6 +403,9 @@ func (a *analyzer) output(e expr) (string, error) {
 		}
 		return a.regText(e, cat.relation, cat.oid, cat.name)
 	}
+	if e.typ.OID == OIDJSONPath {
+		return a.defaultText(e)
+	}
 	stored := e.text || e.col != nil && e.col.stored // and so what its relation makes of it
 	if ElemOf(e.typ.OID) == OIDRegtype && !stored {
 		return "list_transform(" + e.sql + ", lambda w: " + a.env.typeText("w") + ")", nil

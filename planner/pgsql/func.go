@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -342,69 +343,89 @@ func (a *analyzer) decorate(n *pg.FuncCall, s *scope, c *signature) (decoration,
 	return d, nil
 }
 
-// expand fills a template.
+// expand fills a template. Nothing that it puts in is looked at again: values of the statement
+// and names may have any characters.
 func (a *analyzer) expand(tmpl string, args []string, d decoration) (string, error) {
 	var failed error
+	var facts []string
 	tmpl = factMark.ReplaceAllStringFunc(tmpl, func(m string) string {
-		sub := factMark.FindStringSubmatch(m)
-		switch sub[1] {
-		case "":
-			return NowMark
-		case "fact":
-			return quote.Text(a.fact(sub[2]))
+		text, err := a.factText(m)
+		if err != nil {
+			failed = err
 		}
-		schema, name, _ := strings.Cut(sub[2], ".")
-		rel, ok := a.env.Resolver.Relation(schema, name)
-		if !ok {
-			failed = pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", sub[2])
-			return m
-		}
-		u := a.use(rel)
-		u.Inner = true
-		for i := range rel.Columns {
-			u.column(i)
-		}
-		return quote.Name(u.Name)
+		facts = append(facts, text)
+		return factByte + string(rune('0'+len(facts)))
 	})
 	if failed != nil {
 		return "", failed
 	}
-	tmpl = decorateCalls(tmpl, d)
-	var b strings.Builder
-	for i := 0; i < len(tmpl); i++ {
-		if tmpl[i] == '$' && i+1 < len(tmpl) && tmpl[i+1] >= '1' && tmpl[i+1] <= '9' {
-			b.WriteString(args[tmpl[i+1]-'1'])
-			i++
-			continue
-		}
-		b.WriteByte(tmpl[i])
-	}
-	return b.String(), nil
+	return fillTemplate(tmpl, args, facts, d), nil
 }
 
-// decorateCalls turns every @f(args) into f(DISTINCT args ORDER BY …) FILTER … OVER ….
-func decorateCalls(tmpl string, d decoration) string {
-	for {
-		at := strings.IndexByte(tmpl, '@')
-		if at < 0 {
-			return tmpl
-		}
-		open := at + strings.IndexByte(tmpl[at:], '(')
-		depth, end := 0, open
-		for ; end < len(tmpl); end++ {
-			if tmpl[end] == '(' {
-				depth++
-			}
-			if tmpl[end] == ')' {
-				if depth--; depth == 0 {
-					break
-				}
-			}
-		}
-		inner := tmpl[open+1 : end]
-		call := tmpl[at+1:open] + "(" + d.before + inner + d.after + ")" + d.filter + d.over
-		tmpl = tmpl[:at] + call + tmpl[end+1:]
+// factByte stands before the place of a fact in a template, counted from 1.
+const factByte = "\x02"
+
+// factText is what stands for a mark of a template.
+func (a *analyzer) factText(mark string) (string, error) {
+	sub := factMark.FindStringSubmatch(mark)
+	switch sub[1] {
+	case "":
+		return NowMark, nil
+	case "fact":
+		return quote.Text(a.fact(sub[2])), nil
 	}
+	schema, name, _ := strings.Cut(sub[2], ".")
+	rel, ok := a.env.Resolver.Relation(schema, name)
+	if !ok {
+		return "", pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", sub[2])
+	}
+	u := a.use(rel)
+	u.Inner = true
+	for i := range rel.Columns {
+		u.column(i)
+	}
+	return quote.Name(u.Name), nil
+}
+
+// fillTemplate puts arguments and facts in their places, and turns every @f(args) into
+// f(DISTINCT args ORDER BY …) FILTER … OVER ….
+func fillTemplate(tmpl string, args, facts []string, d decoration) string {
+	var b strings.Builder
+	for i := 0; i < len(tmpl); i++ {
+		switch c := tmpl[i]; {
+		case c == '$' && i+1 < len(tmpl) && tmpl[i+1] >= '1' && tmpl[i+1] <= '9':
+			b.WriteString(args[tmpl[i+1]-'1'])
+			i++
+		case c == factByte[0]:
+			r, n := utf8.DecodeRuneInString(tmpl[i+1:])
+			b.WriteString(facts[r-'1'])
+			i += n
+		case c == '@':
+			open := i + strings.IndexByte(tmpl[i:], '(')
+			end := closing(tmpl, open)
+			b.WriteString(tmpl[i+1:open] + "(" + d.before + fillTemplate(tmpl[open+1:end], args, facts, d) + d.after + ")" + d.filter + d.over)
+			i = end
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// closing is where the parenthesis at open is closed.
+func closing(tmpl string, open int) int {
+	depth, end := 0, open
+	for ; end < len(tmpl); end++ {
+		if tmpl[end] == '(' {
+			depth++
+		}
+		if tmpl[end] == ')' {
+			if depth--; depth == 0 {
+				break
+			}
+		}
+	}
+	return end
 }
 
 func (a *analyzer) fact(name string) string {

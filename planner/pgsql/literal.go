@@ -11,6 +11,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgfunc"
+	"github.com/skipprd/skipprd/planner/pgfunc/jsonpath"
 	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
@@ -37,6 +38,9 @@ func engineText(in encode.Input, t Type, s string) (string, error) {
 	}
 	if t.OID == OIDJSONB {
 		return pgfunc.JSONB(s)
+	}
+	if t.OID == OIDJSONPath {
+		return s, jsonpath.Check(s)
 	}
 	if _, _, ok := span.KindOf(t.OID); ok {
 		return span.Reader{Input: in}.Canonical(t.OID, s)

@@ -89,6 +89,11 @@ func (a *analyzer) defaultText(e expr) (string, error) {
 		return e.sql, nil
 	}
 	switch e.typ.OID {
+	case OIDJSONPath:
+		if e.col == nil || !e.col.stored {
+			return "", unsupported("the text of a json path is not supported")
+		}
+		return e.sql, nil
 	case OIDTimestamptz:
 		return "skippr_tz_text(" + e.sql + ", " + sessionZone + ")", nil
 	case OIDDate, OIDTimestamp:

@@ -65,7 +65,7 @@ func hasOperators(t Type) bool {
 
 // typedOperator analyses an operator of such types; ok is false when there is none.
 func (a *analyzer) typedOperator(op string, args []expr, loc int32) (e expr, ok bool, err error) {
-	found := false
+	found := op == "@?" || op == "@@"
 	for _, e := range args {
 		found = found || hasOperators(e.typ)
 	}

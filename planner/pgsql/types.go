@@ -62,6 +62,7 @@ const (
 	OIDAnyElement  = 2283
 	OIDUUID        = 2950
 	OIDJSONB       = 3802
+	OIDJSONPath    = 4072
 	OIDRegnsp      = 4089
 	OIDRegrole     = 4096
 )
@@ -134,6 +135,7 @@ const scalars = `
 2950 2951 uuid|uuid U UUID 16
 3220 3221 pg_lsn|pg_lsn U VARCHAR 8
 3802 3807 jsonb|jsonb U VARCHAR -1
+4072 4073 jsonpath|jsonpath U VARCHAR -1
 3904 3905 int4range|int4range R VARCHAR -1
 3906 3907 numrange|numrange R VARCHAR -1
 3908 3909 tsrange|tsrange R VARCHAR -1
@@ -167,7 +169,6 @@ const storedOnly = `1790 2201 refcursor|refcursor U VARCHAR -1
 2970 2949 txid_snapshot|txid_snapshot U VARCHAR -1
 3614 3643 tsvector|tsvector U VARCHAR -1
 3615 3645 tsquery|tsquery U VARCHAR -1
-4072 4073 jsonpath|jsonpath U VARCHAR -1
 5038 5039 pg_snapshot|pg_snapshot U VARCHAR -1
 5069 271 xid8|xid8 U VARCHAR 8
 `

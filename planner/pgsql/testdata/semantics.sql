@@ -737,3 +737,54 @@ SELECT normalize(U&'a\0308'), normalize('ä', NFD) = U&'a\0308', normalize('ﬁ'
 SELECT to_ascii('x')
 SELECT date 'J2451187', date '2024.015', date '2024-015', timestamp 'J2451187 10:00', timestamp 'J2451187.25', timestamptz '2024.015 10:00+02', date '0099.123', date 'j0'
 SELECT date '2024.367'
+SELECT jsonb_path_query('{"a": [1, 2, {"b": 3}], "c": "x"}', '$.a[*]')
+SELECT jsonb_path_query_array('{"a": [1, 2, {"b": 3}], "c": "x"}', '$.a.b'), jsonb_path_query_first('{"a": [1,2]}', '$.a[1]'), jsonb_path_exists('{"a": 1}', '$.b'), jsonb_path_match('{"a": 1}', '$.a == 1'), '{"a": 1}'::jsonb @? '$.a ? (@ > 0)', '{"a": 1}'::jsonb @@ '$.a > 1'
+SELECT jsonb_path_query('[1, 2, 3, 4, "x", null, true]', '$[*] ? (@ > 1 && @ < 4)')
+SELECT jsonb_path_query('[1, 2, 3, 4, "x", null, true]', '$[1 to last]')
+SELECT jsonb_path_query('[1, 2, 3, 4]', '$[last, 0, 1 to 2]')
+SELECT jsonb_path_query('{"a": {"b": [1, {"c": "d"}]}}', 'strict $.a.b[1].c')
+SELECT jsonb_path_query('{"a": 1}', 'strict $.b')
+SELECT jsonb_path_query('{"a": 1}', 'strict $.b', '{}', true)
+SELECT jsonb_path_query('{"a": 1}', 'strict $.a.b')
+SELECT jsonb_path_query('[1]', 'strict $[3]')
+SELECT jsonb_path_query('{"a": 1}', 'strict $[*]')
+SELECT jsonb_path_query('{"a": 1}', 'strict $[0]')
+SELECT jsonb_path_query('5', 'strict $.*')
+SELECT jsonb_path_query_array('{"a": 1, "b": [2, 3]}', '$.*'), jsonb_path_query_array('5', '$[0]'), jsonb_path_query_array('5', '$[*]'), jsonb_path_query_array('[[1,2],[3]]', '$[*][*]'), jsonb_path_query_array('[{"a":1},{"a":2}]', '$.a'), jsonb_path_query_array('[[{"a":1}]]', '$.a')
+SELECT jsonb_path_query_array('[1, "a", null, true, [1], {"a": 1}]', '$[*].type()'), jsonb_path_query_array('[[1, 2], 3]', '$[*].size()'), jsonb_path_query_array('[1.5, -2.5]', '$.abs()'), jsonb_path_query_array('[1.5, -2.5]', '$.floor()'), jsonb_path_query_array('[1.5, -2.5]', '$.ceiling()'), jsonb_path_query_array('["1.5", 2]', '$.double()')
+SELECT jsonb_path_query('"a"', '$.abs()')
+SELECT jsonb_path_query('"a"', '$.double()')
+SELECT jsonb_path_query_array('{"a": 5, "b": 2}', '$.a + $.b * 2'), jsonb_path_query_array('{"a": 5, "b": 2}', '($.a - $.b) / 2'), jsonb_path_query_array('{"a": 5, "b": 2}', '$.a % $.b'), jsonb_path_query_array('[1,2]', '-$[*]'), jsonb_path_query_array('{"a": 5}', '-$.a + 1.50')
+SELECT jsonb_path_query('{"a": "x"}', '$.a + 1')
+SELECT jsonb_path_query('{"a": 1}', '$.a / 0')
+SELECT jsonb_path_query('{"a": "x"}', '-$.a')
+SELECT jsonb_path_query('[1,2,3]', '$[*] ? (@ >= $min)', '{"min": 2}')
+SELECT jsonb_path_query('[1,2,3]', '$[*] ? (@ >= $min)')
+SELECT jsonb_path_query('[1,2,3]', '$', '[]')
+SELECT jsonb_path_query('[{"a": "abc", "b": 1}, {"a": "xyz"}, {"b": 2}]', '$[*] ? (@.a starts with "ab")')
+SELECT jsonb_path_query('[{"a": "abc", "b": 1}, {"a": "xyz"}, {"b": 2}]', '$[*] ? (exists(@.b) && !(@.b == 2))')
+SELECT jsonb_path_query('[{"a": "abc", "b": 1}, {"a": "xyz"}, {"b": 2}]', '$[*] ? ((@.a > 1) is unknown)')
+SELECT jsonb_path_query_array('[1, "1", null, true]', '$[*] ? (@ == null)'), jsonb_path_query_array('[1, "1", null, true]', '$[*] ? (@ != null)'), jsonb_path_query_array('[1, "1", null, true]', '$[*] ? (@ <> 1)'), jsonb_path_query_array('[1, "1", null, true]', '$[*] ? (@ == true || @ == "1")')
+SELECT jsonb_path_query('1', '$ > 0'), jsonb_path_query('"a"', '$ > 0'), jsonb_path_match('"a"', '$ > 0'), jsonb_path_query('[1,2]', '$[*] > 1')
+SELECT jsonb_path_match('[1,2]', '$[*]')
+SELECT jsonb_path_match('[1,2]', '$[*]', '{}', true), '[1,2]'::jsonb @@ '$[*]', '{"a":1}'::jsonb @? 'strict $.b'
+SELECT '{}'::jsonb @? '$.'
+SELECT '{}'::jsonb @? ''
+SELECT '{}'::jsonb @? '@.a'
+SELECT '{}'::jsonb @? 'last'
+SELECT '{}'::jsonb @? '$ ? (@.a)'
+SELECT jsonb_path_query('{"a b": {"$c": 1}, "é": 2}', '$."a b"."$c"'), jsonb_path_query('{"é": 2}', '$.é'), jsonb_path_query('{"a": 1}', ' lax /* c */ $ . a ')
+SELECT id, jsonb_path_query(j, '$.l[*]') FROM t ORDER BY id, 2
+SELECT id FROM t WHERE j @? '$.o.x' OR j @@ '$.k == "v"' ORDER BY id
+SELECT id, jsonb_path_query_first(j, '$.k'), jsonb_path_exists(j, '$.*'), jsonb_path_query_array(j, '$.*') FROM t ORDER BY id
+SELECT jsonb_path_query_array('[1.10, 1e2, 0.001]', '$[*] + 0'), jsonb_path_query_array('{"b": 1, "aa": 2, "a": "\u0041\n\"<"}', '$'), jsonb_path_query_array('[]', '$[*]'), jsonb_path_query_array('[]', '$.a')
+SELECT x FROM jsonb_path_query('[3,1,2]', '$[*]') x ORDER BY x
+SELECT jsonb_path_exists('{"a":[1,"x"]}', '$.a[*] ? (@ * 2 > 1)'), jsonb_path_exists('[1, "x"]', '$[*].abs()'), jsonb_path_exists('["x", 1]', 'lax $[*] ? (@.abs() > 0)')
+SELECT jsonb_path_exists('["x", 1]', '$[*].abs()')
+SELECT jsonb_path_query_array('{"a": [{"v": 1}, {"v": 2}]}', '$.a ? (@.v > 1)'), jsonb_path_query_array('{"a": [{"v": 1}, {"v": 2}]}', 'strict $.a ? (@.v > 1)'), jsonb_path_query_array('{"a": [1,2,3]}', '$.a ? (@ > 1)'), jsonb_path_query_array('{"a": [1,2,3]}', '$ ? (@.a > 2)')
+SELECT jsonb_path_query('{"a":1}', NULL), jsonb_path_exists(NULL, '$')
+SELECT '$.a'::jsonpath IS NULL
+SELECT count(*) FILTER (WHERE s || '@' LIKE '%e@') FROM t
+SELECT sum(id) FILTER (WHERE s <> '$1' AND v <> '@f('), string_agg(v, '$2@' ORDER BY v || '$1@(', id) FROM t
+SELECT id, count(*) OVER (PARTITION BY v || '@$1' ORDER BY id), sum(nn) FILTER (WHERE v <> '@x') OVER (ORDER BY id) FROM t ORDER BY id
+SELECT array_agg(DISTINCT v || '@' ORDER BY v || '@') FROM t
