@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/postgres/generated"
 	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
@@ -115,15 +114,6 @@ func typeName(ctx context.Context, conn *pgx.Conn, oid uint32, typmod int32) (st
 		return "", unavailable("read name of a type", err)
 	}
 	return naming.Show(names.Text(name)), nil
-}
-
-func streamOIDs(tables []ingest.StreamTable) []uint32 {
-	oids := make([]uint32, len(tables))
-	for i, t := range tables {
-		oids[i] = t.Source.OID
-	}
-	slices.Sort(oids)
-	return oids
 }
 
 // column is the live column with a number; ok is false when the table does not have it.
