@@ -261,6 +261,9 @@ func (s *session) follow(ctx context.Context, f *pgsql.Foreign, gone write.Rows)
 	if gone.New != nil {
 		action = f.OnUpdate
 	}
+	if err := s.foreseen(f.Child); err != nil {
+		return err
+	}
 	switch {
 	case action == 'a':
 		s.tx.checks = append(s.tx.checks, foreignCheck{key: f, values: gone.Old, ofParent: true, deferred: s.tx.defers(f)})
@@ -284,6 +287,23 @@ func (s *session) follow(ctx context.Context, f *pgsql.Foreign, gone write.Rows)
 		value = "DEFAULT"
 	}
 	return s.actOn(ctx, f, foreign.Set(f, columns, value), gone.Old)
+}
+
+// foreseen refuses what depends on all rows of a table when others have changed it since the moment that
+// the transaction sees: they may have made rows that refer to one which goes. None can any more, since
+// who makes such rows locks the parent.
+func (s *session) foreseen(child *pgsql.Relation) error {
+	if child.Temp {
+		return nil
+	}
+	snap, release := s.now()
+	defer release()
+	id, _ := TableIDOf(child.OID)
+	t, err := snap.TableByFace(id)
+	if err != nil {
+		return pgerr.New(codes.UndefinedTable, "relation \"%s\" does not exist", child.Name)
+	}
+	return s.unchanged(snap, t)
 }
 
 // actOn runs a statement of a foreign key on the child, as its owner.
