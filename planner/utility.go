@@ -43,10 +43,6 @@ type utility struct {
 	run     func(ctx context.Context, sink pgwire.Sink) (*result, error)
 }
 
-func tagOnly(tag string) func(context.Context, pgwire.Sink) (*result, error) {
-	return func(context.Context, pgwire.Sink) (*result, error) { return &result{tag: tag}, nil }
-}
-
 // prepareCheckpoint answers CHECKPOINT: what was committed is on the disk, or in the object
 // store, since its commit was answered.
 func (s *session) prepareCheckpoint() pgwire.Statement {
