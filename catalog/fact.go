@@ -228,6 +228,8 @@ type Table struct {
 	Checks []Check `json:",omitempty"`
 	// KeyName is the name of the primary key's constraint; see PrimaryKey.
 	KeyName string `json:",omitempty"`
+	// KeyComments are those on the primary key.
+	KeyComments IndexComments `json:",omitzero"`
 	// Storage are storage parameters as pg_class shows them, of a table of our own. They do nothing.
 	Storage []string `json:",omitempty"`
 	// Indexes are unique constraints and indexes besides the primary key, of a table of our own.

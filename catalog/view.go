@@ -63,6 +63,8 @@ type Query struct {
 // Check is a condition that rows of a table of our own meet.
 type Check struct {
 	Name, SQL string
+	// Comment is what COMMENT ON says of it.
+	Comment string `json:",omitempty"`
 }
 
 // Index is a unique constraint of a table of our own, or an index. None is kept: that keys are
@@ -79,6 +81,14 @@ type Index struct {
 	Constraint bool `json:",omitempty"`
 	// Definition is what follows USING in CREATE INDEX, "" for btree and the fields.
 	Definition string `json:",omitempty"`
+	// Comments are what COMMENT ON says of it.
+	Comments IndexComments `json:",omitzero"`
+}
+
+// IndexComments are those on an index, and on the constraint that it was made as.
+type IndexComments struct {
+	Index      string `json:",omitempty"`
+	Constraint string `json:",omitempty"`
 }
 
 // ForeignKey is a foreign key of a table of our own: each of its rows that has values in Fields has
@@ -104,6 +114,8 @@ type ForeignKey struct {
 	Deferrable bool `json:",omitempty"`
 	Deferred   bool `json:",omitempty"`
 	Invalid    bool `json:",omitempty"`
+	// Comment is what COMMENT ON says of it.
+	Comment string `json:",omitempty"`
 }
 
 // ForeignAction is what becomes of rows that refer to another, as pg_constraint says it.

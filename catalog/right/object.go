@@ -72,7 +72,7 @@ func (o Object) Key() string {
 }
 
 // Entry is what is kept of an object: nothing for one that is the bootstrap role's and that
-// nobody granted anything on.
+// nobody granted anything on, nor said anything of.
 type Entry struct {
 	Object Object
 	Owner  uint32 `json:",omitempty"`
@@ -81,6 +81,8 @@ type Entry struct {
 	ACL ACL  `json:",omitempty"`
 	// Columns are access lists of columns, by field id.
 	Columns map[int32]ACL `json:",omitempty"`
+	// Comment is what COMMENT ON says of the database; that of any other object is kept with it.
+	Comment string `json:",omitempty"`
 }
 
 // Clone is a copy that shares nothing changeable; lists are never changed in place.
@@ -95,7 +97,7 @@ func (e *Entry) Clone() *Entry {
 
 // empty says that nothing would be lost without the entry.
 func (e *Entry) empty() bool {
-	return e.Owner == 0 && !e.Set && len(e.Columns) == 0
+	return e.Owner == 0 && !e.Set && len(e.Columns) == 0 && e.Comment == ""
 }
 
 // hidden are the system relations that only superusers read, and who they grant it to, by oid.

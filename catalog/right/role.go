@@ -51,6 +51,8 @@ type Role struct {
 	MemberOf []Membership `json:",omitempty"`
 	// Settings are values with which its sessions begin, by name.
 	Settings map[string]string `json:",omitempty"`
+	// Comment is what COMMENT ON says of it.
+	Comment string `json:",omitempty"`
 	// Builtin says that it is one of PostgreSQL's predefined roles, which are not stored.
 	Builtin bool `json:"-"`
 }

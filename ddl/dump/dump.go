@@ -267,12 +267,19 @@ func (d *script) materialized(v *catalog.View, name, columns string) {
 	d.owner("MATERIALIZED VIEW", name, tableOf(t))
 }
 
-// comments are those of schemas, tables, views, their columns, and sequences.
+// comments are those of all that may have one.
 func (d *script) comments() {
 	say := func(word, sql, text string, o of) {
 		if text != "" {
 			d.add("comment", o, "COMMENT ON %s %s IS %s;", word, sql, quote.Literal(text))
 		}
+	}
+	database := of{right.Object{Class: right.Database}, d.Database}
+	if e := d.Rights.Entry(database.object); e != nil {
+		say("DATABASE", quote.NameIfNeeded(d.Database), e.Comment, database)
+	}
+	for _, r := range d.Rights.Roles() {
+		say("ROLE", quote.NameIfNeeded(r.Name), r.Comment, of{name: r.Name})
 	}
 	for _, s := range d.Snapshot.Schemas() {
 		if !s.Temp {
@@ -300,6 +307,7 @@ func (d *script) comments() {
 		for _, f := range t.Current.Fields {
 			say("COLUMN", name+"."+quote.NameIfNeeded(f.Name), t.Comments[f.ID], tableOf(t))
 		}
+		belongingComments(t, func(word, sql, text string) { say(word, sql, text, tableOf(t)) })
 	}
 	for _, v := range d.Snapshot.Views() {
 		if d.hidden[v.Schema] {

@@ -251,3 +251,23 @@ func (d *script) values() {
 		}
 	}
 }
+
+// belongingComments are those on a table's indexes and constraints.
+func belongingComments(t *catalog.Table, say func(word, sql, text string)) {
+	index := func(name string, c catalog.IndexComments) {
+		say("INDEX", qualified(t.Schema, name), c.Index)
+		say("CONSTRAINT", quote.NameIfNeeded(name)+" ON "+qualified(t.Schema, t.Name), c.Constraint)
+	}
+	if t.Current.HasKey() {
+		index(t.PrimaryKey(), t.KeyComments)
+	}
+	for _, x := range t.Indexes {
+		index(x.Name, x.Comments)
+	}
+	for _, k := range t.Checks {
+		say("CONSTRAINT", quote.NameIfNeeded(k.Name)+" ON "+qualified(t.Schema, t.Name), k.Comment)
+	}
+	for _, k := range t.Foreign {
+		say("CONSTRAINT", quote.NameIfNeeded(k.Name)+" ON "+qualified(t.Schema, t.Name), k.Comment)
+	}
+}

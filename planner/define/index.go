@@ -23,6 +23,8 @@ type unique struct {
 	columns []string
 	// index says that it was made with CREATE UNIQUE INDEX.
 	index bool
+	// comment is that on its index.
+	comment string
 }
 
 // uniquesOf are those of another table, under names of their own.
@@ -92,7 +94,7 @@ func (c *Context) index(schemaName, name string) (*catalog.Table, *catalog.Index
 
 // addUnique adds what makes values of columns unique to a table that has its columns.
 func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
-	x := catalog.Index{Name: u.name, Unique: true, Constraint: constraint}
+	x := catalog.Index{Name: u.name, Unique: true, Constraint: constraint, Comments: catalog.IndexComments{Index: u.comment}}
 	for _, name := range u.columns {
 		f, ok := t.Current.FieldByName(name)
 		switch {

@@ -18,6 +18,8 @@ import (
 type primary struct {
 	name    string
 	columns []string
+	// comments are those of the index that it takes.
+	comments catalog.IndexComments
 }
 
 // primaryOf reads a PRIMARY KEY; column is that which it stands with, "" for none.
@@ -84,6 +86,7 @@ func (a *alteration) addPrimaryKey(n *pg.Constraint) error {
 			return err
 		}
 		p.name = cmp.Or(p.name, x.Name)
+		p.comments.Index = x.Comments.Index
 		for _, id := range x.Fields {
 			if f, ok := a.table.Current.Field(id); ok {
 				p.columns = append(p.columns, f.Name)
@@ -123,7 +126,7 @@ func (a *alteration) addPrimaryKey(n *pg.Constraint) error {
 		}
 	}
 	list, _ = a.fields()
-	a.table.KeyName = name
+	a.table.KeyName, a.table.KeyComments = name, p.comments
 	return a.rekey(list, p.columns)
 }
 
@@ -176,7 +179,7 @@ func (a *alteration) takeIndex(n *pg.Constraint) (x catalog.Index, at int, err e
 // dropPrimaryKey is DROP CONSTRAINT of the primary key: rows are told apart by all their columns
 // from here on, which stay NOT NULL as they are.
 func (a *alteration) dropPrimaryKey() error {
-	a.table.KeyName = ""
+	a.table.KeyName, a.table.KeyComments = "", catalog.IndexComments{}
 	list, _ := a.fields()
 	return a.rekey(list, nil)
 }

@@ -63,13 +63,18 @@ func (c *Context) createSchema(n *pg.CreateSchemaStmt) (*Change, error) {
 // commentable are the kinds of objects that may have a comment.
 var commentable = map[pg.ObjectType]bool{
 	pg.ObjectType_OBJECT_TYPE: true, pg.ObjectType_OBJECT_MATVIEW: true, pg.ObjectType_OBJECT_TABLE: true, pg.ObjectType_OBJECT_VIEW: true, pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_SCHEMA: true,
-	pg.ObjectType_OBJECT_SEQUENCE: true,
+	pg.ObjectType_OBJECT_SEQUENCE: true, pg.ObjectType_OBJECT_INDEX: true, pg.ObjectType_OBJECT_TABCONSTRAINT: true,
 }
 
 // comment plans COMMENT ON, of a pipeline's table too.
 func (c *Context) comment(n *pg.CommentStmt) (*Change, error) {
-	if n.Objtype == pg.ObjectType_OBJECT_TYPE {
+	switch n.Objtype {
+	case pg.ObjectType_OBJECT_TYPE:
 		return c.commentType(n)
+	case pg.ObjectType_OBJECT_INDEX:
+		return c.commentIndex(n)
+	case pg.ObjectType_OBJECT_TABCONSTRAINT:
+		return c.commentConstraint(n)
 	}
 	out := &Change{Tag: "COMMENT"}
 	if n.Objtype == pg.ObjectType_OBJECT_SCHEMA {
@@ -147,6 +152,7 @@ func (c *Context) commentView(out *Change, rel *pgsql.Relation, column, text str
 			return missing
 		default:
 			next.Columns[i].Comment = text
+			return deniedOf(txn.PutView(next), "relation "+rel.Name)
 		}
 		return txn.PutView(next)
 	}), nil
@@ -174,9 +180,13 @@ func (c *Context) commentTable(out *Change, rel *pgsql.Relation, column, text st
 		next := found.Clone()
 		if column == "" {
 			next.Comment = text
-		} else {
-			setText(&next.Comments, field, text)
+			what := "table "
+			if rel.Materialized {
+				what = "materialized view "
+			}
+			return deniedOf(txn.PutTable(next), what+rel.Name)
 		}
-		return txn.PutTable(next)
+		setText(&next.Comments, field, text)
+		return deniedOf(txn.PutTable(next), "relation "+rel.Name)
 	}), nil
 }

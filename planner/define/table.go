@@ -197,16 +197,11 @@ func (d *definition) like(n *pg.TableLikeClause) error {
 	}
 	if n.Options&likeConstraints != 0 {
 		for _, k := range rel.Checks {
-			d.table.Checks = append(d.table.Checks, catalog.Check(k))
+			d.table.Checks = append(d.table.Checks, catalog.Check{Name: k.Name, SQL: k.SQL})
 		}
 	}
 	if t, err := d.context.Snapshot.TableByName(rel.Schema, rel.Name); err == nil && n.Options&likeComments != 0 {
-		d.comments = map[string]string{}
-		for _, f := range t.Current.Fields {
-			if text := t.Comments[f.ID]; text != "" {
-				d.comments[f.Name] = text
-			}
-		}
+		d.likeComments(t, n.Options&likeIndexes != 0)
 	}
 	return nil
 }

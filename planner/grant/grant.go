@@ -69,6 +69,8 @@ func (w World) Prepare(n *pg.Node) (p Prepared, ok bool) {
 		if n.RenameStmt.RenameType == pg.ObjectType_OBJECT_ROLE {
 			return Prepared{"ALTER ROLE", func() (Op, error) { return renameRole(n.RenameStmt), nil }}, true
 		}
+	case *pg.Node_CommentStmt:
+		return w.comment(n.CommentStmt)
 	case *pg.Node_GrantRoleStmt:
 		return Prepared{verb(n.GrantRoleStmt.IsGrant) + " ROLE", func() (Op, error) { return w.grantRoles(n.GrantRoleStmt) }}, true
 	case *pg.Node_GrantStmt:

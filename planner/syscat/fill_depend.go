@@ -66,6 +66,8 @@ const (
 	oidExtension uint32 = 13002
 
 	classNamespace uint32 = 2615
+	classDatabase  uint32 = 1262
+	classRole      uint32 = 1260
 	classProc      uint32 = 1255
 	classExtension uint32 = 3079
 

@@ -39,6 +39,7 @@ type check struct {
 	name    string
 	sql     string // in parentheses
 	columns []schema.Field
+	comment string
 }
 
 // oidChecks is where the OIDs of CHECK constraints begin, with a range for each table.
@@ -49,7 +50,7 @@ func checks(env *planner.SystemEnv) []check {
 	var out []check
 	for _, t := range baseTables(env) {
 		for i, k := range t.Checks {
-			x := check{table: t, name: k.Name, sql: "(" + k.SQL + ")", oid: oidChecks + (uint32(t.Face())&0xfffff)<<8 + uint32(i)&0xff}
+			x := check{table: t, name: k.Name, comment: k.Comment, sql: "(" + k.SQL + ")", oid: oidChecks + (uint32(t.Face())&0xfffff)<<8 + uint32(i)&0xff}
 			names, _ := pgsql.ConditionColumns(k.SQL) // it was one when the table got it
 			for _, name := range names {
 				if f, ok := t.Current.FieldByName(name); ok {

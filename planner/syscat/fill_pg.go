@@ -50,6 +50,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_views":                                      fillViews,
 		"pg_catalog.pg_matviews":                                   fillMaterialized,
 		"pg_catalog.pg_description":                                fillDescription,
+		"pg_catalog.pg_shdescription":                              fillSharedDescription,
 		"pg_catalog.pg_sequence":                                   fillSequence,
 		"pg_catalog.pg_sequences":                                  fillSequences,
 		"information_schema.sequences":                             fillInfoSequences,
@@ -262,6 +263,7 @@ type indexInfo struct {
 	fields          []int32
 	primary, unique bool
 	definition      string // what follows USING
+	comments        catalog.IndexComments
 }
 
 // indexesOf are the indexes of a table, its key first.
@@ -270,11 +272,11 @@ func indexesOf(t *catalog.Table) []indexInfo {
 	if t.Current.HasKey() {
 		out = append(out, indexInfo{
 			table: t, name: t.PrimaryKey(), oid: planner.IndexOID(t.Face()), constraint: constraintOID(t.Face()), fields: t.Current.Key,
-			primary: true, unique: true,
+			primary: true, unique: true, comments: t.KeyComments,
 		})
 	}
 	for _, x := range t.Indexes {
-		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, definition: x.Definition}
+		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, definition: x.Definition, comments: x.Comments}
 		if x.Constraint {
 			i.constraint = constraintOID(x.ID)
 		}

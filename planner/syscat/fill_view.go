@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/planner"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -98,7 +99,31 @@ func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			say(classRelation, planner.TableOID(t.Face()), attNum(f, i), t.Comments[f.ID])
 		}
 	}
+	for _, x := range indexes(env) {
+		say(classRelation, x.oid, 0, x.comments.Index)
+		say(classConstraint, x.constraint, 0, x.comments.Constraint)
+	}
+	for _, x := range checks(env) {
+		say(classConstraint, x.oid, 0, x.comment)
+	}
+	for _, k := range foreignKeys(env) {
+		say(classConstraint, constraintOID(k.ID), 0, k.Comment)
+	}
 	return c.build("pg_catalog.pg_description", rows)
+}
+
+// fillSharedDescription are the comments on roles and on the database.
+func fillSharedDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	if e := env.Rights.Entry(right.Object{Class: right.Database}); e != nil && e.Comment != "" {
+		rows = append(rows, row{"objoid": oidDatabase, "classoid": classDatabase, "description": e.Comment})
+	}
+	for _, r := range env.Rights.Roles() {
+		if r.Comment != "" {
+			rows = append(rows, row{"objoid": r.OID, "classoid": classRole, "description": r.Comment})
+		}
+	}
+	return c.build("pg_catalog.pg_shdescription", rows)
 }
 
 // ruleOID is the pg_rewrite oid of a view's rule: behind the defaults that columns may have.

@@ -56,16 +56,16 @@ func names() []planner.SystemFunction {
 
 // descriptions: PostgreSQL describes its own objects, COMMENT ON ours.
 func descriptions() []planner.SystemFunction {
-	null := "CAST(NULL AS VARCHAR)"
 	const text = "(SELECT min(d.description) FROM {rel:pg_catalog.pg_description} d WHERE d.objoid = $1 AND d.objsubid = 0"
 	return []planner.SystemFunction{
 		fn("obj_description", oidText, text+")", oidOID),
 		fn("obj_description", oidText, text+` AND d.classoid = CASE $2 WHEN 'pg_type' THEN 1247 WHEN 'pg_proc' THEN 1255 WHEN 'pg_class' THEN 1259
 			WHEN 'pg_operator' THEN 2617 WHEN 'pg_am' THEN 2601 WHEN 'pg_language' THEN 2612 WHEN 'pg_namespace' THEN 2615
-			WHEN 'pg_collation' THEN 3456 ELSE 0 END)`, oidOID, oidName),
+			WHEN 'pg_collation' THEN 3456 WHEN 'pg_constraint' THEN 2606 WHEN 'pg_extension' THEN 3079 ELSE 0 END)`, oidOID, oidName),
 		fn("col_description", oidText, `(SELECT min(d.description) FROM {rel:pg_catalog.pg_description} d
 			WHERE d.objoid = $1 AND d.classoid = 1259 AND d.objsubid = $2)`, oidOID, oidInt4),
-		fn("shobj_description", oidText, null, oidOID, oidName),
+		fn("shobj_description", oidText, `(SELECT min(d.description) FROM {rel:pg_catalog.pg_shdescription} d
+			WHERE d.objoid = $1 AND d.classoid = CASE $2 WHEN 'pg_database' THEN 1262 WHEN 'pg_authid' THEN 1260 ELSE 0 END)`, oidOID, oidName),
 	}
 }
 

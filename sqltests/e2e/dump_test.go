@@ -31,6 +31,16 @@ func TestDump(t *testing.T) {
 			t.Errorf("%s is in the dump", word)
 		}
 	}
+	for _, text := range []string{
+		`INDEX public.expr_i IS 'index'`, `INDEX public.mat_k IS 'of rows kept'`, `INDEX public."The Key" IS 'key''s'`,
+		`CONSTRAINT "The Key" ON public.named_key IS 'key'`, `CONSTRAINT "Named" ON public.serials IS 'unique'`,
+		`CONSTRAINT "Odd Check" ON "Odd Schema"."My ""Table""" IS 'check'`, `CONSTRAINT "To Key" ON public."To Parent" IS 'foreign'`,
+		`ROLE "Odd Role" IS 'role'`, `DATABASE lake IS 'database'`,
+	} {
+		if !strings.Contains(definitions, "COMMENT ON "+text+";") {
+			t.Errorf("no comment on %s in the dump", text)
+		}
+	}
 	if len(rows) == 0 || !strings.Contains(definitions, "SCRAM-SHA-256$") {
 		t.Fatalf("no rows or passwords in the dump:\n%s", definitions)
 	}

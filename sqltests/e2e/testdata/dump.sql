@@ -71,6 +71,9 @@ INSERT INTO "To Parent" SELECT "Id" FROM "Odd Schema"."My ""Table"""; INSERT INT
 COMMENT ON VIEW z_view IS 'view'; COMMENT ON COLUMN b_view."B c" IS 'col';
 COMMENT ON TABLE "Odd Schema"."My ""Table""" IS E'line1\nline2'; COMMENT ON COLUMN "Odd Schema"."My ""Table"""."select" IS 'col';
 COMMENT ON SEQUENCE plain IS 'seq';
+COMMENT ON INDEX expr_i IS 'index'; COMMENT ON INDEX mat_k IS 'of rows kept'; COMMENT ON INDEX "The Key" IS 'key''s'; COMMENT ON CONSTRAINT "The Key" ON named_key IS 'key';
+COMMENT ON CONSTRAINT "Named" ON serials IS 'unique'; COMMENT ON CONSTRAINT "Odd Check" ON "Odd Schema"."My ""Table""" IS 'check'; COMMENT ON CONSTRAINT "To Key" ON "To Parent" IS 'foreign';
+COMMENT ON ROLE "Odd Role" IS 'role'; COMMENT ON DATABASE lake IS 'database';
 CREATE PIPELINE gen FROM GENERATOR (RATE 0, TRANSACTIONS 1, BACKFILL 10) FOR ALL TABLES;
 CREATE CONNECTION generated TO GENERATOR (RATE 0, TRANSACTIONS 1, BACKFILL 10);
 CREATE PIPELINE idle FROM generated SCHEMA 'gen two' FOR ALL TABLES WITH (start = false);
