@@ -3,10 +3,10 @@ package planner
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -23,7 +23,21 @@ import (
 
 type explainOptions struct {
 	analyze, verbose bool
+	costs, timing    bool
+	summary          *bool  // nil as ANALYZE
 	format           string // text, json, xml or yaml
+}
+
+// tree says whether the answer has the plan as PostgreSQL's tree.
+func (o explainOptions) tree() bool { return o.format != "" && o.format != "text" }
+
+// summed says whether the answer has the times of planning and of the whole.
+func (o explainOptions) summed() bool {
+	return o.summary == nil && o.analyze || o.summary != nil && *o.summary
+}
+
+func (o explainOptions) shown() render.Options {
+	return render.Options{Costs: o.costs, Timing: o.timing, Verbose: o.verbose}
 }
 
 // prepareExplain prepares EXPLAIN.
@@ -90,7 +104,7 @@ func (s *session) explainExecute(e *explainStatement, sql string, n *pg.ExecuteS
 }
 
 func parseExplainOptions(list []*pg.Node) (explainOptions, error) {
-	var o explainOptions
+	o := explainOptions{costs: true, timing: true}
 	for _, n := range list {
 		d := n.GetDefElem()
 		v := strings.ToLower(defText(d))
@@ -108,7 +122,13 @@ func parseExplainOptions(list []*pg.Node) (explainOptions, error) {
 			o.analyze = on
 		case "verbose":
 			o.verbose = on
-		case "costs", "buffers", "timing", "summary", "settings", "wal", "generic_plan":
+		case "costs":
+			o.costs = on
+		case "timing":
+			o.timing = on
+		case "summary":
+			o.summary = &on
+		case "buffers", "settings", "wal", "generic_plan":
 		default:
 			return o, pgerr.New(codes.Syntax, "unrecognized EXPLAIN option \"%s\"", d.Defname)
 		}
@@ -189,43 +209,6 @@ func (e *explainStatement) Bind(_ context.Context, values [][]byte, formats, res
 	return &utilityPortal{utility: u, formats: resultFormats}, nil
 }
 
-// explanation is what EXPLAIN shows; FORMAT JSON has it as it is.
-type explanation struct {
-	// Write is what a statement that writes does, and Written to how many rows it did that.
-	Write   string       `json:"Operation,omitempty"`
-	Written *int         `json:"Actual Rows,omitempty"`
-	Pin     explainedPin `json:"Pin"`
-	Plan    []string     `json:"Engine Plan"`
-	Millis  float64      `json:"Execution Time,omitempty"`
-	SQL     string       `json:"Engine SQL,omitempty"`
-}
-
-type explainedPin struct {
-	Repeatable bool              `json:"Repeatable"`
-	Pipelines  []explainedSource `json:"Pipelines,omitempty"`
-	Tables     []explainedTable  `json:"Tables,omitempty"`
-}
-
-type explainedSource struct {
-	Pipeline string   `json:"Pipeline"`
-	Log      string   `json:"Log Position"`
-	Source   string   `json:"Source Position"`
-	Lag      *float64 `json:"Lag Seconds"`
-}
-
-type explainedTable struct {
-	Table       string `json:"Table"`
-	Snapshot    int64  `json:"Lake Snapshot"`
-	Files       int    `json:"Lake Files"`
-	Pruned      int    `json:"Lake Files Pruned"`
-	LakeRows    int64  `json:"Lake Rows"`
-	DeleteFiles int    `json:"Delete Files"`
-	Slices      int    `json:"Live Slices"`
-	LiveChanges int64  `json:"Live Changes"`
-	Compare     bool   `json:"Compares Tokens"`
-	Predicate   string `json:"Key Predicate,omitempty"`
-}
-
 func (s *session) explain(ctx context.Context, e *explainStatement, params []*string) (*result, error) {
 	if err := e.query.refresh(); err != nil {
 		return nil, err
@@ -240,7 +223,7 @@ func (s *session) explain(ctx context.Context, e *explainStatement, params []*st
 		}
 		x, err := s.explainAnalysis(ctx, e.options, a, params)
 		if err == nil {
-			out, err = x.result(e.options.format)
+			out, err = explained(x, e.options.format)
 		}
 		return err
 	})
@@ -277,13 +260,15 @@ func (s *session) explainWrite(ctx context.Context, e *explainStatement, params 
 	if err := s.mayWrite(w.analysis, w.word); err != nil {
 		return nil, err
 	}
-	options.analyze = false // it would read the rows, and then once more
+	summed := options.summed()
+	options.analyze, options.summary = false, &summed // it would read the rows, and then once more
 	x, err := s.explainAnalysis(ctx, options, still(w.analysis.Rows, w.analysis.Effects), params)
 	if err != nil {
 		return nil, err
 	}
 	words := map[string]string{"INSERT": "Insert", "UPDATE": "Update", "DELETE": "Delete"}
-	x.Write = words[w.word] + " on " + quote.NameIfNeeded(w.analysis.Relation.Name)
+	r := w.analysis.Relation
+	x.Write = words[w.word] + " on " + quote.NameIfNeeded(r.Name)
 	if e.options.analyze {
 		portal := &writePortal{queryPortal: &queryPortal{session: s, columns: w.columns, params: params}, statement: w}
 		defer portal.Close()
@@ -291,10 +276,15 @@ func (s *session) explainWrite(ctx context.Context, e *explainStatement, params 
 		if err := portal.write(ctx); err != nil {
 			return nil, err
 		}
-		x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
+		if e.options.summed() {
+			x.Executed = millis(s.engine.deps.Clock.Since(started))
+		}
 		x.Written = &portal.count
 	}
-	return x.result(options.format)
+	if x.Tree != nil {
+		x.Tree = render.Modify(x.Tree, words[w.word], r.Schema, r.Name, options.shown(), x.Written)
+	}
+	return explained(x, options.format)
 }
 
 // explainMade explains how the rows of a table that is made are found, and makes it.
@@ -303,7 +293,8 @@ func (s *session) explainMade(ctx context.Context, e *explainStatement, params [
 		return nil, err
 	}
 	options := e.options
-	options.analyze = false // it would read the rows, and then once more
+	summed := options.summed()
+	options.analyze, options.summary = false, &summed // it would read the rows, and then once more
 	x, err := s.explainAnalysis(ctx, options, still(e.query.analysis, e.query.analysis.Effects), params)
 	if err != nil {
 		return nil, err
@@ -318,20 +309,26 @@ func (s *session) explainMade(ctx context.Context, e *explainStatement, params [
 	if err != nil {
 		return nil, err
 	}
-	x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
+	if e.options.summed() {
+		x.Executed = millis(s.engine.deps.Clock.Since(started))
+	}
 	x.Write = "Create " + quote.NameIfNeeded(e.name)
 	rows := 0
 	_, _ = fmt.Sscanf(tag, "SELECT %d", &rows) // none, when the table was there or gets none
 	x.Written = &rows
-	return x.result(options.format)
+	if x.Tree != nil {
+		x.Tree.Wrote(&rows)
+	}
+	return explained(x, options.format)
 }
 
-func (s *session) explainAnalysis(ctx context.Context, options explainOptions, a *pgsql.Analysis, params []*string) (*explanation,
+func (s *session) explainAnalysis(ctx context.Context, options explainOptions, a *pgsql.Analysis, params []*string) (*render.Answer,
 	error,
 ) {
 	if err := s.awaitPosition(ctx, a); err != nil {
 		return nil, err
 	}
+	began := s.engine.deps.Clock.Now()
 	snap, release := s.snapshot()
 	defer release()
 	out := duckdb.Output{Kind: duckdb.OutputRows, Format: s.format(), Columns: []duckdb.OutputColumn{
@@ -345,36 +342,68 @@ func (s *session) explainAnalysis(ctx context.Context, options explainOptions, a
 		return nil, err
 	}
 	defer plan.holds.release()
-	x := &explanation{Pin: explainedPin{Repeatable: s.repeatable()}}
+	x := &render.Answer{Pin: render.Pin{Repeatable: s.repeatable()}}
 	if err := s.explainPin(snap, plan.pins, &x.Pin); err != nil {
 		return nil, err
 	}
 	if options.verbose {
 		x.SQL = plan.SQL
 	}
-	word := "EXPLAIN "
-	if options.analyze {
-		word = "EXPLAIN ANALYZE "
-	}
-	plan.SQL = word + plan.SQL
+	plan.SQL = options.engine() + plan.SQL
 	started := s.engine.deps.Clock.Now()
+	if options.summed() {
+		x.Planning = millis(started.Sub(began))
+	}
 	if x.Plan, err = s.enginePlan(ctx, plan.Plan); err != nil {
 		return nil, err
 	}
 	if options.analyze {
-		x.Millis = float64(s.engine.deps.Clock.Since(started).Microseconds()) / 1000
+		if options.summed() {
+			x.Executed = millis(s.engine.deps.Clock.Since(started))
+		}
+	}
+	if options.tree() {
+		shown := options.shown()
+		shown.Schema, shown.Relation = onlyRelation(a)
+		if x.Tree, err = render.Tree([]byte(strings.Join(x.Plan, "\n")), shown); err != nil {
+			return nil, fmt.Errorf("explain: %w", err)
+		}
 	}
 	return x, nil
 }
 
+// engine is the statement of the engine that shows the plan.
+func (o explainOptions) engine() string {
+	switch {
+	case o.tree() && o.analyze:
+		return "EXPLAIN (ANALYZE, FORMAT json) "
+	case o.tree():
+		return "EXPLAIN (FORMAT json) "
+	case o.analyze:
+		return "EXPLAIN ANALYZE "
+	}
+	return "EXPLAIN "
+}
+
+// onlyRelation is the only relation that a query reads, none if it reads several.
+func onlyRelation(a *pgsql.Analysis) (schema, name string) {
+	for i, u := range a.Uses {
+		if r := u.Relation; i > 0 && (r.Schema != schema || r.Name != name) {
+			return "", ""
+		}
+		schema, name = u.Relation.Schema, u.Relation.Name
+	}
+	return schema, name
+}
+
 // explainPin says what the pin holds: where the logs stood and what each table reads.
-func (s *session) explainPin(snap *catalog.Snapshot, pins []pinned, x *explainedPin) error {
+func (s *session) explainPin(snap *catalog.Snapshot, pins []pinned, x *render.Pin) error {
 	seen := map[change.PipelineID]bool{}
 	for _, p := range pins {
 		if p.systemRelation {
 			continue
 		}
-		x.Tables = append(x.Tables, explainedTable{
+		x.Tables = append(x.Tables, render.Table{
 			Table: p.name, Snapshot: p.snapshot, Files: p.files, Pruned: p.pruned, LakeRows: p.lakeRows,
 			DeleteFiles: p.deleteFiles, Slices: p.slices, LiveChanges: p.liveRows, Compare: p.compareTokens,
 			Predicate: p.predicate,
@@ -387,7 +416,7 @@ func (s *session) explainPin(snap *catalog.Snapshot, pins []pinned, x *explained
 		if err != nil {
 			return fmt.Errorf("explain: %w", err)
 		}
-		src := explainedSource{Log: fmt.Sprintf("%d:%d", uint64(off.Seq), off.End), Source: string(off.Position)}
+		src := render.Source{Log: fmt.Sprintf("%d:%d", uint64(off.Seq), off.End), Source: string(off.Position)}
 		if pl, err := snap.PipelineByID(p.pipeline); err == nil {
 			src.Pipeline = pl.Name
 		}
@@ -445,70 +474,20 @@ func rowFields(d []byte) []string {
 	return out
 }
 
-func (x *explanation) result(format string) (*result, error) {
-	r := &result{tag: "EXPLAIN"}
-	if format != "" && format != "text" {
-		b, err := json.MarshalIndent([]*explanation{x}, "", "  ")
-		text := string(b)
-		switch {
-		case err == nil && format == "xml":
-			text, err = render.XML(b)
-		case err == nil && format == "yaml":
-			text, err = render.YAML(b)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("explain: %w", err)
-		}
-		r.rows = [][]any{{text}}
-		return r, nil
+// explained is the answer to the client.
+func explained(x *render.Answer, format string) (*result, error) {
+	rows, err := x.Rows(format)
+	if err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
 	}
-	for _, l := range x.lines() {
+	r := &result{tag: "EXPLAIN"}
+	for _, l := range rows {
 		r.rows = append(r.rows, []any{l})
 	}
 	return r, nil
 }
 
-func (x *explanation) lines() []string {
-	kept := "for the statement"
-	if x.Pin.Repeatable {
-		kept = "for the transaction"
-	}
-	var out []string
-	switch {
-	case x.Written != nil:
-		out = append(out, fmt.Sprintf("%s (actual rows=%d)", x.Write, *x.Written))
-	case x.Write != "":
-		out = append(out, x.Write)
-	}
-	out = append(out, "Pin ("+kept+")")
-	for _, p := range x.Pin.Pipelines {
-		lagText := "unknown"
-		if p.Lag != nil {
-			lagText = fmt.Sprintf("%.3f s since the source's last commit", *p.Lag)
-		}
-		out = append(out, fmt.Sprintf("  Pipeline %s: log position %s, source position %s, lag %s", p.Pipeline, p.Log,
-			p.Source, lagText))
-	}
-	for _, t := range x.Pin.Tables {
-		out = append(out, fmt.Sprintf("  Table %s: snapshot %d, %d files (%d pruned, %d delete files), "+
-			"%d rows in the lake; %d live slices, %d changes",
-			t.Table, t.Snapshot, t.Files, t.Pruned, t.DeleteFiles, t.LakeRows, t.Slices, t.LiveChanges))
-		if t.Compare {
-			out = append(out, "    live changes may be older than the lake: order tokens are compared")
-		}
-		if t.Predicate != "" {
-			out = append(out, "    key predicate on the log: "+t.Predicate)
-		}
-	}
-	if x.SQL != "" {
-		out = append(out, "Engine SQL: "+x.SQL)
-	}
-	out = append(out, "Engine plan")
-	for _, l := range x.Plan {
-		out = append(out, "  "+l)
-	}
-	if x.Millis > 0 {
-		out = append(out, fmt.Sprintf("Execution Time: %.3f ms", x.Millis))
-	}
-	return out
+func millis(d time.Duration) *render.Millis {
+	m := render.Millis(float64(d.Microseconds()) / 1000)
+	return &m
 }

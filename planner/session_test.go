@@ -299,7 +299,7 @@ func TestExplainShowsThePin(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, strings.ReplaceAll(got, "; ", "\n"))
 		}
 	}
-	if got := simple(t, c, "EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1"); !strings.Contains(got, `"Engine Plan"`) {
+	if got := simple(t, c, "EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1"); !strings.Contains(got, `"Node Type": "Result"`) {
 		t.Errorf("json: %s", got)
 	}
 	if got := simple(t, c, "EXPLAIN (NONSENSE) SELECT 1"); got != `ERROR 42601 unrecognized EXPLAIN option "nonsense"` {

@@ -1,6 +1,6 @@
-// Package render writes what EXPLAIN answers, a JSON document, in the other formats that
-// PostgreSQL has: XML and YAML, with its indentation, names of elements and quotes. It knows
-// nothing of plans.
+// Package render writes what EXPLAIN answers: the engine's plan as a tree of PostgreSQL's nodes,
+// and the answer in the formats that PostgreSQL has: text, JSON, XML and YAML, with its
+// indentation, names of elements and quotes.
 package render
 
 import (
