@@ -33,8 +33,26 @@ func Redact(sql string) string {
 	switch {
 	case start < len(sql) && making: // cut off within a string
 		return out.String() + sql[at:start] + "…"
+	case start < len(sql): // what is a string before and behind is not known
+		if end := secretWord(sql); end >= 0 {
+			return sql[:end] + "…"
+		}
+		return sql
 	case !hidden:
 		return sql
 	}
 	return out.String() + sql[at:]
+}
+
+// secretWord is where the first word ends behind which a string may be secret, wherever it is
+// written, or -1.
+func secretWord(sql string) int {
+	for i := range len(sql) {
+		for _, w := range [...]string{"password", "secret", "connection", "pipeline"} {
+			if len(sql)-i >= len(w) && strings.EqualFold(sql[i:i+len(w)], w) {
+				return i + len(w)
+			}
+		}
+	}
+	return -1
 }
