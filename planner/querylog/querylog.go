@@ -73,7 +73,11 @@ func (s Session) Failed(step, sql string, e *pgerr.Error) {
 	if level == "panic" || severities[level] && e.Severity != "FATAL" {
 		return
 	}
-	s.Log.Info("statement failed", "step", step, "sqlstate", string(e.Code), "message", e.Message, text(sql))
+	shown, message := text(sql), e.Message
+	if shown.Value.String() != sql { // what is left out may be what the error is near
+		message, _, _ = strings.Cut(message, " at or near ")
+	}
+	s.Log.Info("statement failed", "step", step, "sqlstate", string(e.Code), "message", message, shown)
 }
 
 // The words that begin the statements of log_statement = ddl, and those that mod has beside them.

@@ -40,6 +40,9 @@ func TestWhatIsLogged(t *testing.T) {
 		{map[string]string{"log_statement": "ddl"}, "ROLE", func(s Session) { s.Began("statement", "ALTER ROLE r PASSWORD 'hush'") }},
 		{map[string]string{"log_duration": "on"}, "duration=3s", func(s Session) { s.Ended("statement", "x", 3*time.Second) }},
 		{map[string]string{"log_min_error_statement": "error"}, "sqlstate=42601 bad CONNECTION", func(s Session) { s.Failed("statement", secret, pgerr.New("42601", "bad")) }},
+		{map[string]string{"log_min_error_statement": "error"}, "unterminated PASSWORD", func(s Session) {
+			s.Failed("statement", "ALTER ROLE r PASSWORD 'hush", pgerr.New("42601", "unterminated quoted string at or near \"'hush\""))
+		}},
 		{map[string]string{"log_min_error_statement": "fatal"}, "", func(s Session) { s.Failed("statement", secret, pgerr.New("42601", "bad")) }},
 	} {
 		v, err := setting.NewValues(c.settings, nil)
