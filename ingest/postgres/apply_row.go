@@ -3,7 +3,11 @@ package postgres
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/pgoutput"
@@ -21,10 +25,7 @@ func (a *applier) applyRow(kind byte, t *streamTable) error {
 	case t.Schema.WholeRow:
 		return a.applyWhole(kind, t)
 	case len(t.keyed) == 0:
-		return a.stop(t, &ingest.TableError{
-			Reason: "a row was updated or deleted, and the table was taken in without a key to find it by",
-			Hint:   "With a primary key, or REPLICA IDENTITY FULL, at the source, " + resync, Resync: true,
-		})
+		return a.keyless(t)
 	case kind == pgoutput.KindDelete:
 		return a.remove(t)
 	}
@@ -42,6 +43,28 @@ func (a *applier) applyRow(kind byte, t *streamTable) error {
 		return err
 	}
 	return a.put(t, change.Insert, true)
+}
+
+// keyless stops a table that was taken in without a key, as a row of it was changed. A new copy
+// helps only if the source has one by now: a publication of somebody else's may send such changes.
+func (a *applier) keyless(t *streamTable) error {
+	one := selectedTable(a.source.cfg.selection, t.Source.Schema, t.Source.Name)
+	one.Schema, one.Name = t.Source.Schema, t.Source.Name
+	var found []ingest.SourceTable
+	err := a.source.withControlUnlocked(a.ctx, func(conn *pgx.Conn) (err error) {
+		found, err = discover(a.ctx, conn, catalog.TableSelection{Tables: []catalog.SelectedTable{one}}, &a.source.cfg)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look for a key of %s.%s: %w", one.Schema, one.Name, err)
+	}
+	return a.stop(t, &ingest.TableError{
+		Reason: "a row was updated or deleted, and the table was taken in without a key to find it by",
+		Hint:   "With a primary key, or REPLICA IDENTITY FULL, at the source, " + resync,
+		Resync: slices.ContainsFunc(found, func(f ingest.SourceTable) bool {
+			return f.OID == t.Source.OID && f.Unsupported == "" && (len(f.Key) > 0 || f.WholeRow)
+		}),
+	})
 }
 
 // put appends the new tuple. moved says that the row before it in the builder is the

@@ -106,6 +106,37 @@ func TestWholeRowsOfPartitions(t *testing.T) {
 	})
 }
 
+// A publication of somebody else's may send changes of a table without a key: those of
+// partitions that have one. A copy would be without a key too, and the next change would stop it
+// again, so that it is copied only when there is one by now.
+func TestChangesOfTablesWithoutKey(t *testing.T) {
+	for change, want := range map[string]string{
+		"UPDATE p SET v = 'b'": "p stopped: a row was updated or deleted, and",
+		"DELETE FROM p":        "p stopped: a row was updated or deleted, and",
+		"ALTER TABLE p1 DROP CONSTRAINT p1_pkey; ALTER TABLE p ADD PRIMARY KEY (n); UPDATE p SET v = 'b'": "p is copied anew: ",
+	} {
+		t.Run(change, func(t *testing.T) {
+			r := newRig(t, "CREATE TABLE p (n int, v text) PARTITION BY RANGE (n)",
+				"CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)", "ALTER TABLE p1 ADD PRIMARY KEY (n)",
+				"INSERT INTO p VALUES (1, 'a')", "CREATE TABLE zz (id int PRIMARY KEY)",
+				"CREATE PUBLICATION others FOR TABLE p, zz WITH (publish_via_partition_root)")
+			r.opts["publication"] = "others"
+			r.reopen()
+			r.begin()
+			k := r.stream(r.setup.Start, nil)
+			r.exec(change, "INSERT INTO zz VALUES (1)")
+			k.await("the last change", func() bool {
+				return slices.Contains(k.mu.lines, "zz insert 1")
+			})
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if !slices.ContainsFunc(k.mu.lines, func(s string) bool { return strings.HasPrefix(s, want) }) {
+				t.Errorf("got %q, want %q", k.mu.lines, want)
+			}
+		})
+	}
+}
+
 // What is not in the log, or not as the key says, is refused with what helps.
 func TestDiscoverRefusesOddIdentities(t *testing.T) {
 	r := newRig(t, "CREATE TABLE p (n int, m int NOT NULL, PRIMARY KEY (n, m)) PARTITION BY RANGE (n)",
