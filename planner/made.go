@@ -118,6 +118,9 @@ func (s *session) refill(ctx context.Context, t *catalog.Table, n *pg.RefreshMat
 	if err := s.changesOf(w).Truncate(w); err != nil || n.SkipData {
 		return err
 	}
+	// Its owner reads, whoever asks for it: the owner could else read what is another's through it.
+	s.acts = s.book().Owner(right.Table(uint32(t.Face())))
+	defer func() { s.acts = 0 }()
 	_, err = s.fill(ctx, t, t.Query.SQL)
 	return err
 }

@@ -38,6 +38,9 @@ func (s *session) authorized() string { return s.values.Value("session_authoriza
 
 // user is the role whose rights the session has.
 func (s *session) user() string {
+	if s.acts != 0 {
+		return s.book().Name(s.acts)
+	}
 	if r := s.values.Value("role"); r != "none" && r != "" {
 		return r
 	}
@@ -55,6 +58,9 @@ func (s *session) who(b *right.Book) grant.Who {
 			return nobody
 		}
 		return r.OID
+	}
+	if s.acts != 0 {
+		return grant.Who{Session: id(s.authorized()), Current: s.acts}
 	}
 	return grant.Who{Session: id(s.authorized()), Current: id(s.user())}
 }

@@ -32,9 +32,11 @@ import (
 type session struct {
 	// refreshes is the oid of the materialized view that a statement fills, 0 for none.
 	refreshes uint32
-	engine    *Engine
-	startup   pgwire.Startup
-	values    *setting.Values
+	// acts is the role that it acts as while it does something for another, 0 for itself.
+	acts    uint32
+	engine  *Engine
+	startup pgwire.Startup
+	values  *setting.Values
 	// login is the id of the role that it was opened for; became are those of the roles that it
 	// has set since, by their names as they were.
 	login    uint32
