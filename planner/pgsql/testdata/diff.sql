@@ -409,6 +409,16 @@ SELECT 1e308::float8 * 10
 SELECT 1e-308::float8 / 1e10
 SELECT 'Infinity'::float8 * 2, 0::float8 / 5, 1.5::float4 * 2::float4
 SELECT width_bucket(5.35, 0.024, 10.06, 5), width_bucket(3, ARRAY[1,2,4]), array_fill(7, ARRAY[2]), trim_array(ARRAY[1,2,3], 1), array_positions(ARRAY[1,2,1], 1), array_replace(ARRAY[1,2], 2, 9)
+SELECT array_fill(7, ARRAY[0]), array_fill(NULL::int, ARRAY[3]), array_fill('a'::text, ARRAY[2]), repeat('', 2147483647), repeat('ab', -1), lpad('x', NULL), rpad('abc', 2, ''), repeat('x', NULL), repeat(NULL, 2)
+SELECT substring('abc' from NULL::int), substr('abc', NULL), substr('abc', n), substring('abc' from n), lpad('abc', n), rpad('abc', n, 'x'), repeat('abc', n), lpad('abc', n, '') FROM (SELECT nullif(id, 2) AS n FROM t) q ORDER BY n
+SELECT array_fill(1, ARRAY[-1])
+SELECT array_fill(1, ARRAY[NULL::int])
+SELECT repeat(v, id), lpad(v, id), rpad(v, id, 'xy'), array_fill(v, ARRAY[id]) FROM t WHERE id < 6
+SELECT array_fill(1, ARRAY[2147483647])
+SELECT length(repeat('ab', 2147483647))
+SELECT length(repeat('ab', 536870912))
+SELECT length(lpad('x', 2147483647))
+SELECT length(rpad('x', 268435455, 'yz'))
 SELECT format('%-5s|%5s|%2$s', 'a', 'b'), format('%I.%L', 'A b', 'it''s')
 SELECT jsonb_set('{"a":[1,2]}', '{a,0}', '9'), jsonb_insert('{"a":[1,2]}', '{a,1}', '7'), '{"a":1,"b":2}'::jsonb - 'a', '[1,2,3]'::jsonb - 1, '{"a":{"b":1}}'::jsonb #- '{a,b}', jsonb_pretty('{"a":[1]}')
 SELECT percentile_cont(ARRAY[0, 0.25, 0.5, 1]) WITHIN GROUP (ORDER BY f8), percentile_disc(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY v DESC) FROM t WHERE id < 4
