@@ -7,12 +7,13 @@ import (
 	"github.com/skipprd/skipprd/catalog/kv"
 )
 
-// formatVersion is the catalog's format that this program writes. It reads formatVersion
-// and the one before. Version 2 added transactions in parts (pending slices, void schema
+// formatVersion is the catalog's format that this program writes. It reads those from
+// formatVersionOldest on. Version 2 added transactions in parts (pending slices, void schema
 // versions) and initial values of columns, which a program that reads 1 would pass over;
 // version 3 rows that are told apart by all their columns, copies that are to take their
-// table's place, and dead letters.
-const formatVersion = 3
+// table's place, and dead letters; version 4 foreign keys, enumerated types, materialized
+// views and tables that get another key.
+const formatVersion = 4
 
 const formatVersionOldest = 2
 
