@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"crypto/tls"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ type SessionInfo struct {
 	ApplicationName string
 	RemoteAddr      string
 	TLS             bool
+	// Encryption is that of its connection, nil for none.
+	Encryption *Encryption
 	// BackendStart is when the session began, QueryStart when its current or last
 	// statement did, StateChange when State last changed.
 	BackendStart, QueryStart, StateChange time.Time
@@ -132,4 +135,47 @@ func (s *Server) Terminate(pid uint32) bool {
 		ss.terminate(ErrTerminated)
 	}
 	return ss != nil
+}
+
+// Encryption is how a connection is encrypted, in OpenSSL's words.
+type Encryption struct {
+	Version, Cipher string
+	// Bits is the length of the key.
+	Bits int
+}
+
+// encryption is that of the connection, nil for none. The handshake is over.
+func (c *conn) encryption() *Encryption {
+	t := c.tls()
+	if t == nil {
+		return nil
+	}
+	state := t.ConnectionState()
+	e := encryptionOf(tls.CipherSuiteName(state.CipherSuite))
+	e.Version = strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1)
+	return &e
+}
+
+// encryptionOf reads the name of a cipher suite: OpenSSL has other names before TLS 1.3.
+func encryptionOf(suite string) Encryption {
+	e := Encryption{Cipher: suite, Bits: 128}
+	switch {
+	case strings.Contains(suite, "AES_256"), strings.Contains(suite, "CHACHA20"):
+		e.Bits = 256
+	case strings.Contains(suite, "3DES"):
+		e.Bits = 168
+	}
+	before, after, older := strings.Cut(strings.TrimPrefix(suite, "TLS_"), "_WITH_")
+	if !older {
+		return e
+	}
+	after = strings.NewReplacer("AES_128", "AES128", "AES_256", "AES256", "_CBC", "").Replace(after)
+	if strings.HasPrefix(after, "CHACHA20") {
+		after = strings.TrimSuffix(after, "_SHA256")
+	}
+	if before != "RSA" {
+		after = before + "_" + after
+	}
+	e.Cipher = strings.ReplaceAll(after, "_", "-")
+	return e
 }

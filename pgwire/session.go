@@ -202,6 +202,7 @@ func (s *session) open(request Startup) error {
 		*i = SessionInfo{
 			PID: s.pid, User: request.User, Database: request.Database, RemoteAddr: request.RemoteAddr,
 			ApplicationName: request.Params["application_name"], TLS: request.TLS, BackendStart: now, StateChange: now,
+			Encryption: s.conn.encryption(),
 		}
 	})
 	ctx, end := s.begin("start-up")

@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/sequence"
+	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/copying"
@@ -113,6 +114,8 @@ type SessionInfo struct {
 	State, Query string
 	// Wait is what it waits for, zero for nothing.
 	Wait waits.Event
+	// Encryption is that of its connection, nil for none.
+	Encryption *pgwire.Encryption
 }
 
 // PreparedInfo is a row of pg_prepared_statements.

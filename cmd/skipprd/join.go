@@ -68,6 +68,7 @@ func (n *node) sessions() []planner.SessionInfo {
 		out = append(out, planner.SessionInfo{
 			PID: s.PID, User: s.User, Database: s.Database, Application: s.ApplicationName, RemoteAddr: s.RemoteAddr,
 			StartedAt: s.BackendStart, TxStartedAt: s.TxStart, Wait: s.Wait, QueryStartedAt: s.QueryStart, ChangedAt: s.StateChange, State: s.State, Query: ddl.Redact(s.Query),
+			Encryption: s.Encryption,
 		})
 	}
 	return out

@@ -60,6 +60,8 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_rewrite":                                    fillRewrite,
 		"pg_catalog.pg_settings":                                   fillSettings,
 		"pg_catalog.pg_stat_activity":                              fillActivity,
+		"pg_catalog.pg_config":                                     fillConfig,
+		"pg_catalog.pg_stat_ssl":                                   fillEncryption,
 		"pg_catalog.pg_prepared_statements":                        fillPrepared,
 		"pg_catalog.pg_cursors":                                    fillCursors,
 		"pg_catalog.pg_hba_file_rules":                             fillRules,

@@ -50,6 +50,25 @@ func fillActivity(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]an
 	return c.build("pg_catalog.pg_stat_activity", rows)
 }
 
+// fillEncryption says how the sessions are encrypted that the role sees.
+func fillEncryption(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	if env.Sessions == nil {
+		return nil, nil
+	}
+	var rows []row
+	for _, s := range env.Sessions() {
+		if !seesActivity(env, s.User) {
+			continue
+		}
+		r := row{"pid": s.PID, "ssl": s.Encryption != nil}
+		if e := s.Encryption; e != nil {
+			r["version"], r["cipher"], r["bits"] = e.Version, e.Cipher, e.Bits
+		}
+		rows = append(rows, r)
+	}
+	return c.build("pg_catalog.pg_stat_ssl", rows)
+}
+
 func fillPrepared(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, p := range env.Prepared {
@@ -212,4 +231,21 @@ func fillCopies(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 		rows = append(rows, r)
 	}
 	return c.build("pg_catalog.pg_stat_progress_copy", rows)
+}
+
+// fillConfig has the names that PostgreSQL's pg_config has. There are no such directories here,
+// and what the server was made with is not recorded, as PostgreSQL says it.
+func fillConfig(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, name := range []string{
+		"BINDIR", "DOCDIR", "HTMLDIR", "INCLUDEDIR", "PKGINCLUDEDIR", "INCLUDEDIR-SERVER", "LIBDIR", "PKGLIBDIR", "LOCALEDIR", "MANDIR",
+		"SHAREDIR", "SYSCONFDIR", "PGXS",
+	} {
+		rows = append(rows, row{"name": name, "setting": ""})
+	}
+	for _, name := range []string{"CONFIGURE", "CC", "CPPFLAGS", "CFLAGS", "CFLAGS_SL", "LDFLAGS", "LDFLAGS_EX", "LDFLAGS_SL", "LIBS"} {
+		rows = append(rows, row{"name": name, "setting": "not recorded"})
+	}
+	rows = append(rows, row{"name": "VERSION", "setting": "PostgreSQL " + env.Version})
+	return c.build("pg_catalog.pg_config", rows)
 }

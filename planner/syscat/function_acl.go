@@ -168,7 +168,7 @@ func privileges() []planner.SystemFunction {
 	}
 	out = append(out, has("has_table_privilege", "r", tables, " AND p.column_number = 0")...)
 	out = append(out, has("has_any_column_privilege", "r", tables, "")...)
-	out = append(out, has("has_sequence_privilege", "S", tables, "")...)
+	out = append(out, has("has_sequence_privilege", "S", sequencesOf(tables), "")...)
 	out = append(out, has("has_schema_privilege", "n", spaces, "")...)
 	out = append(out, has("has_database_privilege", "d", databases, "")...)
 	out = append(out, hasColumn(tables)...)
@@ -176,6 +176,17 @@ func privileges() []planner.SystemFunction {
 	out = append(out, hasBuiltin()...)
 	for _, name := range []string{"has_parameter_privilege"} {
 		out = append(out, fn(name, oidBool, "($1 IS NOT NULL)", oidAny, oidText), fn(name, oidBool, "($2 IS NOT NULL)", oidAny, oidAny, oidText))
+	}
+	return out
+}
+
+// sequencesOf are objects that must be sequences: another relation is an error, and an oid of
+// none is null.
+func sequencesOf(tables []object) []object {
+	out := make([]object, len(tables))
+	for i, o := range tables {
+		out[i] = object{o.oid, "(SELECT min(CASE WHEN k.relkind = 'S' THEN k.oid ELSE CAST(error('42809: \"' || k.relname || '\" is not a sequence') AS BIGINT) END) " +
+			"FROM {rel:pg_catalog.pg_class} k WHERE k.oid = " + o.sql + ")"}
 	}
 	return out
 }

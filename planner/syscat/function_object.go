@@ -16,7 +16,12 @@ const functionDef = `(SELECT min('CREATE OR REPLACE FUNCTION ' || n.nspname || '
 	JOIN {rel:pg_catalog.pg_language} l ON l.oid = p.prolang WHERE p.oid = $1 AND p.prokind <> 'a')`
 
 // describeObject names an object of one of the kinds that there are here.
-const describeObject = `(SELECT CASE q.c
+const describeObject = `(SELECT CASE WHEN q.c = 1259 AND q.s <> 0 THEN (SELECT min('column ' || a.attname || ' of ' ||
+		CASE c.relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' WHEN 'm' THEN 'materialized view ' WHEN 'i' THEN 'index ' WHEN 'S' THEN 'sequence ' ELSE 'relation ' END
+		|| CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(c.relname))
+		FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace
+		JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.oid WHERE c.oid = q.o AND a.attnum = q.s)
+	ELSE CASE q.c
 	WHEN 1259 THEN (SELECT min(CASE c.relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' WHEN 'i' THEN 'index ' WHEN 'S' THEN 'sequence ' ELSE 'relation ' END
 		|| CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(c.relname))
 		FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace WHERE c.oid = q.o)
@@ -31,8 +36,78 @@ const describeObject = `(SELECT CASE q.c
 	WHEN 2606 THEN (SELECT min('constraint ' || skippr_quote_ident(k.conname) || ' on table ' || CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname)
 		THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(c.relname)) FROM {rel:pg_catalog.pg_constraint} k
 		JOIN {rel:pg_catalog.pg_class} c ON c.oid = k.conrelid JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace WHERE k.oid = q.o)
-	END
+	END END
 	FROM (SELECT $1 AS c, $2 AS o, $3 AS s) q)`
+
+// relationKind is the word for a kind of relation.
+const relationKind = `CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'composite type' ELSE 'table' END`
+
+// plainTypes match the names of types that are never written with a schema.
+const plainTypes = `'^(bit|bit varying|boolean|character|character varying|real|double precision|smallint|integer|bigint|numeric|interval|time(stamp)? with(out)? time zone)(\[\])?$'`
+
+// qualifiedType is the name of a type t of namespace n with its schema, where it has one.
+const qualifiedType = `CASE WHEN regexp_matches(skippr_type_name(t.oid), ` + plainTypes + `) THEN skippr_type_name(t.oid) ELSE skippr_quote_ident(n.nspname) || '.' ||
+	CASE WHEN skippr_type_name(t.oid) = '???' THEN skippr_quote_ident(t.typname) ELSE skippr_type_name(t.oid) END END`
+
+// qualifiedArguments are the types of the arguments of a function p, which are built in.
+const qualifiedArguments = `list_transform(p.proargtypes, lambda t: CASE WHEN regexp_matches(skippr_type_name(t), ` + plainTypes + `) THEN '' ELSE 'pg_catalog.' END || skippr_type_name(t))`
+
+// identifiable are the objects that there are, by the oids of their class and their own, with the
+// number of a column: the kind, schema, name and identity that pg_identify_object tells, and the
+// names and arguments of pg_identify_object_as_address.
+const identifiable = `
+	SELECT 1259 AS c, c.oid AS o, 0 AS s, ` + relationKind + ` AS kind, skippr_quote_ident(n.nspname) AS space, skippr_quote_ident(c.relname) AS own,
+		skippr_quote_ident(n.nspname) || '.' || skippr_quote_ident(c.relname) AS identity, [n.nspname, c.relname] AS names, CAST([] AS VARCHAR[]) AS args
+		FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace
+	UNION ALL SELECT 1259, c.oid, a.attnum, ` + relationKind + ` || ' column', skippr_quote_ident(n.nspname), skippr_quote_ident(c.relname),
+		skippr_quote_ident(n.nspname) || '.' || skippr_quote_ident(c.relname) || '.' || skippr_quote_ident(a.attname), [n.nspname, c.relname, a.attname], []
+		FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace
+		JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.oid WHERE NOT a.attisdropped
+	UNION ALL SELECT 2615, n.oid, 0, 'schema', NULL, skippr_quote_ident(n.nspname), skippr_quote_ident(n.nspname), [n.nspname], [] FROM {rel:pg_catalog.pg_namespace} n
+	UNION ALL SELECT 1260, r.oid, 0, 'role', NULL, skippr_quote_ident(r.rolname), skippr_quote_ident(r.rolname), [r.rolname], [] FROM {rel:pg_catalog.pg_authid} r
+	UNION ALL SELECT 3079, x.oid, 0, 'extension', NULL, skippr_quote_ident(x.extname), skippr_quote_ident(x.extname), [x.extname], [] FROM {rel:pg_catalog.pg_extension} x
+	UNION ALL SELECT 1247, t.oid, 0, 'type', skippr_quote_ident(n.nspname), skippr_quote_ident(t.typname), ` + qualifiedType + `, [` + qualifiedType + `], []
+		FROM {rel:pg_catalog.pg_type} t JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace
+	UNION ALL SELECT 1255, p.oid, 0, CASE p.prokind WHEN 'a' THEN 'aggregate' WHEN 'p' THEN 'procedure' ELSE 'function' END, skippr_quote_ident(n.nspname), NULL,
+		skippr_quote_ident(n.nspname) || '.' || skippr_quote_ident(p.proname) || '(' || array_to_string(` + qualifiedArguments + `, ',') || ')',
+		[n.nspname, p.proname], ` + qualifiedArguments + `
+		FROM {rel:pg_catalog.pg_proc} p JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = p.pronamespace
+	UNION ALL SELECT 2606, k.oid, 0, 'table constraint', skippr_quote_ident(n.nspname), NULL,
+		skippr_quote_ident(k.conname) || ' on ' || skippr_quote_ident(n.nspname) || '.' || skippr_quote_ident(c.relname), [n.nspname, c.relname, k.conname], []
+		FROM {rel:pg_catalog.pg_constraint} k JOIN {rel:pg_catalog.pg_class} c ON c.oid = k.conrelid JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace`
+
+// unknownKind is the kind of an object that does not exist, an error for a class that has none.
+const unknownKind = `CASE $1 WHEN 1259 THEN 'relation' WHEN 2615 THEN 'schema' WHEN 1260 THEN 'role' WHEN 3079 THEN 'extension' WHEN 1247 THEN 'type'
+	WHEN 1255 THEN 'routine' WHEN 2606 THEN 'constraint' ELSE error('XX000: unrecognized object class: ' || $1) END`
+
+// identifies are the functions between an object and its names.
+func identifies() []planner.SystemFunction {
+	of := func(fields, none string) string {
+		return "unnest(coalesce((SELECT list(row(" + fields + ")) FROM (" + identifiable + ") i WHERE i.c = $1 AND i.o = $2 AND i.s = $3), [row(" + unknownKind + none + ")]))"
+	}
+	text := ", CAST(NULL AS VARCHAR)"
+	list := ", CAST(NULL AS VARCHAR[])"
+	return []planner.SystemFunction{
+		setOf("pg_identify_object", of("i.kind, i.space, i.own, i.identity", text+text+text), cols("type", oidText, "schema", oidText, "name", oidText, "identity", oidText),
+			oidOID, oidOID, oidInt4),
+		setOf("pg_identify_object_as_address", of("i.kind, i.names, i.args", list+list), cols("type", oidText, "object_names", uint32(1009), "object_args", uint32(1009)),
+			oidOID, oidOID, oidInt4),
+	}
+}
+
+// aclLetters are the letters of privileges in SQL.
+const aclLetters = `map(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER', 'EXECUTE', 'USAGE', 'CREATE', 'CONNECT', 'TEMP', 'TEMPORARY', 'SET', 'ALTER SYSTEM'],
+	['r', 'a', 'w', 'd', 'D', 'x', 't', 'X', 'U', 'C', 'c', 'T', 'T', 's', 'A'])`
+
+// aclItem is the text of a right: makeaclitem(to, from, privilege, grantable).
+func aclItem() string {
+	role := func(oid string) string {
+		return "coalesce((SELECT min(CASE WHEN regexp_matches(r.rolname, '^[A-Za-z0-9_]+$') THEN r.rolname ELSE '\"' || replace(r.rolname, '\"', '\"\"') || '\"' END) " +
+			"FROM {rel:pg_catalog.pg_authid} r WHERE r.oid = " + oid + "), CAST(" + oid + " AS VARCHAR))"
+	}
+	return "(CASE WHEN $1 = 0 THEN '' ELSE " + role("$1") + " END || '=' || coalesce(" + aclLetters + "[upper($3)], CASE WHEN $3 IS NOT NULL THEN " +
+		"error('22023: unrecognized privilege type: \"' || $3 || '\"') END) || CASE WHEN $4 THEN '*' ELSE '' END || '/' || " + role("$2") + ")"
+}
 
 // writable says whether a table takes changes by statements.
 const writable = `coalesce((SELECT min(t.is_insertable_into) = 'YES' FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace
@@ -40,7 +115,11 @@ const writable = `coalesce((SELECT min(t.is_insertable_into) = 'YES' FROM {rel:p
 
 // objects are the functions about single objects and sessions that have no place else.
 func objects() []planner.SystemFunction {
-	out := []planner.SystemFunction{
+	databases := fn("pg_tablespace_databases", oidOID, "unnest(list_filter([CAST(5 AS BIGINT)], lambda d: $1 = 1663))", oidOID)
+	databases.Set = true
+	out := append(identifies(), databases,
+		fn("makeaclitem", 1033, aclItem(), oidOID, oidOID, oidText, oidBool),
+		fn("pg_relation_filepath", oidText, "(SELECT CASE WHEN count(*) < 0 THEN '' END FROM {rel:pg_catalog.pg_class} c WHERE c.oid = $1)", oidRegclass),
 		fn("pg_get_functiondef", oidText, functionDef, oidOID),
 		fn("pg_get_function_arg_default", oidText, "CAST(NULL AS VARCHAR)", oidOID, oidInt4),
 		fn("pg_describe_object", oidText, describeObject, oidOID, oidOID, oidInt4),
@@ -56,7 +135,7 @@ func objects() []planner.SystemFunction {
 		fn("pg_trigger_depth", oidInt4, "CAST(0 AS INTEGER)"),
 		fn("pg_notification_queue_usage", oidFloat8, "CAST(0 AS DOUBLE)"),
 		fn("pg_safe_snapshot_blocking_pids", 1007, "CAST([] AS INTEGER[])", oidInt4),
-	}
+	)
 	for name, column := range map[string]string{
 		"pg_stat_get_live_tuples": "n_live_tup", "pg_stat_get_dead_tuples": "n_dead_tup", "pg_stat_get_tuples_inserted": "n_tup_ins",
 		"pg_stat_get_tuples_updated": "n_tup_upd", "pg_stat_get_tuples_deleted": "n_tup_del",

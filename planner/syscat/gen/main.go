@@ -55,6 +55,13 @@ var fixed = map[string]string{
 // queries are rows of other relations, and what is read from functions.
 var queries = map[string]string{
 	"pg_get_keywords": "SELECT * FROM pg_get_keywords() ORDER BY word",
+	"sql_features":    `SELECT * FROM information_schema.sql_features ORDER BY 1, 2, 3`,
+	"sql_parts":       `SELECT * FROM information_schema.sql_parts ORDER BY 1, 2, 3`,
+	"sql_sizing":      `SELECT * FROM information_schema.sql_sizing ORDER BY 1, 2, 3`,
+	// The version is that of the server of which we say that we are it.
+	"sql_implementation_info": `SELECT implementation_info_id, implementation_info_name, integer_value,
+		CASE implementation_info_id WHEN '18' THEN '15.08.0000' ELSE character_value END, comments FROM information_schema.sql_implementation_info ORDER BY 1, 2, 3`,
+	"pg_timezone_abbrevs": "SELECT * FROM pg_timezone_abbrevs ORDER BY abbrev",
 	// Zones as PostgreSQL names them; their offsets depend on the day.
 	"zone_names": "SELECT name FROM pg_timezone_names WHERE name NOT LIKE 'posix%' AND name NOT IN ('localtime', 'Factory') ORDER BY name",
 	// All settings as they are without a configuration. Those of the build's own are not PostgreSQL's.
