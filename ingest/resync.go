@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -432,7 +433,8 @@ func noCopy(txn *catalog.Txn, pipeline string, t *catalog.Table, why *TableError
 		times += t.GaveUp.Times
 	}
 	t.GaveUp = &catalog.GaveUp{At: txn.Now(), Times: times}
-	hint := exactHint(txn, why.Hint, t.ID)
+	// What mends a table that stopped has a copy begin anew: there is nothing to resume.
+	hint := exactHint(txn, strings.ReplaceAll(why.Hint, "RESUME TABLE", "RESYNC TABLE"), t.ID)
 	if (t.State != catalog.TableStopped || t.Resync || t.Reason == reasonRefiltered) && t.Away == "" {
 		t.Reason, t.Hint = "its new copy was given up: "+why.Reason, hint
 	}

@@ -250,7 +250,7 @@ func TestCopyGivenUp(t *testing.T) {
 	cfg := small
 	w, g := resyncing(t, &cfg)
 	w.copying()
-	g.fail.Store(&ingest.TableError{Reason: "a column is gone", Hint: "Copy it anew."})
+	g.fail.Store(&ingest.TableError{Reason: "a column is gone", Hint: "Add it; then ALTER PIPELINE … RESUME TABLE …;"})
 	synced := make(chan error, 1)
 	go func() {
 		_, err := w.supervisor.Sync(context.Background(), "shop", 0, func(ingest.PipelineStatus) {})
@@ -259,7 +259,8 @@ func TestCopyGivenUp(t *testing.T) {
 	close(g.shut)
 	w.await("copy given up", func(s *catalog.Snapshot) bool { return copyOf(s, "customers") == nil })
 	now := w.table("customers")
-	if now.State != catalog.TableReady || !strings.HasSuffix(now.Reason, "a column is gone") || now.Hint != "Copy it anew." {
+	if now.State != catalog.TableReady || !strings.HasSuffix(now.Reason, "a column is gone") ||
+		now.Hint != "Add it; then ALTER PIPELINE shop RESYNC TABLE shop.customers;" {
 		t.Errorf("customers is %s: %s. %s", now.State, now.Reason, now.Hint)
 	}
 	w.expect(small, 2500)

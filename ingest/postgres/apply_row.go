@@ -211,7 +211,7 @@ func unchangedValue(column string) *ingest.TableError {
 func lacksOldRow() *ingest.TableError {
 	return &ingest.TableError{
 		Reason: "a change did not carry the whole row that it was of, and the table has no key to find it by",
-		Hint: "ALTER TABLE … REPLICA IDENTITY FULL at the source, for its partitions too, or give it a primary key; then " +
+		Hint: "ALTER TABLE … REPLICA IDENTITY FULL at the source, for its partitions too, or give it a primary key. " +
 			resync,
 	}
 }

@@ -93,7 +93,7 @@ func (u *unseen) notes(ctx context.Context, conn *pgx.Conn) (map[uint32]ingest.T
 		if n = u.count(oid, n); n > 0 {
 			out[oid] = ingest.TableNote{
 				Reason: fmt.Sprintf("updates or deletes at the source (%d so far) are not followed without a key", n),
-				Hint:   "ALTER TABLE … REPLICA IDENTITY FULL at the source, or give it a primary key; then " + resync,
+				Hint:   "ALTER TABLE … REPLICA IDENTITY FULL at the source, or give it a primary key. " + resync,
 			}
 		}
 	}
