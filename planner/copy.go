@@ -18,6 +18,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/copying"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/recode"
 )
 
 // prepareCopy prepares COPY … TO STDOUT and COPY … FROM STDIN.
@@ -29,6 +30,10 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		return s.prepareCopyFrom(sql, n)
 	}
 	opts, err := parseCopyOptions(sql, n.Options, copyin.ParseTo)
+	if err != nil {
+		return nil, err
+	}
+	coded, err := dataCharset(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +58,11 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		}
 		progress := s.engine.copies.Begin(s.startup.PID, relation, false)
 		defer progress.End()
-		rows, err := s.copyOut(ctx, q, opts, counted{sink, progress})
+		var out pgwire.Sink = counted{sink, progress}
+		if coded != nil {
+			out = coded.Sink(out)
+		}
+		rows, err := s.copyOut(ctx, q, opts, out)
 		if err != nil {
 			return nil, clientError(ctx, err)
 		}
@@ -149,6 +158,14 @@ func parseCopyOptions(sql string, list []*pg.Node, parse func([]copyin.Option) (
 		given = append(given, o)
 	}
 	return parse(given)
+}
+
+// dataCharset is what the data of a COPY is converted by, nil for nothing.
+func dataCharset(o copyin.Options) (*recode.Charset, error) {
+	if o.Encoding == "" || o.Format == copyin.Binary {
+		return nil, nil
+	}
+	return recode.Of(o.Encoding)
 }
 
 // outputKinds are the engine's words for formats.

@@ -19,6 +19,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/copying"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/recode"
 	"github.com/skipprd/skipprd/planner/write"
 )
 
@@ -34,12 +35,16 @@ func (s *session) prepareCopyFrom(sql string, n *pg.CopyStmt) (pgwire.Statement,
 	if err != nil {
 		return nil, err
 	}
+	coded, err := dataCharset(opts)
+	if err != nil {
+		return nil, err
+	}
 	if _, _, err := s.copyTarget(n); err != nil {
 		return nil, err
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		mark := s.markChanges()
-		rows, err := s.copyFrom(ctx, sql, n, opts, sink)
+		rows, err := s.copyFrom(ctx, sql, n, opts, coded, sink)
 		if err != nil {
 			s.rollbackChanges(mark)
 			return nil, clientError(ctx, err)
@@ -97,7 +102,7 @@ func (s *session) lockCopyTarget(ctx context.Context, n *pg.CopyStmt) (t *write.
 }
 
 // copyFrom takes the client's rows into the transaction: all, or none.
-func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o copyin.Options, sink pgwire.Sink) (int, error) {
+func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o copyin.Options, coded *recode.Charset, sink pgwire.Sink) (int, error) {
 	t, rel, columns, err := s.lockCopyTarget(ctx, n)
 	if err != nil {
 		return 0, err
@@ -126,7 +131,11 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	}
 	progress := s.engine.copies.Begin(s.startup.PID, rel.OID, true)
 	defer progress.End()
-	decoder, err := copyin.New(progress.Reader(data), config)
+	input := progress.Reader(data)
+	if coded != nil {
+		input = coded.Reader(input)
+	}
+	decoder, err := copyin.New(input, config)
 	if err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/pgwire/encname"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -53,6 +54,9 @@ type Options struct {
 	OnErrorIgnore, Verbose bool
 	// Freeze asks for rows that are seen at once, which a table that is new has anyway.
 	Freeze bool
+	// Encoding is that of the data, by PostgreSQL's own name, "" for UTF-8. A decoder is given
+	// UTF-8 all the same.
+	Encoding string
 }
 
 // Option is one element of COPY's option list as it was parsed. Exactly one of its
@@ -111,7 +115,7 @@ func parse(list []Option, to bool) (Options, error) {
 				err = pgerr.New(codes.Syntax, "%s requires a Boolean value", x.Name)
 			}
 		case "encoding":
-			err = encoding(v)
+			o.Encoding, err = encoding(v, x.Position)
 		case "on_error": // of PostgreSQL 17
 			o.OnErrorIgnore, err = onError(v, to)
 		case "log_verbosity": // of PostgreSQL 17
@@ -189,13 +193,15 @@ func verbosity(v string) (verbose bool, err error) {
 	return false, pgerr.New(codes.InvalidParameterValue, "COPY LOG_VERBOSITY \"%s\" not recognized", v)
 }
 
-func encoding(v string) error {
-	switch strings.ToUpper(strings.NewReplacer("-", "", "_", "", " ", "").Replace(v)) {
-	case "UTF8", "UNICODE":
-		return nil
+func encoding(v string, position int32) (string, error) {
+	switch name, ok := encname.Own(v); {
+	case !ok:
+		return "", pgerr.New(codes.InvalidParameterValue, "argument to option \"encoding\" must be a valid encoding name").WithPosition(position)
+	case name == encname.UTF8 || name == "SQL_ASCII": // which says that the data is what the server has
+		return "", nil
+	default:
+		return name, nil
 	}
-	return pgerr.New(codes.FeatureNotSupported, "COPY encoding \"%s\" is not supported", v).
-		WithHint("Convert the data to UTF8.")
 }
 
 // check applies the rules between options, in PostgreSQL's order.
