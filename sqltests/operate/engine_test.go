@@ -20,7 +20,7 @@ const endless = "SELECT count(*) FROM generate_series(1, 1000000) AS a (x), gene
 // TestEngineDies kills the engine under statements of all kinds: each ends with a clear error,
 // and its session goes on; whoever did not use the engine meanwhile does not notice.
 func TestEngineDies(t *testing.T) {
-	s := harness.New(t, t.TempDir(), "--engine-memory", "1GiB")
+	s := harness.New(t, t.TempDir(), "--engine-memory", "1GiB", "--engine-query-memory", "128MiB") // five at once, on any machine
 	s.Start()
 	watch := connect(t, s.DSN, "watch")
 	exec(t, watch, "CREATE TABLE kept (id int PRIMARY KEY, v text); INSERT INTO kept SELECT i, 'v' || i FROM generate_series(1, 1000) AS g (i)")
