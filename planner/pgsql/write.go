@@ -133,7 +133,7 @@ func CheckWritable(rel *Relation) error {
 	case !rel.Own:
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "table \"%s\" is filled by a pipeline", rel.Schema+"."+rel.Name).
 			WithDetail("Its rows are those of the source, and change there.").
-			WithHint("Change the row at the source. Tables made with CREATE TABLE take INSERT, UPDATE, DELETE and COPY.")
+			WithHint("Change it at the source; rows and columns follow. Tables made with CREATE TABLE take INSERT, UPDATE, DELETE, COPY and ALTER TABLE.")
 	}
 	return nil
 }
