@@ -8,6 +8,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/pgwire/encname"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
@@ -95,11 +96,10 @@ func checkApplicationName(_, value string) (string, error) {
 }
 
 func checkEncoding(_, value string) (string, error) {
-	v := strings.ToUpper(strings.Trim(strings.TrimSpace(value), "'\""))
-	switch strings.NewReplacer("-", "", "_", "").Replace(v) {
-	case "UTF8", "UNICODE":
-		return "UTF8", nil
-	case "LATIN1", "ISO88591", "WIN1252", "SQLASCII", "WIN1251", "LATIN9", "EUCJP", "SJIS", "GBK", "BIG5", "KOI8R":
+	switch name, ok := encname.Own(value); {
+	case name == encname.UTF8:
+		return name, nil
+	case ok:
 		return "", pgerr.New(codes.FeatureNotSupported, "client encoding \"%s\" is not supported",
 			value).WithHint("Use UTF8.")
 	}

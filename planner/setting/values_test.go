@@ -55,6 +55,8 @@ func TestSetNormalises(t *testing.T) {
 		{name: "datestyle", value: "nonsense", code: codes.InvalidParameterValue},
 		{name: "client_encoding", value: "'utf-8'", want: "UTF8"},
 		{name: "client_encoding", value: "LATIN1", code: codes.FeatureNotSupported},
+		{name: "client_encoding", value: "iso-8859-2", code: codes.FeatureNotSupported},
+		{name: "client_encoding", value: "latin11", code: codes.InvalidParameterValue},
 		{name: "client_encoding", value: "klingon", code: codes.InvalidParameterValue},
 		{name: "extra_float_digits", value: "3", want: "3"},
 		{name: "extra_float_digits", value: "4", code: codes.InvalidParameterValue},
