@@ -92,7 +92,24 @@ func identifies() []planner.SystemFunction {
 			oidOID, oidOID, oidInt4),
 		setOf("pg_identify_object_as_address", of("i.kind, i.names, i.args", list+list), cols("type", oidText, "object_names", uint32(1009), "object_args", uint32(1009)),
 			oidOID, oidOID, oidInt4),
+		setOf("pg_get_object_address", objectAddress(), cols("classid", oidOID, "objid", oidOID, "objsubid", oidInt4), oidText, uint32(1009), uint32(1009)),
 	}
+}
+
+// objectAddress finds an object by its kind and names, an error where there is none. Functions
+// and types are not among the kinds: their names are to be parsed.
+func objectAddress() string {
+	const path = "string_split({fact:search_path}, ',')"
+	const name = `'"' || array_to_string($2, '.') || '" does not exist'`
+	missing := "CASE WHEN $1 = 'schema' THEN error('3F000: schema ' || " + name + ") WHEN $1 IN ('role', 'extension') THEN error('42704: ' || $1 || ' ' || " + name + ")" +
+		` WHEN $1 = 'table constraint' THEN error('42704: constraint "' || $2[-1] || '" for table "' || $2[-2] || '" does not exist')` +
+		` WHEN $1 LIKE '% column' THEN error('42703: column "' || $2[-1] || '" of relation "' || $2[-2] || '" does not exist')` +
+		" ELSE error('42P01: relation ' || " + name + ") END"
+	return "unnest(CASE WHEN $1 NOT IN ('table', 'view', 'materialized view', 'index', 'sequence', 'table column', 'view column', 'materialized view column', " +
+		`'schema', 'role', 'extension', 'table constraint') THEN error('0A000: objects of type "' || $1 || '" are not found by name here')` +
+		" ELSE [coalesce((SELECT arg_min(row(CAST(i.c AS BIGINT), CAST(i.o AS BIGINT), CAST(i.s AS INTEGER)), coalesce(list_position(" + path + ", i.names[1]), 0)) FROM (" +
+		identifiable + ") i WHERE i.kind = $1 AND (i.names = $2 OR len(i.names) > 1 AND i.names[2:] = $2 AND list_contains(" + path + ", i.names[1]))), " +
+		"row(CAST(" + missing + " AS BIGINT), CAST(0 AS BIGINT), CAST(0 AS INTEGER)))] END)"
 }
 
 // aclLetters are the letters of privileges in SQL.
