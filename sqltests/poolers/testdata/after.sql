@@ -1,3 +1,6 @@
+-- The server may still be ending the session of before: what it holds is waited for.
+SELECT pg_advisory_lock(7);
+SELECT pg_advisory_unlock(7);
 SHOW application_name;
 SHOW TimeZone;
 SHOW search_path;
