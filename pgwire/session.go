@@ -225,6 +225,14 @@ func (s *session) open(request Startup) error {
 	return s.conn.send(&pgproto3.BackendKeyData{ProcessID: s.pid, SecretKey: s.key})
 }
 
+// change notes a parameter that the client is to be told of, if it does not know it so.
+func (s *session) change(name, value string) {
+	if name == "application_name" {
+		s.activity.update(func(i *SessionInfo) { i.ApplicationName = value })
+	}
+	s.changed[name] = value
+}
+
 // tellChanges reports the parameters that are not what the client was told last.
 func (s *session) tellChanges() error {
 	if len(s.changed) == 0 {

@@ -66,10 +66,7 @@ func (k *sink) Notice(e *pgerr.Error) error {
 
 // ParameterStatus implements Sink.
 func (k *sink) ParameterStatus(name, value string) error {
-	if name == "application_name" {
-		k.session.activity.update(func(i *SessionInfo) { i.ApplicationName = value })
-	}
-	k.session.changed[name] = value
+	k.session.change(name, value)
 	return nil
 }
 

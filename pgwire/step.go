@@ -185,8 +185,16 @@ func (s *session) failedIn(ctx context.Context, err error) error {
 		return e
 	}
 	s.sql.Fail()
+	s.undone()
 	if err := s.sendError(e); err != nil || !s.lost {
 		return err
 	}
 	return fatal(codes.ProtocolViolation, "terminating connection because protocol synchronization was lost")
+}
+
+// undone has the client told of the settings that an error has taken back.
+func (s *session) undone() {
+	for name, value := range s.sql.Parameters() {
+		s.change(name, value)
+	}
 }

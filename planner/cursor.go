@@ -73,9 +73,9 @@ func (s *session) endCursors(commit bool) {
 	}
 }
 
-// bound notes a portal that goes with a savepoint.
+// bound notes a portal that goes with the transaction, or with a savepoint.
 func (t *transaction) bound(p *queryPortal) {
-	if len(t.savepoints) == 0 {
+	if !t.open {
 		return
 	}
 	if t.portals == nil {

@@ -157,6 +157,10 @@ var ErrRowsVoid = errors.New("held rows are void")
 type TableHolder interface {
 	// Lock waits until no other transaction changes the table.
 	Lock(ctx context.Context, table change.TableID) error
+	// Mark is where its locks are, to come back to.
+	Mark() int
+	// ReleaseTo lets go of the tables that it has got since a mark, and returns which.
+	ReleaseTo(mark int) []change.TableID
 	// Release lets go of all.
 	Release()
 }

@@ -133,17 +133,29 @@ func (s *session) IdleTimeout() time.Duration {
 
 // Fail implements pgwire.Session.
 func (s *session) Fail() {
-	if s.tx.open {
-		s.tx.aborted = true
-		s.closeCursors(false)
-		mark := 0 // what the innermost savepoint has locked goes at once
-		if n := len(s.tx.savepoints); n > 0 {
-			mark = s.tx.savepoints[n-1].locks
-		}
-		s.locks.Release(mark)
+	if !s.tx.open {
+		_ = s.endTransaction(context.Background(), false) // a rollback cannot fail
 		return
 	}
+	if n := len(s.tx.savepoints); n > 0 {
+		s.undo(n - 1)
+	} else {
+		s.abort()
+	}
+	s.tx.aborted = true
+}
+
+// abort undoes what the transaction has done and lets go of what it holds. The transaction stays
+// open.
+func (s *session) abort() {
+	for p := range s.tx.portals {
+		p.finish()
+	}
+	startedAt := s.tx.startedAt
 	_ = s.endTransaction(context.Background(), false) // a rollback cannot fail
+	s.tx = transaction{startedAt: startedAt, implicit: true}
+	s.values.Begin()
+	s.open()
 }
 
 // Sync implements pgwire.Session.
@@ -270,7 +282,7 @@ type transaction struct {
 	// reached are the positions that its queries have waited for.
 	reached    []awaited
 	savepoints []savepoint
-	// portals are those bound behind savepoints, and behind how many.
+	// portals are those bound in it that are open, and behind how many savepoints.
 	portals map[*queryPortal]int
 	// defined is what it does to tables of our own, temporary ones, views and schemas, in order.
 	defined []*define.Change
@@ -308,6 +320,8 @@ type savepoint struct {
 	// notes and locks are the marks of what it has notified of and locked.
 	notes notify.Mark
 	locks int
+	// tables is the mark of the tables that it holds.
+	tables int
 	// temp is the mark of what it has changed in temporary tables.
 	temp int
 }

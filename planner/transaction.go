@@ -147,7 +147,7 @@ func (s *session) savepoint(name string) (*result, error) {
 	s.tx.savepoints = append(s.tx.savepoints, savepoint{
 		name: name, mark: s.values.Mark(), changes: m.kept, temp: m.temp, defined: len(s.tx.defined), rights: len(s.tx.rights), restarts: len(s.tx.restarts),
 		checks: m.checks, immediate: s.tx.immediate,
-		notes: s.notes.Mark(), locks: s.locks.Mark(),
+		notes: s.notes.Mark(), locks: s.locks.Mark(), tables: s.markTables(),
 	})
 	return &result{tag: "SAVEPOINT"}, nil
 }
@@ -189,12 +189,22 @@ func (s *session) rollbackTo(name string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.undo(i)
+	s.tx.savepoints = s.tx.savepoints[:i+1]
+	s.tx.aborted = false
+	return &result{tag: "ROLLBACK"}, nil
+}
+
+// undo takes back what the transaction has done since a savepoint, and lets go of what it has
+// got since.
+func (s *session) undo(i int) {
+	to := &s.tx.savepoints[i]
 	s.closeCursorsSince(i)
-	s.values.RollbackTo(s.tx.savepoints[i].mark)
-	s.rollbackChanges(changesMark{s.tx.savepoints[i].changes, s.tx.savepoints[i].temp, s.tx.savepoints[i].checks})
-	s.tx.immediate = s.tx.savepoints[i].immediate
+	s.values.RollbackTo(to.mark)
+	s.rollbackChanges(changesMark{to.changes, to.temp, to.checks})
+	s.tx.immediate = to.immediate
 	s.redefined()
-	for _, c := range s.tx.defined[s.tx.savepoints[i].defined:] {
+	for _, c := range s.tx.defined[to.defined:] {
 		if c.Makes != nil {
 			delete(s.tx.writes, c.Makes.ID)
 		}
@@ -203,15 +213,25 @@ func (s *session) rollbackTo(name string) (*result, error) {
 		}
 	}
 	if !mutant.On(mutant.SavepointDefined) {
-		s.tx.defined = s.tx.defined[:s.tx.savepoints[i].defined]
+		s.tx.defined = s.tx.defined[:to.defined]
 	}
-	s.tx.rights = s.tx.rights[:s.tx.savepoints[i].rights]
-	s.tx.restarts = s.tx.restarts[:s.tx.savepoints[i].restarts]
-	s.notes.RollbackTo(s.tx.savepoints[i].notes)
-	s.locks.Release(s.tx.savepoints[i].locks)
-	s.tx.savepoints = s.tx.savepoints[:i+1]
-	s.tx.aborted = false
-	return &result{tag: "ROLLBACK"}, nil
+	s.tx.rights = s.tx.rights[:to.rights]
+	s.tx.restarts = s.tx.restarts[:to.restarts]
+	s.notes.RollbackTo(to.notes)
+	s.locks.Release(to.locks)
+	if s.tx.holder != nil {
+		for _, id := range s.tx.holder.ReleaseTo(to.tables) { // others may change them now
+			delete(s.tx.writes, id)
+		}
+	}
+}
+
+// markTables is where the locks on tables are.
+func (s *session) markTables() int {
+	if s.tx.holder == nil {
+		return 0
+	}
+	return s.tx.holder.Mark()
 }
 
 // now returns the catalog's newest moment, with what the session has for itself and what the

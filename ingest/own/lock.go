@@ -101,13 +101,25 @@ func (l *Locks) circleLocked(h *Holder, at *lock) bool {
 	return true
 }
 
+// Mark is how many tables it holds, to come back to.
+func (h *Holder) Mark() int {
+	h.locks.mu.Lock()
+	defer h.locks.mu.Unlock()
+	return len(h.held)
+}
+
 // Release gives all tables back, each to who has waited for it longest. It may be called
 // again, from any goroutine.
-func (h *Holder) Release() {
+func (h *Holder) Release() { h.ReleaseTo(0) }
+
+// ReleaseTo gives back the tables that it has got since a mark, and returns which.
+func (h *Holder) ReleaseTo(mark int) []change.TableID {
 	l := h.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, table := range h.held {
+	gone := h.held[min(mark, len(h.held)):]
+	h.held = slices.Clip(h.held[:len(h.held)-len(gone)])
+	for _, table := range gone {
 		at := l.mu.tables[table]
 		if len(at.queue) == 0 {
 			delete(l.mu.tables, table)
@@ -118,5 +130,5 @@ func (h *Holder) Release() {
 		next.held, next.waits = append(next.held, table), 0
 		next.got <- struct{}{}
 	}
-	h.held = nil
+	return gone
 }

@@ -3,6 +3,7 @@ package own_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -123,5 +124,33 @@ func TestLockIsGivenAndGivenUp(t *testing.T) {
 		<-w.done
 		b.Release()
 		lock(t, l.Holder(), 1).want(t, "given back", nil)
+	})
+}
+
+// What was got since a mark goes back, in turn, and nothing else; a table held before the mark
+// and asked for again stays.
+func TestReleaseToMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocks()
+		a := l.Holder()
+		lock(t, a, 1).want(t, "free", nil)
+		mark := a.Mark()
+		lock(t, a, 1).want(t, "held by itself", nil)
+		lock(t, a, 2).want(t, "free", nil)
+		lock(t, a, 3).want(t, "free", nil)
+		first, second, third := lock(t, l.Holder(), 1), lock(t, l.Holder(), 2), lock(t, l.Holder(), 2)
+		if gone := a.ReleaseTo(mark); !slices.Equal(gone, []change.TableID{2, 3}) || a.Mark() != mark {
+			t.Errorf("gave back %v and holds %d", gone, a.Mark())
+		}
+		second.want(t, "released", nil)
+		third.waits(t, "behind")
+		first.waits(t, "held before the mark")
+		if gone := a.ReleaseTo(mark); len(gone) > 0 {
+			t.Errorf("gave back %v again", gone)
+		}
+		lock(t, a, 3).want(t, "again", nil)
+		a.Release()
+		first.want(t, "released", nil)
+		lock(t, l.Holder(), 3).want(t, "released", nil)
 	})
 }

@@ -38,6 +38,18 @@ var corners = []corner{
 	{"warnings", messages{query("COMMIT"), query("BEGIN; BEGIN; ROLLBACK"), query("DROP TABLE IF EXISTS nosuch")}, 3, ""},
 	{"set", messages{query("SET application_name = 'wire'; SET DateStyle = 'SQL, DMY'; SELECT d FROM shop.customers ORDER BY id; RESET DateStyle")}, 1, ""},
 	{"set is undone", messages{query("BEGIN; SET TimeZone = 'Europe/Vienna'"), query("ROLLBACK"), query("SHOW TimeZone")}, 3, ""},
+	{"set is undone by an error", messages{
+		query("BEGIN; SET TimeZone = 'Europe/Vienna'"), query("SELECT * FROM nosuch"), query("SHOW TimeZone"), query("ROLLBACK"),
+		query("SET application_name = 'undone'; SELECT * FROM nosuch"), query("SHOW application_name"),
+		query("BEGIN; SET TimeZone = 'Europe/Vienna'; SAVEPOINT a; SET TimeZone = 'Asia/Tokyo'"), query("SELECT * FROM nosuch"),
+		query("ROLLBACK TO a; SHOW TimeZone"), query("COMMIT; RESET TimeZone"),
+	}, 10, ""},
+	{"an open portal and an error", messages{
+		query("BEGIN"), parse("", "SELECT i FROM generate_series(1, 5) AS i"), bind("p", ""), execute("p", 1), sync, query("SELECT * FROM nosuch"),
+		describe('P', "p"), sync, execute("p", 1), sync, query("ROLLBACK"),
+		query("BEGIN"), parse("", "SELECT i FROM generate_series(1, 5) AS i"), bind("p", ""), execute("p", 1), sync, query("SAVEPOINT a"),
+		query("SELECT * FROM nosuch"), query("ROLLBACK TO a"), execute("p", 2), sync, query("COMMIT"),
+	}, 13, ""},
 	{"set local", messages{query("BEGIN; SET LOCAL application_name = 'local'; COMMIT; RESET application_name")}, 1, ""},
 	{"reset all", messages{query("SET application_name = 'x'; SET IntervalStyle = iso_8601"), query("RESET ALL")}, 2, ""},
 	{"discard all", messages{query("SET DateStyle = German"), query("DISCARD ALL")}, 2, ""},
