@@ -166,8 +166,10 @@ func (n *names) HasSchema(name string) bool { return n.schemas[name] }
 
 // Index implements pgsql.IndexResolver.
 func (n *names) Index(schemaName, name string) (oid uint32, ok bool) {
-	oid, ok = n.indexes[[2]string{schemaName, name}]
-	return oid, ok
+	if oid, ok = n.indexes[[2]string{schemaName, name}]; ok {
+		return oid, true
+	}
+	return n.system.Index(schemaName, name)
 }
 
 // Relation implements pgsql.Resolver.

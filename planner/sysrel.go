@@ -21,6 +21,8 @@ import (
 type SystemRelations interface {
 	// Lookup finds a relation; schema and name are exact (lower case).
 	Lookup(schema, name string) (SystemRelation, bool)
+	// Index finds an index of a system table.
+	Index(schema, name string) (oid uint32, ok bool)
 	// Rows returns the rows of rel as one Arrow IPC stream whose columns are rel's,
 	// in order and by name, as env sees them. The caller owns the bytes.
 	Rows(ctx context.Context, rel SystemRelation, env *SystemEnv) ([]byte, error)

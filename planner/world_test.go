@@ -87,6 +87,8 @@ func encoders(o duckdb.Output, types []vector.Type) (duckdb.RowEncoder, error) {
 // oneRelation is a system with pg_catalog.pg_namespace only.
 type oneRelation struct{}
 
+func (oneRelation) Index(string, string) (uint32, bool) { return 0, false }
+
 func (oneRelation) Lookup(s, n string) (planner.SystemRelation, bool) {
 	if s != "pg_catalog" || n != "pg_namespace" {
 		return planner.SystemRelation{}, false

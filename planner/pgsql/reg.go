@@ -30,8 +30,8 @@ var regCatalog = map[uint32]struct{ relation, oid, name, out, in, missing string
 	2202:        {"pg_proc", "oid", "proname", "regprocedureout", "", `42883: function "%" does not exist`},
 	2203:        {"pg_operator", "oid", "oprname", "regoperout", "to_regoper", `42883: operator does not exist: %`},
 	2204:        {"pg_operator", "oid", "oprname", "regoperatorout", "", `42883: operator does not exist: %`},
-	3734:        {"pg_ts_config", "oid", "cfgname", "", "", `42704: text search configuration "%" does not exist`},
-	3769:        {"pg_ts_dict", "oid", "dictname", "", "", `42704: text search dictionary "%" does not exist`},
+	3734:        {"pg_ts_config", "oid", "cfgname", "regconfigout", "", `42704: text search configuration "%" does not exist`},
+	3769:        {"pg_ts_dict", "oid", "dictname", "regdictionaryout", "", `42704: text search dictionary "%" does not exist`},
 	4191:        {"pg_collation", "oid", "collname", "regcollationout", "to_regcollation", `42704: collation "%" for encoding "UTF8" does not exist`},
 }
 
@@ -363,14 +363,32 @@ func (a *analyzer) regArrays(q *query) (string, error) {
 			list = append(list, fmt.Sprintf("%s AS c%d", c, i+1))
 			continue
 		}
-		elem := ElemOf(t.expr.typ.OID)
-		cat, v := regCatalog[elem], a.alias("n")
-		text, err := a.regText(expr{sql: v + ".w", typ: plain(elem), loc: t.expr.loc, scale: -1}, cat.relation, cat.oid, cat.name)
+		names, err := a.regNames(c, ElemOf(t.expr.typ.OID), t.expr.loc)
 		if err != nil {
 			return "", err
 		}
-		list = append(list, fmt.Sprintf("CASE WHEN %[1]s IS NOT NULL THEN coalesce((SELECT list(%[2]s ORDER BY %[3]s.o) FROM "+
-			"(SELECT unnest(%[1]s) AS w, generate_subscripts(%[1]s, 1) AS o) AS %[3]s), CAST([] AS VARCHAR[])) END AS c%[4]d", c, text, v, i+1))
+		list = append(list, fmt.Sprintf("%s AS c%d", names, i+1))
 	}
 	return "SELECT " + strings.Join(list, ", ") + " FROM (" + q.print(false) + ") AS " + all, nil
+}
+
+// regNames renders the list of the names of the objects that an array names.
+func (a *analyzer) regNames(array string, elem uint32, loc int32) (string, error) {
+	cat, v := regCatalog[elem], a.alias("n")
+	text, err := a.regText(expr{sql: v + ".w", typ: plain(elem), loc: loc, scale: -1}, cat.relation, cat.oid, cat.name)
+	return fmt.Sprintf("CASE WHEN %[1]s IS NOT NULL THEN coalesce((SELECT list(%[2]s ORDER BY %[3]s.o) FROM "+
+		"(SELECT unnest(%[1]s) AS w, generate_subscripts(%[1]s, 1) AS o) AS %[3]s), CAST([] AS VARCHAR[])) END", array, text, v), err
+}
+
+// regItems is the list of the texts of an array's elements, ok if they are the names of objects.
+// What may have an aggregate in it cannot stand in a query of its own.
+func (a *analyzer) regItems(e expr) (list string, ok bool, err error) {
+	if !shownByName(e) {
+		return "", false, nil
+	}
+	if e.col == nil && !strings.HasPrefix(e.sql, "ARRAY(") {
+		return "", true, errRegText
+	}
+	list, err = a.regNames(e.sql, ElemOf(e.typ.OID), e.loc)
+	return list, true, err
 }

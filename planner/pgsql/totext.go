@@ -118,6 +118,9 @@ func (a *analyzer) defaultText(e expr) (string, error) {
 	case e.typ.OID == OIDInt2Vector || e.typ.OID == OIDOidVector:
 		return "array_to_string(" + e.sql + ", ' ')", nil
 	case t.elem != 0:
+		if list, ok, err := a.regItems(e); ok || err != nil {
+			return "skippr_text_array(" + list + ")", err
+		}
 		item, err := a.arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
 		if item == "w" || err != nil {
 			return "skippr_text_array(" + e.sql + ")", err
@@ -172,6 +175,9 @@ func (a *analyzer) recordText(e expr) (string, error) {
 func (a *analyzer) textList(e expr) (string, error) {
 	if e.text {
 		return "", unsupported("arrays that are kept as exact text are not supported here")
+	}
+	if list, ok, err := a.regItems(e); ok || err != nil {
+		return list, err
 	}
 	item, err := a.arrayItemText(elementOf(e, expr{scale: -1, loc: e.loc}, "w"))
 	if item == "w" || err != nil {

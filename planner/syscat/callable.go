@@ -26,6 +26,15 @@ func functionShapes(shapes map[string]*shape) map[string]*shape {
 	keywords := shape{own: true}
 	keywords.Columns = cols("word", oidText, "catcode", uint32(18), "barelabel", oidBool, "catdesc", oidText, "baredesc", oidText)
 	add("pg_get_keywords", keywords)
+	definitions := shape{own: true}
+	definitions.Columns = cols("view", oidOID, "definition", oidText, "pretty", oidText)
+	add("view_definitions", definitions)
+	indexes := shape{own: true}
+	indexes.Columns = cols("index", oidOID, "definition", oidText, "short", oidText)
+	add("index_definitions", indexes)
+	tokens := shape{own: true}
+	tokens.Columns = cols("tokid", oidInt4, "alias", oidText, "description", oidText)
+	add("ts_token_type", tokens)
 	versions := *shapes["pg_catalog.pg_available_extension_versions"]
 	versions.Columns = append(versions.Columns[:2:2], versions.Columns[3:]...) // without "installed"
 	add("pg_available_extension_versions", versions)

@@ -35,6 +35,10 @@ type Catalog struct {
 	// domains are the names of information_schema's domains.
 	domains map[uint32]string
 	classes map[uint32]int64 // default btree operator classes, by type
+	// indexes are those of the system tables, by schema and name.
+	indexes map[[2]string]uint32
+	// viewSQL are the definitions of PostgreSQL's views, by oid.
+	viewSQL map[uint32]string
 
 	mu struct {
 		sync.Mutex
@@ -59,6 +63,12 @@ func New(deps Deps) (*Catalog, error) {
 		return nil, err
 	}
 	if c.classes, err = loadClasses(shapes["pg_catalog.pg_opclass"]); err != nil {
+		return nil, err
+	}
+	if c.indexes, err = systemIndexes(); err != nil {
+		return nil, err
+	}
+	if c.viewSQL, err = systemViews(); err != nil {
 		return nil, err
 	}
 	c.mu.batches, c.mu.streams = map[string]arrow.RecordBatch{}, map[string][]byte{}

@@ -2,6 +2,7 @@ package syscat
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/skipprd/skipprd/planner"
 )
@@ -108,8 +109,17 @@ func fixedDescription(c *Catalog, _ string) ([][]any, error) {
 	return append(rows, own...), err
 }
 
-// fixedDepend says what belongs to the extension.
+// fixedDepend says what information_schema hangs on and what belongs to the extension.
 func fixedDepend(c *Catalog, _ string) ([][]any, error) {
+	system, err := fileRows("pg_depend")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range system {
+		if r[3] == strconv.Itoa(int(classNamespace)) {
+			r[4] = oidInfoSchema
+		}
+	}
 	var rows []row
 	member := func(class, object any) {
 		rows = append(rows, row{
@@ -125,7 +135,8 @@ func fixedDepend(c *Catalog, _ string) ([][]any, error) {
 	for _, p := range ownProcs(c) {
 		member(classProc, p["oid"])
 	}
-	return c.build("pg_catalog.pg_depend", rows)
+	own, err := c.build("pg_catalog.pg_depend", rows)
+	return append(system, own...), err
 }
 
 // fixedInitPrivs are the privileges that system objects have from the start: what is

@@ -46,6 +46,7 @@ func postgresFills() map[string]fill {
 		"pg_catalog.pg_database":                                   fillDatabase,
 		"pg_catalog.pg_tablespace":                                 fillTablespace,
 		"pg_catalog.pg_tables":                                     fillTables,
+		"pg_catalog.index_definitions()":                           fillIndexDefinitions,
 		"pg_catalog.pg_indexes":                                    fillIndexes,
 		"pg_catalog.pg_views":                                      fillViews,
 		"pg_catalog.pg_matviews":                                   fillMaterialized,
@@ -57,6 +58,7 @@ func postgresFills() map[string]fill {
 		"information_schema.views":                                 fillInfoViews,
 		"information_schema.view_table_usage":                      fillInfoViewTables,
 		"information_schema.view_column_usage":                     fillInfoViewColumns,
+		"pg_catalog.view_definitions()":                            fillDefinitions,
 		"pg_catalog.pg_rewrite":                                    fillRewrite,
 		"pg_catalog.pg_settings":                                   fillSettings,
 		"pg_catalog.pg_stat_activity":                              fillActivity,
@@ -449,16 +451,32 @@ func fillTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 func fillIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, x := range indexes(env) {
-		word := "INDEX "
-		if x.unique {
-			word = "UNIQUE INDEX "
-		}
-		t := x.table
 		rows = append(rows, row{
-			"schemaname": t.Schema, "tablename": t.Name, "indexname": x.name,
-			"indexdef": "CREATE " + word + quote.NameIfNeeded(x.name) + " ON " + quote.NameIfNeeded(t.Schema) + "." + quote.NameIfNeeded(t.Name) +
-				" USING " + x.definition,
+			"schemaname": x.table.Schema, "tablename": x.table.Name, "indexname": x.name, "indexdef": x.sql(quote.NameIfNeeded(x.table.Schema) + "."),
 		})
 	}
 	return c.build("pg_catalog.pg_indexes", rows)
+}
+
+// sql is the statement that would create an index, with the schema of its table as it is to stand
+// there.
+func (x *indexInfo) sql(space string) string {
+	word := "INDEX "
+	if x.unique {
+		word = "UNIQUE INDEX "
+	}
+	return "CREATE " + word + quote.NameIfNeeded(x.name) + " ON " + space + quote.NameIfNeeded(x.table.Name) + " USING " + x.definition
+}
+
+func fillIndexDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, x := range indexes(env) {
+		space := quote.NameIfNeeded(x.table.Schema) + "."
+		short := space
+		if slices.Contains(env.SearchPath, x.table.Schema) {
+			short = ""
+		}
+		rows = append(rows, row{"index": x.oid, "definition": x.sql(space), "short": x.sql(short)})
+	}
+	return c.build("pg_catalog.index_definitions()", rows)
 }

@@ -118,26 +118,43 @@ func fillStatIOTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 	return c.build("pg_catalog.pg_statio_user_tables", rows)
 }
 
-// fixedViews are the system views; their definitions are not SQL.
+// fixedViews are the system views; those of our own have no definitions in SQL.
 func fixedViews(c *Catalog, _ string) ([][]any, error) {
 	var rows []row
 	for _, s := range c.sorted() {
 		if s.kind == "v" {
-			rows = append(rows, row{"schemaname": s.Schema, "viewname": s.Name, "viewowner": "postgres"})
+			rows = append(rows, row{"schemaname": s.Schema, "viewname": s.Name, "viewowner": "postgres", "definition": orNull(c.viewSQL[s.OID])})
 		}
 	}
 	return c.build("pg_catalog.pg_views", rows)
 }
 
-func fixedInfoViews(c *Catalog, database string) ([][]any, error) {
+// systemViews are the definitions of PostgreSQL's views, by oid.
+func systemViews() (map[uint32]string, error) {
+	lines, err := readTSV("view_definitions")
+	out := map[uint32]string{}
+	for _, l := range lines {
+		out[number(l[0])] = *l[1]
+	}
+	return out, err
+}
+
+// systemInfoViews are the system views; their owner is the superuser, who sees the definitions.
+func systemInfoViews(c *Catalog, env *planner.SystemEnv) []row {
+	own := env.Rights == nil || env.Rights.Superuser(env.Role)
 	var rows []row
 	for _, s := range c.sorted() {
-		if s.kind == "v" {
-			rows = append(rows, row{
-				"table_catalog": database, "table_schema": s.Schema, "table_name": s.Name, "check_option": "NONE", "is_updatable": "NO",
-				"is_insertable_into": "NO", "is_trigger_updatable": "NO", "is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
-			})
+		if s.kind != "v" {
+			continue
 		}
+		r := row{
+			"table_catalog": env.Database, "table_schema": s.Schema, "table_name": s.Name, "check_option": "NONE", "is_updatable": "NO",
+			"is_insertable_into": "NO", "is_trigger_updatable": "NO", "is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
+		}
+		if own {
+			r["view_definition"] = orNull(c.viewSQL[s.OID])
+		}
+		rows = append(rows, r)
 	}
-	return c.build("information_schema.views", rows)
+	return rows
 }

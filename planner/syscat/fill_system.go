@@ -1,26 +1,109 @@
 package syscat
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
-// fixedClass are the system relations themselves.
+// fixedClass are the system relations themselves, with the indexes and TOAST tables that
+// PostgreSQL's have.
 func fixedClass(c *Catalog, _ string) ([][]any, error) {
+	classes, err := systemClasses()
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
-	for _, s := range c.sorted() {
-		r := classRow(s.OID, s.Name, systemNamespaces[s.Schema], s.kind, len(s.Columns))
-		if s.kind == "v" {
-			r["relam"], r["relfilenode"], r["relreplident"], r["relhasrules"] = 0, 0, "n", true
-		}
-		if s.Schema == "pg_catalog" {
-			r["relreplident"] = "n"
+	for _, k := range classes {
+		r := classRow(k.oid, k.name, systemNamespaces[k.space], k.kind, 0)
+		maps.Copy(r, k.facts)
+		if k.kind == "v" {
+			r["relfilenode"] = 0
 		}
 		rows = append(rows, r)
 	}
+	for _, s := range c.sorted() {
+		if s.own {
+			r := classRow(s.OID, s.Name, systemNamespaces[s.Schema], s.kind, len(s.Columns))
+			r["relam"], r["relfilenode"], r["relreplident"], r["relhasrules"] = 0, 0, "n", true
+			rows = append(rows, r)
+		}
+	}
 	return c.build("pg_catalog.pg_class", rows)
+}
+
+// systemClass is a relation of PostgreSQL's own, and the columns of pg_class that are its.
+type systemClass struct {
+	oid               uint32
+	space, name, kind string
+	facts             row
+}
+
+func systemClasses() ([]systemClass, error) {
+	names := []string{
+		"reltype", "relam", "reltoastrelid", "relhasindex", "relisshared", "relchecks", "relhasrules", "relreplident", "reltablespace", "relnatts",
+	}
+	lines, err := readTSV("system_class")
+	out := make([]systemClass, 0, len(lines))
+	for _, l := range lines {
+		k := systemClass{oid: number(l[0]), space: *l[1], name: *l[2], kind: *l[3], facts: row{}}
+		for i, name := range names {
+			k.facts[name] = *l[4+i]
+		}
+		out = append(out, k)
+	}
+	return out, err
+}
+
+// systemIndexes are the oids of PostgreSQL's own indexes, by schema and name.
+func systemIndexes() (map[[2]string]uint32, error) {
+	classes, err := systemClasses()
+	out := map[[2]string]uint32{}
+	for _, k := range classes {
+		if k.kind == "i" {
+			out[[2]string{k.space, k.name}] = k.oid
+		}
+	}
+	return out, err
+}
+
+// Index finds an index of a system table.
+func (c *Catalog) Index(schema, name string) (oid uint32, ok bool) {
+	oid, ok = c.indexes[[2]string{schema, name}]
+	return oid, ok
+}
+
+// inNamespace are the rows of a file whose schemas are PostgreSQL's two, of which that of
+// information_schema has another oid here.
+func (c *Catalog) inNamespace(name, column string) ([][]any, error) {
+	rows, err := fileRows(name)
+	at := c.shapes["pg_catalog."+name].places()[column]
+	for _, r := range rows {
+		if space, ok := r[at].(string); ok && number(&space) != oidPgCatalog {
+			r[at] = oidInfoSchema
+		}
+	}
+	return rows, err
+}
+
+func fixedConstraint(c *Catalog, _ string) ([][]any, error) {
+	return c.inNamespace("pg_constraint", "connamespace")
+}
+
+// fixedRewrite are the rules of the system views.
+func fixedRewrite(c *Catalog, _ string) ([][]any, error) {
+	lines, err := readTSV("system_rewrite")
+	var rows []row
+	for _, l := range lines {
+		rows = append(rows, rewriteRow(*l[0], *l[1]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.build("pg_catalog.pg_rewrite", rows)
 }
 
 func fixedAttribute(c *Catalog, _ string) ([][]any, error) {
@@ -38,23 +121,30 @@ func fixedAttribute(c *Catalog, _ string) ([][]any, error) {
 			rows = append(rows, r)
 		}
 	}
+	lines, err := readTSV("system_attribute")
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lines { // of indexes and TOAST tables
+		mod, err := strconv.ParseInt(*l[4], 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("read system_attribute: %w", err)
+		}
+		r := c.attributeRow(number(l[0]), int(number(l[1])), *l[2], number(l[3]), int32(mod), *l[5] == "t")
+		r["attcollation"] = *l[6]
+		rows = append(rows, r)
+	}
 	return c.build("pg_catalog.pg_attribute", rows)
 }
 
-// fixedType are PostgreSQL's built-in types and the domains of information_schema.
+// fixedType are PostgreSQL's built-in types, the row types of its relations and the domains of
+// information_schema.
 func fixedType(c *Catalog, _ string) ([][]any, error) {
-	rows, err := fileRows("pg_type")
-	at := c.shapes["pg_catalog.pg_type"].places()
-	for _, r := range rows {
-		if r[at["typtype"]] == "d" {
-			r[at["typnamespace"]] = oidInfoSchema
-		}
-	}
-	return rows, err
+	return c.inNamespace("pg_type", "typnamespace")
 }
 
 // holders are the relations whose rows name functions.
-var holders = []string{"pg_type", "pg_cast", "pg_operator", "pg_aggregate", "pg_am", "pg_amproc", "pg_language", "pg_range"}
+var holders = []string{"pg_type", "pg_cast", "pg_operator", "pg_aggregate", "pg_am", "pg_amproc", "pg_language", "pg_range", "pg_ts_parser", "pg_ts_template"}
 
 // fixedProc are the functions that statements can call, and those that other rows
 // name: of types, casts, operators.
@@ -129,7 +219,7 @@ func fixedTables(c *Catalog, _ string) ([][]any, error) {
 	var rows []row
 	for _, s := range c.sorted() {
 		if s.kind == "r" {
-			rows = append(rows, tableRow(s.Schema, s.Name, false))
+			rows = append(rows, tableRow(s.Schema, s.Name, s.Schema == "pg_catalog"))
 		}
 	}
 	return c.build("pg_catalog.pg_tables", rows)

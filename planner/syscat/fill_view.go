@@ -59,7 +59,7 @@ func fillViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 }
 
 func fillInfoViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	var rows []row
+	rows := systemInfoViews(c, env)
 	for _, v := range env.Snapshot.Views() {
 		rows = append(rows, row{
 			"table_catalog": env.Database, "table_schema": v.Schema, "table_name": v.Name, "view_definition": " " + v.SQL + ";",
@@ -151,12 +151,16 @@ func fillMaterialized(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 func fillRewrite(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
 	for _, v := range env.Snapshot.Queries() {
-		rows = append(rows, row{
-			"oid": ruleOID(v), "rulename": "_RETURN", "ev_class": planner.TableOID(v.ID), "ev_type": "1", "ev_enabled": "O",
-			"is_instead": true, "ev_qual": "<>", "ev_action": "<>",
-		})
+		rows = append(rows, rewriteRow(ruleOID(v), planner.TableOID(v.ID)))
 	}
 	return c.build("pg_catalog.pg_rewrite", rows)
+}
+
+// rewriteRow is the rule of a view.
+func rewriteRow(oid, view any) row {
+	return row{
+		"oid": oid, "rulename": "_RETURN", "ev_class": view, "ev_type": "1", "ev_enabled": "O", "is_instead": true, "ev_qual": "<>", "ev_action": "<>",
+	}
 }
 
 // viewDepends says what the rules of views hang on.
@@ -256,15 +260,32 @@ func veilInfoViews(v *view, r []any) bool {
 	return v.env.Rights.Sees(v.env.Role, o)
 }
 
-// ruleDefinition is the rule with an oid, as SQL.
-const ruleDefinition = `(SELECT min('CREATE RULE "_RETURN" AS' || chr(10) || '    ON SELECT TO ' || skippr_quote_ident(v.schemaname) || '.' || skippr_quote_ident(v.viewname) ||
-	' DO INSTEAD ' || v.definition) FROM ` + queries + ` v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n, {rel:pg_catalog.pg_rewrite} w
-	WHERE w.oid = $1 AND x.oid = w.ev_class AND x.relname = v.viewname AND n.oid = x.relnamespace AND n.nspname = v.schemaname)`
+// ruleDefinition is the rule with an oid, as SQL, if it is the rule of a view.
+func ruleDefinition(definition string) string {
+	return `(SELECT min('CREATE RULE "_RETURN" AS' || chr(10) || '    ON SELECT TO ' || ` + definition + `) FROM {rel:pg_catalog.view_definitions()} v,
+	{rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n, {rel:pg_catalog.pg_rewrite} w
+	WHERE w.oid = $1 AND x.oid = w.ev_class AND v.view = x.oid AND n.oid = x.relnamespace)`
+}
 
-// queries are the definitions of all views, materialized ones too.
-const queries = `(SELECT schemaname, viewname, definition FROM {rel:pg_catalog.pg_views}
-	UNION ALL SELECT schemaname, matviewname, definition FROM {rel:pg_catalog.pg_matviews})`
+// The rest of a rule, without and with the flag that makes it pretty.
+const (
+	plainRule  = `skippr_quote_ident(n.nspname) || '.' || skippr_quote_ident(x.relname) || ' DO INSTEAD ' || v.definition`
+	prettyRule = `CASE WHEN $2 THEN CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN '' ELSE skippr_quote_ident(n.nspname) || '.' END ||
+	skippr_quote_ident(x.relname) || ' DO INSTEAD ' || v.pretty ELSE ` + plainRule + ` END`
+)
 
 // viewDefinition is the query of the view with an oid, as SQL.
-const viewDefinition = `(SELECT min(v.definition) FROM ` + queries + ` v, {rel:pg_catalog.pg_class} x, {rel:pg_catalog.pg_namespace} n
-	WHERE x.oid = $1 AND x.relkind IN ('v', 'm') AND x.relname = v.viewname AND n.oid = x.relnamespace AND n.nspname = v.schemaname)`
+const viewDefinition = `(SELECT min(v.definition) FROM {rel:pg_catalog.view_definitions()} v WHERE v.view = $1)`
+
+// prettyDefinition is that of pg_get_viewdef with a flag.
+const prettyDefinition = `(SELECT min(CASE WHEN $2 THEN v.pretty ELSE v.definition END) FROM {rel:pg_catalog.view_definitions()} v WHERE v.view = $1)`
+
+// fillDefinitions are the definitions of all views, materialized ones too.
+func fillDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, v := range env.Snapshot.Queries() {
+		text := " " + v.SQL + ";"
+		rows = append(rows, row{"view": planner.TableOID(v.ID), "definition": text, "pretty": text})
+	}
+	return c.build("pg_catalog.view_definitions()", rows)
+}

@@ -21,10 +21,11 @@ func fixedFills() map[string]fixedFill {
 		"pg_catalog.pg_class":        fixedClass,
 		"pg_catalog.pg_attribute":    fixedAttribute,
 		"pg_catalog.pg_type":         fixedType,
+		"pg_catalog.pg_constraint":   fixedConstraint,
+		"pg_catalog.pg_rewrite":      fixedRewrite,
 		"pg_catalog.pg_proc":         fixedProc,
 		"pg_catalog.pg_tables":       fixedTables,
 		"pg_catalog.pg_views":        fixedViews,
-		"information_schema.views":   fixedInfoViews,
 		"information_schema.tables":  fixedInfoTables,
 		"information_schema.columns": fixedInfoColumns,
 

@@ -55,15 +55,12 @@ func visibility() []planner.SystemFunction {
 	return out
 }
 
-// indexDef is the text of a primary key index.
-const indexDef = `(SELECT min(i.indexdef) FROM {rel:pg_catalog.pg_indexes} i JOIN {rel:pg_catalog.pg_class} k ON k.relname = i.indexname
-	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = k.relnamespace AND n.nspname = i.schemaname WHERE k.oid = $1)`
-
-// shortIndexDef is indexDef without the table's schema, where the search path finds it.
-const shortIndexDef = `(SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), i.schemaname)
-	THEN replace(i.indexdef, ' ON ' || skippr_quote_ident(i.schemaname) || '.', ' ON ') ELSE i.indexdef END)
-	FROM {rel:pg_catalog.pg_indexes} i JOIN {rel:pg_catalog.pg_class} k ON k.relname = i.indexname
-	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = k.relnamespace AND n.nspname = i.schemaname WHERE k.oid = $1)`
+// indexDef is the statement that would create an index, shortIndexDef the one without the
+// schema of its table, where the search path finds it.
+const (
+	indexDef      = `(SELECT min(i.definition) FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1)`
+	shortIndexDef = `(SELECT min(i.short) FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1)`
+)
 
 // indexColumn is one column of an index, all of it for column 0.
 const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef + ` ELSE ` + indexDef + ` END ELSE (SELECT min(skippr_quote_ident(a.attname))
@@ -107,9 +104,9 @@ func definitions() []planner.SystemFunction {
 		fn("pg_get_serial_sequence", oidText, serialSequence, oidText, oidText),
 		fn("pg_sequence_last_value", oidInt8, sequenceLast, oidRegclass),
 		fn("pg_get_viewdef", oidText, viewDefinition, oidOID),
-		fn("pg_get_viewdef", oidText, viewDefinition, oidOID, oidBool),
-		fn("pg_get_ruledef", oidText, ruleDefinition, oidOID),
-		fn("pg_get_ruledef", oidText, ruleDefinition, oidOID, oidBool),
+		fn("pg_get_viewdef", oidText, prettyDefinition, oidOID, oidBool),
+		fn("pg_get_ruledef", oidText, ruleDefinition(plainRule), oidOID),
+		fn("pg_get_ruledef", oidText, ruleDefinition(prettyRule), oidOID, oidBool),
 		fn("pg_get_function_sqlbody", oidText, null, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID, oidBool),

@@ -25,9 +25,17 @@ const nameOfClass = `(SELECT coalesce((SELECT min(CASE WHEN list_contains(string
 
 const nameOfType = `(SELECT CASE WHEN q.o = 0 THEN '-' ELSE coalesce(nullif(skippr_type_name(q.o), '???'),
 	(SELECT min(CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname) THEN ''
-	ELSE skippr_quote_ident(n.nspname) || '.' END || skippr_quote_ident(t.typname)) FROM {rel:pg_catalog.pg_type} t
-	JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace WHERE t.oid = q.o), CAST(q.o AS VARCHAR)) END
+	ELSE skippr_quote_ident(n.nspname) || '.' END || CASE WHEN e.oid IS NULL THEN skippr_quote_ident(t.typname) ELSE skippr_quote_ident(e.typname) || '[]' END)
+	FROM {rel:pg_catalog.pg_type} t JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace
+	LEFT JOIN {rel:pg_catalog.pg_type} e ON e.oid = t.typelem AND t.typcategory = 'A' WHERE t.oid = q.o), CAST(q.o AS VARCHAR)) END
 	FROM (SELECT $1 AS o) q)`
+
+// nameOfTextSearch is the text of a configuration or dictionary of text search, all of which are
+// in pg_catalog.
+func nameOfTextSearch(relation, prefix string) string {
+	return `(SELECT CASE WHEN q.o = 0 THEN '-' ELSE coalesce((SELECT min(skippr_quote_ident(t.` + prefix + `name)) FROM {rel:pg_catalog.` + relation + `} t
+	WHERE t.oid = q.o), CAST(q.o AS VARCHAR)) END FROM (SELECT $1 AS o) q)`
+}
 
 // typeOfName is the oid of the type that a text names: as typname, or as SQL has it.
 const typeOfName = `(SELECT CASE WHEN q.a THEN min(e.typarray) ELSE min(e.oid) END
@@ -44,6 +52,8 @@ func names() []planner.SystemFunction {
 		fn("to_regclass", oidRegclass, classOfName, oidText),
 		fn("regclassout", oidText, nameOfClass, oidRegclass),
 		fn("regtypeout", oidText, nameOfType, oidRegtype),
+		fn("regconfigout", oidText, nameOfTextSearch("pg_ts_config", "cfg"), 3734),
+		fn("regdictionaryout", oidText, nameOfTextSearch("pg_ts_dict", "dict"), 3769),
 		fn("to_regnamespace", 4089, "(SELECT min(n.oid) FROM {rel:pg_catalog.pg_namespace} n WHERE n.nspname = skippr_name_part($1, 1))", oidText),
 		fn("to_regrole", 4096, "(SELECT min(r.oid) FROM {rel:pg_catalog.pg_roles} r WHERE r.rolname = skippr_name_part($1, 1))", oidText),
 		fn("to_regtype", oidRegtype, typeOfName, oidText),
@@ -61,7 +71,9 @@ func descriptions() []planner.SystemFunction {
 		fn("obj_description", oidText, text+")", oidOID),
 		fn("obj_description", oidText, text+` AND d.classoid = CASE $2 WHEN 'pg_type' THEN 1247 WHEN 'pg_proc' THEN 1255 WHEN 'pg_class' THEN 1259
 			WHEN 'pg_operator' THEN 2617 WHEN 'pg_am' THEN 2601 WHEN 'pg_language' THEN 2612 WHEN 'pg_namespace' THEN 2615
-			WHEN 'pg_collation' THEN 3456 WHEN 'pg_constraint' THEN 2606 WHEN 'pg_extension' THEN 3079 ELSE 0 END)`, oidOID, oidName),
+			WHEN 'pg_collation' THEN 3456 WHEN 'pg_constraint' THEN 2606 WHEN 'pg_extension' THEN 3079
+			WHEN 'pg_ts_config' THEN 3602 WHEN 'pg_ts_dict' THEN 3600 WHEN 'pg_ts_parser' THEN 3601 WHEN 'pg_ts_template' THEN 3764
+			WHEN 'pg_rewrite' THEN 2618 WHEN 'pg_opclass' THEN 2616 WHEN 'pg_opfamily' THEN 2753 WHEN 'pg_cast' THEN 2605 ELSE 0 END)`, oidOID, oidName),
 		fn("col_description", oidText, `(SELECT min(d.description) FROM {rel:pg_catalog.pg_description} d
 			WHERE d.objoid = $1 AND d.classoid = 1259 AND d.objsubid = $2)`, oidOID, oidInt4),
 		fn("shobj_description", oidText, `(SELECT min(d.description) FROM {rel:pg_catalog.pg_shdescription} d

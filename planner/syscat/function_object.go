@@ -1,6 +1,10 @@
 package syscat
 
-import "github.com/skipprd/skipprd/planner"
+import (
+	"fmt"
+
+	"github.com/skipprd/skipprd/planner"
+)
 
 const oidInet uint32 = 869
 
@@ -38,6 +42,9 @@ const describeObject = `(SELECT CASE WHEN q.c = 1259 AND q.s <> 0 THEN (SELECT m
 		JOIN {rel:pg_catalog.pg_class} c ON c.oid = k.conrelid JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace WHERE k.oid = q.o)
 	END END
 	FROM (SELECT $1 AS c, $2 AS o, $3 AS s) q)`
+
+// tokenTypes are the kinds of tokens of the only parser of texts that there is.
+const tokenTypes = `unnest((SELECT list(row(t.tokid, t.alias, t.description) ORDER BY t.tokid) FROM {rel:pg_catalog.ts_token_type()} t WHERE %s))`
 
 // relationKind is the word for a kind of relation.
 const relationKind = `CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'composite type' ELSE 'table' END`
@@ -87,7 +94,10 @@ func identifies() []planner.SystemFunction {
 	}
 	text := ", CAST(NULL AS VARCHAR)"
 	list := ", CAST(NULL AS VARCHAR[])"
+	token := cols("tokid", oidInt4, "alias", oidText, "description", oidText)
 	return []planner.SystemFunction{
+		setOf("ts_token_type", fmt.Sprintf(tokenTypes, "$1 = 3722"), token, oidOID),
+		setOf("ts_token_type", fmt.Sprintf(tokenTypes, "$1 IN ('default', 'pg_catalog.default')"), token, oidText),
 		setOf("pg_identify_object", of("i.kind, i.space, i.own, i.identity", text+text+text), cols("type", oidText, "schema", oidText, "name", oidText, "identity", oidText),
 			oidOID, oidOID, oidInt4),
 		setOf("pg_identify_object_as_address", of("i.kind, i.names, i.args", list+list), cols("type", oidText, "object_names", uint32(1009), "object_args", uint32(1009)),

@@ -145,6 +145,8 @@ type noSystem struct{}
 var _ planner.SystemRelations = noSystem{}
 
 // Lookup implements planner.SystemRelations.
+func (noSystem) Index(string, string) (uint32, bool) { return 0, false }
+
 func (noSystem) Lookup(string, string) (planner.SystemRelation, bool) {
 	return planner.SystemRelation{}, false
 }
