@@ -42,6 +42,9 @@ type ViewColumn struct {
 	OID     uint32
 	TypMod  int32
 	Comment string `json:",omitempty"`
+	// Default is what a row that is inserted through the view has in it, as SQL; "": what the table
+	// says.
+	Default string `json:",omitempty"`
 }
 
 // ViewUse are columns that a view names, by their numbers in pg_attribute.

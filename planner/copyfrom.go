@@ -56,6 +56,10 @@ func (s *session) prepareCopyFrom(sql string, n *pg.CopyStmt) (pgwire.Statement,
 // copyTarget is the relation that a COPY fills, and the columns that the data has.
 func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
 	rel, err := s.ownTable(n.Relation)
+	if err != nil && rel != nil && rel.View != "" {
+		err = pgerr.New(codes.WrongObjectType, "cannot copy to view \"%s\"", rel.Name).
+			WithHint("To enable copying to a view, provide an INSTEAD OF INSERT trigger.")
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -161,13 +162,16 @@ func (p *writePortal) write(ctx context.Context) error {
 	if err == nil {
 		err = w.session.checkForeign(ctx, false)
 	}
+	w.session.tx.before = before
+	defer func() { w.session.tx.before = nil }()
+	if err == nil {
+		err = job.checkOption(ctx, rows.New)
+	}
 	if err != nil {
 		w.session.rollbackChanges(mark)
 		return err
 	}
 	p.count = rows.Len()
-	w.session.tx.before = before
-	defer func() { w.session.tx.before = nil }()
 	return p.returning(ctx, analysis.Returning, rows)
 }
 
@@ -193,15 +197,22 @@ func (w *writeStatement) lock(ctx context.Context) (*write.Table, error) {
 }
 
 // before is what the transaction has changed until now in the relations that subqueries of
-// RETURNING read: they do not see what the statement changes.
+// RETURNING and check options read: they do not see what the statement changes.
 func (s *session) before(w *pgsql.Write) (map[uint32]*duckdb.Own, error) {
-	if w.Returning == nil {
+	var uses []*pgsql.Use
+	if w.Returning != nil {
+		uses = w.Returning.Uses[1:]
+	}
+	if w.CheckOption != nil {
+		uses = append(slices.Clip(uses), w.CheckOption.Rows.Uses[1:]...)
+	}
+	if len(uses) == 0 {
 		return nil, nil
 	}
 	snap, release := s.snapshotForNames()
 	defer release()
 	out := map[uint32]*duckdb.Own{}
-	for _, u := range w.Returning.Uses[1:] {
+	for _, u := range uses {
 		own, err := s.own(snap, u.Relation)
 		if err != nil {
 			return nil, err

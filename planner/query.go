@@ -21,6 +21,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/pgwire/waits"
+	"github.com/skipprd/skipprd/planner/allow"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/signal"
 )
@@ -449,5 +450,5 @@ func (s *session) mayLockRows(l pgsql.RowLock) error {
 	if b.Superuser(role) || b.HasAnyColumn(role, right.Object{Class: right.Relation, ID: l.Relation.OID}, right.Update) {
 		return nil
 	}
-	return deniedTable(l.Relation)
+	return allow.Denied(l.Relation)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/allow"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/grant"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -82,11 +83,8 @@ func (s *session) mayRead(a *pgsql.Analysis) error {
 	if b.Superuser(role) && len(a.Views) == 0 {
 		return nil
 	}
-	of := func(via uint32) uint32 { // who reads what a view names: its owner, or the session's role
-		if via == 0 || slices.ContainsFunc(a.Views, func(v *pgsql.ViewUse) bool { return v.Relation.OID == via && v.Relation.SecurityInvoker }) {
-			return role
-		}
-		return b.Owner(right.Object{Class: right.Relation, ID: via})
+	of := func(via uint32) uint32 {
+		return allow.ActsFor(b, role, via, slices.ContainsFunc(a.Views, func(v *pgsql.ViewUse) bool { return v.Relation.OID == via && v.Relation.SecurityInvoker }))
 	}
 	for _, v := range a.Views {
 		if r := of(v.Via); !b.Superuser(r) {
@@ -113,14 +111,11 @@ func (s *session) mayUseView(b *right.Book, role uint32, v *pgsql.ViewUse) error
 			return err
 		}
 	}
-	o, denied := objectOf(v.Relation), pgerr.New(codes.InsufficientPrivilege, "permission denied for view %s", v.Relation.Name)
-	if len(v.Columns) == 0 && !b.HasAnyColumn(role, o, right.Select) {
+	o, denied := allow.Object(v.Relation), allow.Denied(v.Relation)
+	if len(v.Columns) == 0 && !v.Target && !b.HasAnyColumn(role, o, right.Select) {
 		return denied
 	}
-	if s.mayColumns(b, role, v.Relation, right.Select, v.Columns) != nil {
-		return denied
-	}
-	return nil
+	return allow.Columns(b, role, v.Relation, right.Select, v.Columns)
 }
 
 // firstViewOID is where PostgreSQL's own views are numbered from, behind its tables.
@@ -139,11 +134,11 @@ func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 	}
 	if rel.System {
 		switch {
-		case !hidden || b.Has(role, objectOf(rel), right.Select) != 0:
+		case !hidden || b.Has(role, allow.Object(rel), right.Select) != 0:
 		case rel.OID >= firstViewOID:
 			return pgerr.New(codes.InsufficientPrivilege, "permission denied for view %s", rel.Name)
 		default:
-			return deniedTable(rel)
+			return allow.Denied(rel)
 		}
 		return nil
 	}
@@ -159,11 +154,11 @@ func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 			columns = append(columns, c.Index)
 		}
 	}
-	o := objectOf(rel)
+	o := allow.Object(rel)
 	if len(columns) == 0 && !u.Target && !b.HasAnyColumn(role, o, right.Select) {
-		return deniedTable(rel)
+		return allow.Denied(rel)
 	}
-	return s.mayColumns(b, role, rel, right.Select, columns)
+	return allow.Columns(b, role, rel, right.Select, columns)
 }
 
 // mayEnter refuses a schema that the role may not use.
@@ -177,54 +172,28 @@ func (s *session) mayEnter(b *right.Book, role uint32, schema string) error {
 	return nil
 }
 
-// mayColumns refuses columns, by index, that the role does not have a privilege on.
-func (s *session) mayColumns(b *right.Book, role uint32, rel *pgsql.Relation, want right.Set, columns []int) error {
-	o := objectOf(rel)
-	if b.Has(role, o, want) == want {
-		return nil
-	}
-	for _, i := range columns {
-		if !b.HasColumn(role, o, rel.Columns[i].FieldID, want) {
-			return deniedTable(rel)
-		}
-	}
-	return nil
-}
-
-// mayWrite refuses a statement that writes what the session's role may not.
+// mayWrite refuses a statement that writes what the session's role may not, or, through a view,
+// what the view's owner may not.
 func (s *session) mayWrite(w *pgsql.Write, word string) error {
 	b := s.book()
 	role := s.who(b).Current
-	if b.Superuser(role) {
+	if b.Superuser(role) && len(w.Through) == 0 {
 		return nil
 	}
-	if err := s.mayEnter(b, role, w.Relation.Schema); err != nil {
+	if err := s.mayEnter(b, role, w.Named().Schema); err != nil {
 		return err
 	}
-	var err error
-	switch word {
-	case "DELETE":
-		err = s.mayTable(w.Relation, right.Delete)
-	case "UPDATE":
-		err = s.mayColumns(b, role, w.Relation, right.Update, w.Written)
-	default:
-		err = s.mayColumns(b, role, w.Relation, right.Insert, w.Written)
-	}
-	if c := w.Conflict; c != nil && err == nil {
-		if c.Named {
-			err = s.mayColumns(b, role, w.Relation, right.Select, c.Columns)
-		}
-		if err == nil {
-			err = s.mayColumns(b, role, w.Relation, right.Update, c.Written)
-		}
-		if err == nil && c.Update != nil {
-			err = s.mayRead(c.Update)
-		}
+	err := allow.Write(b, role, w, word)
+	if c := w.Conflict; c != nil && err == nil && c.Update != nil {
+		err = s.mayRead(c.Update)
 	}
 	for _, a := range []*pgsql.Analysis{w.Rows, w.Returning} {
 		if a != nil && err == nil {
 			err = s.mayRead(a)
 		}
+	}
+	if w.CheckOption != nil && err == nil {
+		err = s.mayRead(w.CheckOption.Rows)
 	}
 	return err
 }
@@ -237,7 +206,7 @@ func (s *session) mayTable(rel *pgsql.Relation, want right.Set) error {
 		return err
 	}
 	if b.Has(role, right.Object{Class: right.Relation, ID: rel.OID}, want) != want {
-		return deniedTable(rel)
+		return allow.Denied(rel)
 	}
 	return nil
 }
@@ -258,7 +227,7 @@ func (s *session) mayLock(rel *pgsql.Relation, mode int32) error {
 		may |= right.Insert
 	}
 	if b.Has(role, right.Object{Class: right.Relation, ID: rel.OID}, may) == 0 {
-		return deniedTable(rel)
+		return allow.Denied(rel)
 	}
 	return nil
 }
@@ -434,7 +403,7 @@ func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {
 // grantable describes a relation to statements on rights.
 func grantable(rel *pgsql.Relation) grant.Relation {
 	out := grant.Relation{
-		Object: objectOf(rel), Name: rel.Name, System: rel.System, View: rel.View != "",
+		Object: allow.Object(rel), Name: rel.Name, System: rel.System, View: rel.View != "",
 		Columns: map[string]int32{},
 	}
 	for i, c := range rel.Columns {

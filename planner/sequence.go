@@ -521,18 +521,3 @@ func (s *session) sequenceRows(snap *catalog.Snapshot, u *pgsql.Use) (*duckdb.Re
 	defer flag.Release()
 	return inline(u, []arrow.Array{value, count, flag})
 }
-
-// objectOf is a relation as rights are kept of it.
-func objectOf(rel *pgsql.Relation) right.Object {
-	if rel.Sequence {
-		return right.Object{Class: right.Sequence, ID: rel.OID}
-	}
-	return right.Object{Class: right.Relation, ID: rel.OID}
-}
-
-func deniedTable(rel *pgsql.Relation) error {
-	if rel.Sequence {
-		return pgerr.New(codes.InsufficientPrivilege, "permission denied for sequence %s", rel.Name)
-	}
-	return pgerr.New(codes.InsufficientPrivilege, "permission denied for table %s", rel.Name)
-}

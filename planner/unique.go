@@ -15,6 +15,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/allow"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/foreign"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -581,7 +582,7 @@ func (s *session) mayRefer(list []define.Reference) error {
 		for _, id := range r.Fields {
 			columns = append(columns, r.Table.Current.Index(id))
 		}
-		if err := s.mayColumns(b, role, rel, right.References, columns); err != nil {
+		if err := allow.Columns(b, role, rel, right.References, columns); err != nil {
 			return err
 		}
 	}

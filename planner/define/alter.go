@@ -106,6 +106,9 @@ func (c *Context) alterTable(n *pg.AlterTableStmt) (*Change, error) {
 	if n.Objtype != pg.ObjectType_OBJECT_TABLE {
 		return nil, unsupported("this kind of ALTER %s is not supported", strings.TrimPrefix(n.Objtype.String(), "OBJECT_"))
 	}
+	if rel, err := pgsql.FindRelation(n.Relation, c.Env); err == nil && rel.View != "" && ofViews(n.Cmds) {
+		return c.alterView(n)
+	}
 	a, missing, err := c.alteredTable(n.Relation, n.MissingOk, "ALTER TABLE")
 	if err != nil || missing {
 		if err != nil {

@@ -46,10 +46,10 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 
 // ViewOf describes a view to the analysis, but for its object ids.
 func ViewOf(v *catalog.View) *pgsql.Relation {
-	r := &pgsql.Relation{Schema: v.Schema, Name: v.Name, View: v.SQL, SecurityInvoker: securityInvoker(v)}
+	r := &pgsql.Relation{Schema: v.Schema, Name: v.Name, View: v.SQL, SecurityInvoker: securityInvoker(v), Check: CheckOption(v)}
 	for i, c := range v.Columns {
 		r.Columns = append(r.Columns, pgsql.RelationColumn{
-			Name: c.Name, Type: pgsql.Type{OID: c.OID, Mod: c.TypMod}, AttNum: int16(i + 1), FieldID: int32(i + 1),
+			Name: c.Name, Type: pgsql.Type{OID: c.OID, Mod: c.TypMod}, AttNum: int16(i + 1), FieldID: int32(i + 1), Default: c.Default,
 		})
 	}
 	return r

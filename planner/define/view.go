@@ -29,12 +29,12 @@ func (c *Context) view(r *pg.RangeVar) (*catalog.View, error) {
 
 // createView plans CREATE VIEW.
 func (c *Context) createView(n *pg.ViewStmt) (*Change, error) {
-	if n.WithCheckOption > pg.ViewCheckOption_NO_CHECK_OPTION {
-		return nil, errCheckOption
-	}
 	v, err := c.defineView(n)
 	if err == nil {
-		v.Options, err = viewOptions(nil, n.Options)
+		v.Options, err = viewOptions(nil, checkOptionOf(n))
+	}
+	if err == nil {
+		err = c.checkable(v)
 	}
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func replaces(old, v *catalog.View, all []*catalog.View) error {
 		return pgerr.New(codes.InvalidTableDefinition, "cannot drop columns from view")
 	}
 	for i, o := range old.Columns {
-		v.Columns[i].Comment = o.Comment
+		v.Columns[i].Comment, v.Columns[i].Default = o.Comment, o.Default
 		n := v.Columns[i]
 		switch {
 		case n.Name != o.Name:

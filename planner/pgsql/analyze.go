@@ -48,6 +48,8 @@ type Relation struct {
 	// with the rights of who reads it, not its owner's.
 	View            string
 	SecurityInvoker bool
+	// Check is the check option of a view: "" for none, CheckLocal or CheckCascaded.
+	Check string
 	// Uniques are unique constraints and indexes besides the key.
 	Uniques []Unique
 	// Sequence says that it is a sequence.
@@ -58,6 +60,12 @@ type Relation struct {
 	// Foreign are its foreign keys, Referenced those of any table, its own too, that refer to it.
 	Foreign, Referenced []*Foreign
 }
+
+// The check options of views.
+const (
+	CheckLocal    = "local"
+	CheckCascaded = "cascaded"
+)
 
 // Foreign is a foreign key: rows of Child that have values in Columns have one of Parent with
 // equal values in Refs, which are the places of columns. Immutable.
@@ -189,6 +197,8 @@ type ViewUse struct {
 	Via      uint32
 	// Columns are those that are read, by their places.
 	Columns []int
+	// Target says that rows are written through it: no right to read is needed for that.
+	Target bool
 }
 
 // UsedColumn is a column of a Use.

@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,11 +17,12 @@ import (
 
 // insert analyses INSERT.
 func (w *writer) insert(n *pg.InsertStmt) error {
+	w.verb = verbInsert
 	rel, err := w.target(n.Relation)
 	if err != nil {
 		return err
 	}
-	given, err := w.insertColumns(rel, n.Cols)
+	given, err := w.insertColumns(w.named, n.Cols)
 	if err != nil {
 		return err
 	}
@@ -29,8 +31,12 @@ func (w *writer) insert(n *pg.InsertStmt) error {
 	if err != nil {
 		return err
 	}
-	body, values, given, err := w.source(rel, n, given, s)
+	body, values, given, err := w.source(w.named, n, given, s)
 	if err != nil {
+		return err
+	}
+	w.gives(given)
+	if given, err = w.placesOf(given); err != nil {
 		return err
 	}
 	w.out.Written = given
@@ -41,6 +47,7 @@ func (w *writer) insert(n *pg.InsertStmt) error {
 	var list []string
 	for i, c := range rel.Columns {
 		sql := ""
+		c.Default = cmp.Or(w.defaults[i], c.Default)
 		if at := slices.Index(given, i); at >= 0 {
 			sql = values[at] // of a column that is taken out, nothing
 		} else if sql, err = w.omitted(c); err != nil {
@@ -57,6 +64,9 @@ func (w *writer) insert(n *pg.InsertStmt) error {
 		if err := w.conflict(rel, n); err != nil {
 			return err
 		}
+	}
+	if err := w.checkOption(n.Relation); err != nil {
+		return err
 	}
 	return w.returning(n.Relation, n.ReturningList, false)
 }
@@ -320,30 +330,32 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 		return nil
 	}
 	s := &scope{noAgg: "ON CONFLICT DO UPDATE"}
-	_, there, err := w.writtenFrom(rel, n.Relation, nil, nil, s)
+	_, there, err := w.writtenFrom(n.Relation, nil, nil, s)
 	if err != nil {
 		return err
 	}
 	excluded := *rel
 	excluded.Schema, excluded.Name, excluded.Key, excluded.WholeRow = "", "excluded", nil, false
-	src, err := w.relationSource(&excluded, &pg.RangeVar{Relname: "excluded", Location: -1})
+	more, err := w.facing(&pg.RangeVar{Relname: "excluded", Location: -1}, facing{table: &excluded})
 	if err != nil {
 		return err
 	}
-	if err := w.addItems(s, src.items); err != nil {
+	more.item.schema = ""
+	if err := w.addItems(s, []*item{more.item}); err != nil {
 		return err
 	}
 	// Columns of excluded are only named with it.
 	var on []string
 	for _, k := range w.out.Conflict.Columns {
-		on = append(on, there.item.columns[k].sql()+" = "+src.columns[k].sql())
+		on = append(on, there.item.columns[k].sql()+" = "+more.base.columns[k].sql())
 	}
-	set, err := w.assignments(rel, c.TargetList, s)
+	set, err := w.assignments(c.TargetList, s)
 	if err != nil {
 		return err
 	}
 	w.out.Conflict.Written = slices.Sorted(maps.Keys(set))
-	there.from += " JOIN " + src.sql + " ON " + strings.Join(on, " AND ")
+	table := there.from
+	there.from = func() string { return table() + " JOIN " + more.print() + " ON " + strings.Join(on, " AND ") }
 	old := identity(rel)
 	there.old, there.set, there.where = old, set, c.WhereClause
 	sql, err := w.changedRows(there, s)
@@ -360,7 +372,7 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 // columns have their defaults. where is what rows must meet, nil for nothing; sql is the
 // statement that it is part of.
 func AnalyzeCopy(sql string, rel *Relation, columns []int, where *pg.Node, env *Env) (*Write, error) {
-	w := &writer{analyzer: &analyzer{env: env, sql: sql}, out: Write{Relation: rel}}
+	w := &writer{analyzer: &analyzer{env: env, sql: sql}, out: Write{Relation: rel}, named: rel, verb: verbInsert}
 	given := &Relation{Name: "copy"}
 	for _, i := range columns {
 		given.Columns = append(given.Columns, RelationColumn{Name: fmt.Sprintf("c%d", i+1), Type: plain(OIDText), Engine: "VARCHAR"},

@@ -278,7 +278,7 @@ func callName(f *pg.FuncCall) string {
 // fill notes that a sequence gives the values of a column, and is what stands there until
 // then; ok is false for an expression that is no such call.
 func (w *writer) fill(n *pg.Node, c RelationColumn) (sql string, ok bool, err error) {
-	at := slices.IndexFunc(w.out.Relation.Columns, func(o RelationColumn) bool { return o.Name == c.Name })
+	at := slices.IndexFunc(w.out.Relation.Columns, func(o RelationColumn) bool { return o.AttNum == c.AttNum })
 	if !isInt(c.Type.OID) || at < 0 {
 		return "", false, nil
 	}

@@ -89,21 +89,25 @@ func (w *writer) arbiter(rel *Relation, c *pg.OnConflictClause) (int, error) {
 		return ArbiterAny, nil
 	}
 	if in.Conname != "" {
-		if len(rel.Key) > 0 && in.Conname == rel.KeyName {
+		if len(rel.Key) > 0 && in.Conname == rel.KeyName && w.view == nil {
 			return ArbiterKey, nil
 		}
 		at := slices.IndexFunc(rel.Uniques, func(u Unique) bool { return u.Constraint && u.Name == in.Conname })
-		if at < 0 {
-			return 0, w.errAt(in.Location, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", in.Conname, rel.Name))
+		if at < 0 || w.view != nil {
+			return 0, pgerr.New(codes.UndefinedObject, "constraint \"%s\" for table \"%s\" does not exist", in.Conname, w.named.Name)
 		}
 		return at, nil
 	}
 	var named []int
 	for _, e := range in.IndexElems {
 		name := e.GetIndexElem().GetName()
-		i := slices.IndexFunc(rel.Columns, func(c RelationColumn) bool { return c.Name == name })
+		i := slices.IndexFunc(w.named.Columns, func(c RelationColumn) bool { return c.Name == name })
 		if i < 0 && name != "" {
 			return 0, w.errAt(in.Location, pgerr.New(codes.UndefinedColumn, "column \"%s\" does not exist", name))
+		}
+		if i >= 0 && w.view != nil {
+			w.out.Through[0].Arbiter = append(w.out.Through[0].Arbiter, i)
+			i = w.places[i]
 		}
 		if !slices.Contains(named, i) {
 			named = append(named, i)

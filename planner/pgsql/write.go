@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,6 +38,21 @@ type Write struct {
 	Locks []RowLock
 	// Fills are the columns whose values sequences give.
 	Fills []Fill
+	// Through are the views through which it writes Relation, the one that it names first; Via is the
+	// oid of the last, 0 without, and ViewReads are columns of Relation that they name.
+	Through   []Through
+	Via       uint32
+	ViewReads []int
+	// CheckOption is what rows the views exclude, nil for none.
+	CheckOption *CheckOption
+}
+
+// Named is the relation that the statement names.
+func (w *Write) Named() *Relation {
+	if len(w.Through) > 0 {
+		return w.Through[0].View
+	}
+	return w.Relation
 }
 
 // Conflict is ON CONFLICT.
@@ -98,6 +114,15 @@ type writer struct {
 	out Write
 	// many says that the statement may write more than one row.
 	many bool
+	verb verb
+	// view is what the statement names, nil for a table; named is the same as a relation whose
+	// columns take values as the table's do: the table itself, but for a view.
+	view, named *Relation
+	// places are, of a view, the table's columns that its columns are, levels those of each view in
+	// Through, and defaults what columns of the table have by default because of them.
+	places   []int
+	levels   [][]int
+	defaults map[int]string
 }
 
 // target finds the relation that is written.
@@ -110,11 +135,21 @@ func (w *writer) target(n *pg.RangeVar) (*Relation, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.out.Relation = rel
+	if rel.View != "" {
+		w.view = rel
+		w.out.Relation, err = w.throughView(rel, n)
+		return w.out.Relation, err
+	}
+	w.out.Relation, w.named = rel, rel
 	if rel.Materialized && rel.OID == w.env.Refreshes {
 		return rel, nil
 	}
 	return rel, CheckWritable(rel)
+}
+
+// facing makes the face of what the statement names.
+func (w *writer) facing(n *pg.RangeVar, o facing) (*face, error) {
+	return w.faceOf(cmp.Or(w.view, w.out.Relation), n, o)
 }
 
 // CheckWritable refuses a relation that statements here cannot change.
@@ -126,8 +161,7 @@ func CheckWritable(rel *Relation) error {
 	case rel.Sequence:
 		return pgerr.New(codes.WrongObjectType, "cannot change sequence \"%s\"", rel.Name)
 	case rel.View != "":
-		return unsupported("changing rows of view \"%s\" is not supported", rel.Schema+"."+rel.Name).
-			WithHint("Change the rows of the tables that it reads.")
+		return pgerr.New(codes.WrongObjectType, "\"%s\" is not a table", rel.Name)
 	case rel.Materialized:
 		return pgerr.New(codes.WrongObjectType, "cannot change materialized view \"%s\"", rel.Name)
 	case !rel.Own:
@@ -175,16 +209,17 @@ func allColumns(rel *Relation) []int {
 
 // update analyses UPDATE.
 func (w *writer) update(n *pg.UpdateStmt) error {
+	w.verb = verbUpdate
 	rel, err := w.target(n.Relation)
 	if err != nil {
 		return err
 	}
 	s := &scope{noAgg: "UPDATE"}
-	with, c, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.FromClause, s)
+	with, c, err := w.writtenFrom(n.Relation, n.WithClause, n.FromClause, s)
 	if err != nil {
 		return err
 	}
-	set, err := w.assignments(rel, n.TargetList, s)
+	set, err := w.assignments(n.TargetList, s)
 	if err != nil {
 		return err
 	}
@@ -195,54 +230,68 @@ func (w *writer) update(n *pg.UpdateStmt) error {
 		return err
 	}
 	w.out.Rows = w.finished(with + sql)
+	if err := w.checkOption(n.Relation); err != nil {
+		return err
+	}
 	return w.returning(n.Relation, n.ReturningList, len(n.FromClause) > 0)
 }
 
 // writtenFrom opens the scope of UPDATE and DELETE: the table that is written, then the
 // others.
-func (w *writer) writtenFrom(rel *Relation, n *pg.RangeVar, with *pg.WithClause, others []*pg.Node, s *scope) (
+func (w *writer) writtenFrom(n *pg.RangeVar, with *pg.WithClause, others []*pg.Node, s *scope) (
 	withSQL string, c *changed, err error,
 ) {
 	if withSQL, err = w.with(with, s); err != nil {
 		return "", nil, err
 	}
-	src, err := w.relationSource(rel, n)
+	f, err := w.facing(n, facing{filtered: w.verb.event != "INSERT"}) // whose conflicts are with any row
 	if err != nil {
 		return "", nil, err
 	}
-	if err := w.addItems(s, src.items); err != nil {
+	if err := w.addItems(s, []*item{f.item}); err != nil {
 		return "", nil, err
 	}
-	s.columns = append(s.columns, src.columns...)
-	c = &changed{item: src.items[0], from: src.sql}
+	s.columns = append(s.columns, f.item.columns...)
+	c = &changed{item: f.base, view: f.view, from: f.print}
 	if len(others) > 0 {
-		if len(rel.Key) == 0 { // equal rows are told apart, so that each is changed once
-			at := strings.LastIndex(src.sql, " AS ")
-			name, alias := src.sql[:at], src.sql[at+len(" AS "):]
-			c.from = "(SELECT *, row_number() OVER () AS _skippr_row FROM " + name + ") AS " + alias
-			c.once = "DISTINCT ON (" + alias + "._skippr_row) "
-		}
 		more, err := w.from(others, s)
 		if err != nil {
 			return "", nil, err
 		}
-		c.from += ", " + more
+		c.from = func() string { return f.print() + ", " + more }
+		if len(w.out.Relation.Key) == 0 { // equal rows are told apart, so that each is changed once
+			c.once = "DISTINCT ON (" + f.alias + "._skippr_row) "
+			c.from = func() string {
+				name := strings.TrimSuffix(f.print(), " AS "+f.alias)
+				return "(SELECT *, row_number() OVER () AS _skippr_row FROM " + name + ") AS " + f.alias + ", " + more
+			}
+		}
 	}
 	return withSQL, c, nil
 }
 
 // assignments are the new values of columns, by index.
-func (w *writer) assignments(rel *Relation, list []*pg.Node, s *scope) (map[int]string, error) {
+func (w *writer) assignments(list []*pg.Node, s *scope) (map[int]string, error) {
 	set := map[int]string{}
+	var named []int
 	for _, n := range list {
 		t := n.GetResTarget()
-		i, err := w.columnOf(rel, t)
+		i, err := w.columnOf(w.named, t)
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := set[i]; twice {
-			return nil, w.errAt(t.Location, pgerr.New(codes.Syntax, "multiple assignments to same column \"%s\"", t.Name))
+		at, err := w.place(i)
+		if err != nil {
+			return nil, err
 		}
+		if _, twice := set[at]; twice {
+			err := pgerr.New(codes.Syntax, "multiple assignments to same column \"%s\"", w.out.Relation.Columns[at].Name)
+			if w.view != nil {
+				return nil, err
+			}
+			return nil, w.errAt(t.Location, err)
+		}
+		named = append(named, i)
 		val := t.Val
 		if m := val.GetMultiAssignRef(); m != nil {
 			row := m.Source.GetRowExpr()
@@ -254,18 +303,21 @@ func (w *writer) assignments(rel *Relation, list []*pg.Node, s *scope) (map[int]
 			}
 			val = row.Args[m.Colno-1]
 		}
-		if set[i], err = w.assignedValue(val, rel.Columns[i], s); err != nil {
+		if set[at], err = w.assignedValue(val, at, w.named.Columns[i], s); err != nil {
 			return nil, err
 		}
 	}
+	w.gives(named)
 	return set, nil
 }
 
-// assignedValue is the new value of a column in each row that a statement changes.
-func (w *writer) assignedValue(n *pg.Node, c RelationColumn, s *scope) (string, error) {
+// assignedValue is the new value of a column, at a place of the table, in each row that a statement
+// changes. c is the column as the statement names it.
+func (w *writer) assignedValue(n *pg.Node, at int, c RelationColumn, s *scope) (string, error) {
 	if c.Identity == "a" && n.GetSetToDefault() == nil {
-		return "", pgerr.New(codeGeneratedAlways, "column \"%s\" can only be updated to DEFAULT", c.Name).
-			WithDetail("Column \"%s\" is an identity column defined as GENERATED ALWAYS.", c.Name)
+		name := w.out.Relation.Columns[at].Name
+		return "", pgerr.New(codeGeneratedAlways, "column \"%s\" can only be updated to DEFAULT", name).
+			WithDetail("Column \"%s\" is an identity column defined as GENERATED ALWAYS.", name)
 	}
 	if w.out.Conflict == nil {
 		sql, ok, err := "", false, error(nil)
@@ -288,11 +340,12 @@ func (w *writer) assignedValue(n *pg.Node, c RelationColumn, s *scope) (string, 
 
 // changed are the rows that a statement changes.
 type changed struct {
-	item *item // the table
-	old  []int // see Write.Old
+	item *item    // the table
+	view *ViewUse // the view of it that the statement names, nil for none
+	old  []int    // see Write.Old
 	// set are the new values of columns, by index; nil for rows that go.
 	set   map[int]string
-	from  string
+	from  func() string
 	where *pg.Node
 	// once keeps one of the rows that a join makes of each; "": the key tells them apart.
 	once string
@@ -310,8 +363,8 @@ func (w *writer) changedRows(c *changed, s *scope) (string, error) {
 		w.restrict(c.where, s)
 		condition = " WHERE " + e.sql
 	}
-	for _, u := range c.item.use.Columns { // what follows is not the statement's own
-		c.item.use.Reads = append(c.item.use.Reads, u.Index)
+	if c.view == nil || len(c.view.Columns) > 0 { // who reads a view reads all that it names
+		c.item.use.Reads = usedPlaces(c.item.use) // what follows is not the statement's own
 	}
 	c.item.use.Target = true
 	var list []string
@@ -329,17 +382,18 @@ func (w *writer) changedRows(c *changed, s *scope) (string, error) {
 	for i, sql := range list {
 		list[i] = fmt.Sprintf("%s AS c%d", sql, i+1)
 	}
-	return "SELECT " + c.once + strings.Join(list, ", ") + " FROM " + c.from + condition, nil
+	return "SELECT " + c.once + strings.Join(list, ", ") + " FROM " + c.from() + condition, nil
 }
 
 // delete analyses DELETE.
 func (w *writer) delete(n *pg.DeleteStmt) error {
+	w.verb = verbDelete
 	rel, err := w.target(n.Relation)
 	if err != nil {
 		return err
 	}
 	s := &scope{}
-	with, c, err := w.writtenFrom(rel, n.Relation, n.WithClause, n.UsingClause, s)
+	with, c, err := w.writtenFrom(n.Relation, n.WithClause, n.UsingClause, s)
 	if err != nil {
 		return err
 	}
@@ -362,26 +416,27 @@ func (w *writer) returning(n *pg.RangeVar, list []*pg.Node, others bool) error {
 		return nil
 	}
 	s := &scope{noAgg: "RETURNING"}
-	src, err := w.relationSource(w.out.Relation, n)
+	f, err := w.facing(n, facing{})
 	if err != nil {
 		return err
 	}
-	if err := w.addItems(s, src.items); err != nil {
+	if err := w.addItems(s, []*item{f.item}); err != nil {
 		return err
 	}
-	s.columns = src.columns
-	q := &query{head: "SELECT ", tail: " FROM " + src.sql}
+	s.columns = f.item.columns
+	q := &query{head: "SELECT "}
 	if q.targets, err = w.targets(list, s); err != nil {
 		if others {
 			return unsupported("RETURNING of columns of other tables is not supported")
 		}
 		return err
 	}
+	q.tail = " FROM " + f.print()
 	out, err := w.finish(q)
 	if err != nil {
 		return err
 	}
-	w.uses = nil
+	w.uses, w.views = nil, nil
 	w.out.Returning = out
 	return nil
 }

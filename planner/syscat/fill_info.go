@@ -55,7 +55,9 @@ func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 		rows = append(rows, r)
 	}
 	for _, v := range env.Snapshot.Views() {
-		rows = append(rows, infoTable(env.Database, v.Schema, v.Name, "VIEW"))
+		r := infoTable(env.Database, v.Schema, v.Name, "VIEW")
+		r["is_insertable_into"] = yesNo(updatable(env, v).Insert)
+		rows = append(rows, r)
 	}
 	return c.build("information_schema.tables", rows)
 }

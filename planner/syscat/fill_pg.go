@@ -246,7 +246,7 @@ func fillAttrDef(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 			}
 		}
 	}
-	return c.build("pg_catalog.pg_attrdef", rows)
+	return c.build("pg_catalog.pg_attrdef", append(rows, viewDefaults(env)...))
 }
 
 // attNum is the number of a table's i-th field: that of the source, which has gaps

@@ -1,13 +1,17 @@
 package syscat
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/define"
+	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -33,7 +37,9 @@ func (c *Catalog) viewAttributes(env *planner.SystemEnv) []row {
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
 		for i, f := range v.Columns {
-			rows = append(rows, c.attributeRow(planner.TableOID(v.ID), i+1, f.Name, f.OID, f.TypMod, false))
+			r := c.attributeRow(planner.TableOID(v.ID), i+1, f.Name, f.OID, f.TypMod, false)
+			r["atthasdef"] = f.Default != ""
+			rows = append(rows, r)
 		}
 	}
 	return rows
@@ -43,8 +49,54 @@ func (c *Catalog) viewAttributes(env *planner.SystemEnv) []row {
 func viewColumns(env *planner.SystemEnv) []row {
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
+		can := updatable(env, v)
 		for i, f := range v.Columns {
-			rows = append(rows, infoColumn(env.Database, v.Schema, v.Name, i+1, f.Name, f.OID, f.TypMod, false))
+			r := infoColumn(env.Database, v.Schema, v.Name, i+1, f.Name, f.OID, f.TypMod, false)
+			if f.Default != "" {
+				r["column_default"] = shownDefault(env, f.Default)
+			}
+			r["is_updatable"] = yesNo(can.Columns[i])
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// relations finds tables and views of a snapshot.
+type relations struct{ *catalog.Snapshot }
+
+// HasSchema implements pgsql.Resolver.
+func (r relations) HasSchema(name string) bool {
+	_, err := r.Schema(name)
+	return err == nil
+}
+
+// Relation implements pgsql.Resolver.
+func (r relations) Relation(schema, name string) (*pgsql.Relation, bool) {
+	if t, err := r.TableByName(schema, name); err == nil {
+		return define.RelationOf(t), t.Current != nil
+	}
+	if v, err := r.ViewByName(schema, name); err == nil {
+		return define.ViewOf(v), true
+	}
+	return nil, false
+}
+
+// updatable is what statements can do to the rows of a view.
+func updatable(env *planner.SystemEnv, v *catalog.View) pgsql.Updatable {
+	return pgsql.UpdatableOf(define.ViewOf(v), relations{env.Snapshot})
+}
+
+// viewDefaults are the rows of pg_attrdef of views.
+func viewDefaults(env *planner.SystemEnv) []row {
+	var rows []row
+	for _, v := range env.Snapshot.Views() {
+		for i, f := range v.Columns {
+			if f.Default != "" {
+				rows = append(rows, row{
+					"oid": defaultOID(v.ID, i+1), "adrelid": planner.TableOID(v.ID), "adnum": i + 1, "adbin": shownDefault(env, f.Default),
+				})
+			}
 		}
 	}
 	return rows
@@ -61,9 +113,11 @@ func fillViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 func fillInfoViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	rows := systemInfoViews(c, env)
 	for _, v := range env.Snapshot.Views() {
+		can := updatable(env, v)
 		rows = append(rows, row{
 			"table_catalog": env.Database, "table_schema": v.Schema, "table_name": v.Name, "view_definition": " " + v.SQL + ";",
-			"check_option": "NONE", "is_updatable": "NO", "is_insertable_into": "NO", "is_trigger_updatable": "NO",
+			"check_option": strings.ToUpper(cmp.Or(define.CheckOption(v), "none")), "is_updatable": yesNo(can.Update && can.Delete),
+			"is_insertable_into": yesNo(can.Insert), "is_trigger_updatable": "NO",
 			"is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
 		})
 	}

@@ -136,9 +136,12 @@ func aclItem() string {
 		"error('22023: unrecognized privilege type: \"' || $3 || '\"') END) || CASE WHEN $4 THEN '*' ELSE '' END || '/' || " + role("$2") + ")"
 }
 
-// writable says whether a table takes changes by statements.
+// writable says whether a table takes changes by statements, writableColumn whether a column does.
 const writable = `coalesce((SELECT min(t.is_insertable_into) = 'YES' FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace
 	JOIN {rel:information_schema.tables} t ON t.table_schema = n.nspname AND t.table_name = c.relname WHERE c.oid = $1), false)`
+
+const writableColumn = `coalesce((SELECT min(t.is_updatable) = 'YES' FROM {rel:pg_catalog.pg_class} c JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = c.relnamespace
+	JOIN {rel:information_schema.columns} t ON t.table_schema = n.nspname AND t.table_name = c.relname AND t.ordinal_position = $2 WHERE c.oid = $1), false)`
 
 // objects are the functions about single objects and sessions that have no place else.
 func objects() []planner.SystemFunction {
@@ -151,7 +154,7 @@ func objects() []planner.SystemFunction {
 		fn("pg_get_function_arg_default", oidText, "CAST(NULL AS VARCHAR)", oidOID, oidInt4),
 		fn("pg_describe_object", oidText, describeObject, oidOID, oidOID, oidInt4),
 		fn("pg_relation_is_updatable", oidInt4, "CASE WHEN "+writable+" THEN 28 ELSE 0 END", oidRegclass, oidBool),
-		fn("pg_column_is_updatable", oidBool, "($2 > 0 AND "+writable+")", oidRegclass, oidInt2, oidBool),
+		fn("pg_column_is_updatable", oidBool, "($2 > 0 AND "+writableColumn+")", oidRegclass, oidInt2, oidBool),
 		fn("pg_index_has_property", oidBool, "CASE lower($2) WHEN 'clusterable' THEN true WHEN 'index_scan' THEN true WHEN 'bitmap_scan' THEN true WHEN 'backward_scan' THEN true END",
 			oidRegclass, oidText),
 		fn("pg_relation_filenode", oidOID, "(SELECT nullif(min(c.relfilenode), 0) FROM {rel:pg_catalog.pg_class} c WHERE c.oid = $1)", oidRegclass),

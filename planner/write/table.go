@@ -155,6 +155,12 @@ func (t *Table) FailsCheck(constraint string, columns []arrow.Array, row int, f 
 	return e
 }
 
+// FailsCheckOption is the error of a row that a view excludes: columns are all of the table's.
+func (t *Table) FailsCheckOption(view string, columns []arrow.Array, row int, f encode.Format) error {
+	return pgerr.New(codes.WithCheckOptionViolation, "new row violates check option for view \"%s\"", view).
+		WithDetail("Failing row contains %s.", t.rowText(columns, row, f))
+}
+
 // keysOf renders the keys of rows: columns are the key's.
 func (t *Table) keysOf(columns []arrow.Array) (*merge.Keys, error) {
 	keys, err := merge.NewKeys(columns)

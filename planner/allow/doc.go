@@ -1,0 +1,2 @@
+// Package allow refuses what the rights of a role do not allow statements that write.
+package allow
