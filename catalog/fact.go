@@ -202,6 +202,9 @@ type Table struct {
 	// Files are its files at the source as they were looked at last: see ingest/watch. Nil when
 	// nobody has looked. They are never changed in place.
 	Files *SourceFiles `json:",omitempty"`
+	// Missed are updates and deletes that the source does not send of a table without a key: see
+	// ingest/watch. Nil when nobody has counted. They are never changed in place.
+	Missed *MissedChanges `json:",omitempty"`
 	// Named are the numbers at the source of the columns that the pipeline's selection
 	// names, which stay when the columns are renamed. It is never changed in place.
 	Named map[string]int16 `json:",omitempty"`
@@ -265,6 +268,14 @@ type SourceFiles struct {
 	Newest int16
 	Files  []uint32
 	Plain  []int16 `json:",omitempty"`
+}
+
+// MissedChanges is watch.Missed of package ingest.
+type MissedChanges struct {
+	Epoch  string
+	Base   map[uint32]int64
+	Count  int64 `json:",omitempty"`
+	Doubts bool  `json:",omitempty"`
 }
 
 // GaveUp counts the copies of a table that were given up, one after the other.

@@ -84,6 +84,9 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 				continue
 			}
 		}
+		if t.Backfill.StartedAt.IsZero() {
+			s.countFrom(t)
+		}
 		b := &t.Backfill
 		if s.progress.compare(horizon, b.Horizon) > 0 {
 			b.Horizon = horizon

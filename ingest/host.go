@@ -119,13 +119,32 @@ func (h *host) rest(ctx context.Context, p *catalog.Pipeline) {
 	case p.Enabled:
 		state, reason = catalog.PipelinePaused, "paused by the user"
 	}
-	h.tell(fmt.Errorf("pipeline %s: %w", quote.Name(p.Name), ErrNotRunning)) // whoever waits for a start
-	if p.State == state {
+	if h.refuseStart(p) || p.State == state {
 		return
 	}
 	if err := h.putState(ctx, state, reason); err != nil {
 		h.out.Warn("pipeline state not recorded", env.KeyError, err)
 	}
+}
+
+// refuseStart tells whoever waits for a start of a pipeline that it does not run, unless it is
+// to by now: who waits had recorded that before.
+func (h *host) refuseStart(p *catalog.Pipeline) (starts bool) {
+	h.mu.Lock()
+	waiting := h.mu.outcomes
+	h.mu.outcomes = nil
+	h.mu.Unlock()
+	if now, err := h.pipeline(); len(waiting) > 0 && err == nil && now.Enabled && !now.Paused {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.mu.outcomes = append(waiting, h.mu.outcomes...)
+		signal(h.kick)
+		return true
+	}
+	for _, o := range waiting {
+		o.tell(fmt.Errorf("pipeline %s: %w", quote.Name(p.Name), ErrNotRunning))
+	}
+	return false
 }
 
 // waitTold is how long a start may wait for something at the source before who waits for

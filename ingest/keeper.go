@@ -11,6 +11,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest/watch"
+	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -39,6 +40,7 @@ type keeper struct {
 	// deferred says that a table could not be dealt with while it was being copied.
 	mark     string
 	deferred bool
+	notes    map[change.TableID]TableNote // of the last look that was not the one before again
 	// again is when to look whatever the mark is, zero: never; see rests.
 	again time.Time
 	// renewed says that tables were added, have stopped or are to be copied anew, or that the
@@ -214,12 +216,16 @@ func (k *keeper) look(ctx context.Context) error {
 		s.out.Warn("tables of the source not looked at", env.KeyError, err)
 		return nil // asked again soon; the stream tells of a lost source
 	}
-	if err := k.noteFiles(ctx, tables, seen.Files); err != nil || seen.Mark == k.mark {
+	if err := k.noteSeen(ctx, tables, seen); err != nil || seen.Mark == k.mark {
 		return err
 	}
+	k.notes = map[change.TableID]TableNote{}
 	found := make([]watch.There, len(seen.Found))
 	for i, f := range seen.Found {
-		found[i] = watch.There{OID: f.OID, Schema: f.Schema, Name: f.Name}
+		found[i] = watch.There{
+			OID: f.OID, Schema: f.Schema, Name: f.Name, Barred: seen.Barred[f.OID],
+			Identified: f.OID != 0 && f.Unsupported == "" && (len(f.Key) > 0 || f.WholeRow),
+		}
 	}
 	for _, a := range watch.Decide(here, found, seen.Known) {
 		if err := k.act(ctx, p, a, seen.Found); err != nil {
@@ -229,36 +235,66 @@ func (k *keeper) look(ctx context.Context) error {
 	for _, h := range here {
 		k.deferred = k.deferred || h.Copy != 0
 	}
+	s.live.noted(k.notes)
 	k.mark = seen.Mark
 	return nil
 }
 
-// noteFiles keeps what is known of tables' files, for the sessions to come.
-func (k *keeper) noteFiles(ctx context.Context, tables []*catalog.Table, now map[uint32]watch.Files) error {
-	same := func(t *catalog.Table) bool {
-		f, ok := now[t.SourceOID]
-		return !ok || t.Files != nil && t.Files.Newest == f.Newest && slices.Equal(t.Files.Files, f.Files) && slices.Equal(t.Files.Plain, f.Plain)
+// noteSeen keeps what is known of tables' files, and of their changes that do not come, for the
+// sessions to come.
+func (k *keeper) noteSeen(ctx context.Context, tables []*catalog.Table, seen Look) error {
+	totals := map[change.TableID]int64{}
+	note := func(t *catalog.Table) (other bool) {
+		if f, ok := seen.Files[t.SourceOID]; ok && !sameFiles(t.Files, f) {
+			t.Files, other = (*catalog.SourceFiles)(&f), true
+		}
+		now, ok := seen.Counters[t.SourceOID]
+		if !ok || !keyless(t) {
+			return other
+		}
+		if t.Missed == nil {
+			first := watch.MissedSince(now)
+			t.Missed, other = (*catalog.MissedChanges)(&first), true
+		}
+		next, total := watch.Missed(*t.Missed).Look(now)
+		totals[t.ID] = total
+		if next.Epoch != t.Missed.Epoch || next.Count != t.Missed.Count || next.Doubts != t.Missed.Doubts || !maps.Equal(next.Base, t.Missed.Base) {
+			t.Missed, other = (*catalog.MissedChanges)(&next), true
+		}
+		return other
 	}
-	if !slices.ContainsFunc(tables, func(t *catalog.Table) bool { return !same(t) }) {
+	if !slices.ContainsFunc(tables, func(t *catalog.Table) bool { c := *t; return note(&c) }) {
+		k.session.live.missed(totals)
 		return nil
 	}
-	return k.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+	err := k.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		for _, t := range txn.Tables(k.session.pipeline.ID) {
-			if same(t) {
+			if !note(t) {
 				continue
 			}
-			f := now[t.SourceOID]
-			t.Files = (*catalog.SourceFiles)(&f)
 			if err := txn.PutTable(t); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err == nil {
+		k.session.live.missed(totals)
+	}
+	return err
 }
 
+func sameFiles(was *catalog.SourceFiles, now watch.Files) bool {
+	return was != nil && was.Newest == now.Newest && slices.Equal(was.Files, now.Files) && slices.Equal(was.Plain, now.Plain)
+}
+
+// keyless says that updates and deletes of a table do not come: its rows cannot be told apart.
+func keyless(t *catalog.Table) bool { return !t.Current.HasKey() && !t.Current.WholeRow }
+
 func hereOf(t, anew *catalog.Table) watch.Here {
-	h := watch.Here{ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away, Files: (*watch.Files)(t.Files)}
+	h := watch.Here{
+		ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away, Files: (*watch.Files)(t.Files), Keyless: keyless(t),
+	}
 	if t.PartsKnown {
 		h.Parts, h.Marks = append([]uint32{}, t.Parts...), t.PartMarks
 	}
@@ -304,6 +340,8 @@ func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, f
 			return k.reworded(txn, p, t, a)
 		case watch.Renamed:
 			return k.renamed(txn, p, t, a)
+		case watch.Identified:
+			return k.identified(txn, p, t, found[a.Found], a.Barred)
 		}
 		return k.repartitioned(txn, p, t, a)
 	})
@@ -466,6 +504,26 @@ func (k *keeper) reworded(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Tabl
 		return nil
 	}
 	return stopCopy(txn, p.Name, t.ID, &TableError{Reason: why, Hint: hintResync})
+}
+
+// identified copies a table anew that was taken in without a key, since its updates and deletes
+// can be followed now: nobody knows how many there were before.
+func (k *keeper) identified(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, f SourceTable, barred *watch.Barred) error {
+	why := "updates and deletes of its rows can be followed now: it has a key, or REPLICA IDENTITY FULL, at the source"
+	switch {
+	case barred != nil:
+		k.notes[t.ID] = TableNote{Reason: barred.Reason, Hint: barred.Hint}
+		return nil
+	case !copies(p), p.Options["on_schema_change"] == "stop":
+		k.notes[t.ID] = TableNote{Reason: "updates and deletes of its rows can be followed once it is copied anew: it has a key, or REPLICA IDENTITY FULL, at the source now", Hint: hintResync}
+		return nil
+	case !t.Answers():
+		k.deferred = true
+		return nil
+	case t.State == catalog.TableStopped, t.Away != "", k.rests(txn, t):
+		return nil
+	}
+	return k.copyAnew(txn, p, t, f, why)
 }
 
 // renamed takes a table's name at the source over. The stream tells of a new one with the

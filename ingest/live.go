@@ -24,11 +24,15 @@ type live struct {
 		// unfilled are the positions of tables at which a value could not be filled in last.
 		unfilled map[change.TableID]change.Position
 		// inFlight is the commit time of the oldest transaction being appended.
-		inFlight    time.Time
-		lastCommit  time.Time
-		caughtUp    bool
-		full        bool
-		status      SourceStatus
+		inFlight   time.Time
+		lastCommit time.Time
+		caughtUp   bool
+		full       bool
+		status     SourceStatus
+		// notes are of tables that go on, but should be looked at; missedTotal counts the changes
+		// that the source does not send, of those where it can tell.
+		notes       map[change.TableID]TableNote
+		missedTotal map[change.TableID]int64
 		rows, bytes rate
 		// retained and written are how what the source keeps for us, and what it has
 		// written, have grown of late.
@@ -182,6 +186,20 @@ func (l *live) source(s SourceStatus) {
 	now := l.clock.Now()
 	l.mu.retained.add(now, s.RetainedBytes)
 	l.mu.written.add(now, s.WrittenBytes)
+}
+
+// noted keeps what a look at the source found of tables that go on.
+func (l *live) noted(notes map[change.TableID]TableNote) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.notes = notes
+}
+
+// missed keeps how many changes of tables the source has not sent.
+func (l *live) missed(totals map[change.TableID]int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.missedTotal = totals
 }
 
 // succeed adds up what a table and the copy that took its place have counted. Of the

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
@@ -38,6 +39,9 @@ type session struct {
 	backfill Backfill                // nil when nothing is to be copied
 	copying  atomic.Bool             // while backfill reads
 	streamed map[change.TableID]bool // the tables that the first stream delivers
+	// counted are the source's counters of updates and deletes, by number, as they were before
+	// Setup: later than none of the moments that what is copied in this session is of.
+	counted map[uint32]watch.Counters
 	// refusals are the rows of its chunks that cannot be taken in.
 	refusals *copyLetters
 	// advanced wakes the keeper: something became durable.
@@ -183,6 +187,9 @@ func (s *session) setup(ctx context.Context) error {
 			return fmt.Errorf("prepare set-up: %w", err)
 		}
 	}
+	if err := s.count(ctx, taken); err != nil {
+		return err
+	}
 	result, err := s.source.Setup(ctx, s.pipeline.SourceState, taken)
 	if err != nil {
 		return sourceError("set up source", err)
@@ -197,6 +204,32 @@ func (s *session) setup(ctx context.Context) error {
 		return fmt.Errorf("record set-up: %w", err)
 	}
 	return s.loadProgress()
+}
+
+// count asks the source for its counters of updates and deletes.
+func (s *session) count(ctx context.Context, tables []SourceTable) error {
+	c, ok := s.source.(ChangeCounter)
+	if !ok {
+		return nil
+	}
+	oids := make([]uint32, len(tables))
+	for i, t := range tables {
+		oids[i] = t.OID
+	}
+	var err error
+	if s.counted, err = c.Counters(ctx, oids); err != nil {
+		return sourceError("count changes", err)
+	}
+	return nil
+}
+
+// countFrom begins to count the changes of a table that do not come.
+func (s *session) countFrom(t *catalog.Table) {
+	t.Missed = nil
+	if now, ok := s.counted[t.SourceOID]; ok && keyless(t) {
+		first := watch.MissedSince(now)
+		t.Missed = (*catalog.MissedChanges)(&first)
+	}
 }
 
 // loadProgress reads how far the pipeline and its tables are.
@@ -296,8 +329,20 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 		return err
 	}
 	created, err := createTables(txn, p, tables, result.Token)
-	if err != nil || !result.Created {
+	if err != nil {
 		return err
+	}
+	for _, t := range txn.EveryTableOf(p.ID) {
+		if _, ok := s.counted[t.SourceOID]; !ok || t.Missed != nil || !keyless(t) {
+			continue
+		}
+		s.countFrom(t)
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+	}
+	if !result.Created {
+		return nil
 	}
 	if len(created) > 0 {
 		return nil

@@ -299,6 +299,18 @@ type Look struct {
 	// Files are those of the tables that are here, by their numbers, also when nothing else
 	// has changed.
 	Files map[uint32]watch.Files
+	// Counters are those of the tables that are here without a key, likewise.
+	Counters map[uint32]watch.Counters
+	// Barred are tables of Found, by their numbers, that the source could send updates and
+	// deletes of, and does not.
+	Barred map[uint32]*watch.Barred
+}
+
+// ChangeCounter is a Source that counts updates and deletes of tables, also of those that it
+// does not send.
+type ChangeCounter interface {
+	// Counters are those of tables, by their numbers, as they are now.
+	Counters(ctx context.Context, oids []uint32) (map[uint32]watch.Counters, error)
 }
 
 // Validator is a Source that can say what is missing for replication, all at once.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -174,6 +175,9 @@ func (l *live) table(p *catalog.Pipeline, t, anew *catalog.Table, now time.Time)
 	if note, ok := l.mu.status.Notes[t.SourceOID]; ok && st.Reason == "" {
 		st.Reason, st.Hint = note.Reason, t.Exact(note.Hint, p.Name)
 	}
+	if note, ok := l.noteLocked(t); ok && st.Reason == "" {
+		st.Reason, st.Hint = note.Reason, t.Exact(note.Hint, p.Name)
+	}
 	if tl := l.mu.tables[t.ID]; tl != nil {
 		st.Metrics, st.LastCommitAt = tl.metrics, tl.lastCommit
 	}
@@ -184,6 +188,37 @@ func (l *live) table(p *catalog.Pipeline, t, anew *catalog.Table, now time.Time)
 	st.Backfill = backfillStatus(copied, rows, perSecond, now)
 	return st
 }
+
+// noteLocked is what should be known of a table that goes on.
+func (l *live) noteLocked(t *catalog.Table) (TableNote, bool) {
+	note, ok := l.mu.notes[t.ID]
+	if t.Missed == nil || !keyless(t) {
+		return note, ok
+	}
+	missed := max(t.Missed.Count, l.mu.missedTotal[t.ID])
+	why := ""
+	switch {
+	case t.Missed.Doubts && missed > 0:
+		why = fmt.Sprintf("updates or deletes at the source (%d so far, and perhaps others, since its counters began anew) are not followed without a key", missed)
+	case t.Missed.Doubts:
+		why = "whether rows were updated or deleted, which is not followed without a key, is not known: the counters of the source began anew"
+	case missed > 0:
+		why = fmt.Sprintf("updates or deletes at the source (%d so far) are not followed without a key", missed)
+	case !ok:
+		return note, false
+	}
+	switch {
+	case !ok:
+		note = TableNote{Reason: why, Hint: hintMissed}
+	case why != "":
+		note.Reason = why + "; " + note.Reason
+	}
+	return note, true
+}
+
+// hintMissed is of a table of which changes do not come.
+const hintMissed = "VERIFY PIPELINE … TABLE …; tells whether rows differ. With ALTER TABLE … REPLICA IDENTITY FULL at the source, or a primary key, " +
+	"it is copied anew and followed; as it is now: ALTER PIPELINE … RESYNC TABLE …;"
 
 // BackfillStatus is how far an initial copy is.
 type BackfillStatus struct {

@@ -72,7 +72,7 @@ func present(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) (
 }
 
 // markQuery is a digest of which tables there are, who may read them, and which are parts
-// of which, in which files; and the moment of it: the oldest transaction that had not ended.
+// of which, in which files, by which keys their rows are known, and what is published; and the moment of it: the oldest transaction that had not ended.
 const markQuery = `
 SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')), pg_catalog.txid_snapshot_xmin(pg_catalog.txid_current_snapshot()), now()
   FROM (
@@ -82,7 +82,14 @@ SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')), pg_catalog.t
    WHERE c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't'
      AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   UNION ALL
-  SELECT concat_ws(':', i.inhrelid, i.inhparent, i.xmin) FROM pg_catalog.pg_inherits i) all_tables`
+  SELECT concat_ws(':', i.inhrelid, i.inhparent, i.xmin) FROM pg_catalog.pg_inherits i
+  UNION ALL
+  SELECT concat_ws(':', x.indrelid, x.indexrelid, x.indisreplident, x.indimmediate, x.indisvalid) FROM pg_catalog.pg_index x
+   WHERE (x.indisprimary OR x.indisreplident) AND x.indrelid >= 16384
+  UNION ALL
+  SELECT concat_ws(':', p.oid, p.pubname, p.puballtables, p.pubupdate, p.pubdelete) FROM pg_catalog.pg_publication p
+  UNION ALL
+  SELECT concat_ws(':', r.prpubid, r.prrelid) FROM pg_catalog.pg_publication_rel r) all_tables`
 
 // thereQuery lists those of tables $1 that exist, with the root that they are a part of.
 const thereQuery = `
@@ -195,6 +202,9 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 				look.Files[h.OID] = s.files.Add(h.OID, h.Files, now)
 			}
 		}
+		if look.Counters, err = countHere(ctx, conn, here); err != nil {
+			return err
+		}
 		if same = look.Mark == last; same && look.Mark == s.seen.mark {
 			s.seen.oldest, s.seen.at = now.oldest, now.at
 		}
@@ -232,7 +242,10 @@ func (s *Source) lookAnew(ctx context.Context, sel catalog.TableSelection, here 
 		return err
 	}
 	return s.withControl(ctx, func(conn *pgx.Conn) (err error) {
-		look.Found, err = discover(ctx, conn, sel, &s.cfg)
+		if look.Found, err = discover(ctx, conn, sel, &s.cfg); err != nil {
+			return err
+		}
+		look.Barred, err = s.barred(ctx, conn, here, look.Found)
 		return err
 	})
 }

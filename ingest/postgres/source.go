@@ -50,7 +50,6 @@ type Source struct {
 
 	// control lends the one connection for questions: its holder has taken it out.
 	control chan *pgx.Conn
-	unseen  unseen
 	// seen are the partitions at the last look, truncated the truncations that were streamed;
 	// files tells whether tables were rewritten.
 	seen      seenParts

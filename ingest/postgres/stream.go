@@ -64,7 +64,6 @@ func (s *Source) stream(ctx context.Context, from change.Position, tables []inge
 	if err != nil {
 		return err
 	}
-	s.unseen.watch(tables)
 	a, err := newApplier(s, tables, start, sink)
 	if err != nil {
 		return err

@@ -3,102 +3,116 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/watch"
 )
 
-// unseen watches the tables without a key for updates and deletes, which PostgreSQL
-// does not send for them (see appendSuffix): by the server's own counters, against
-// their values when the watch began. Safe for concurrent use.
-type unseen struct {
-	mu struct {
-		sync.Mutex
-		// first are the counts when a table was seen first; a table that is not streamed
-		// is not in it. -1 means that it was not counted yet.
-		first map[uint32]int64
+var _ ingest.ChangeCounter = (*Source)(nil)
+
+// countersQuery reads the counters of tables $1 and their partitions, and when the server has
+// begun to count: anew after a crash, on another server, or by pg_stat_reset. What a
+// transaction did is counted when it has ended, up to ten seconds later, or after the
+// session's next transaction.
+const countersQuery = `
+WITH epoch(mark) AS (SELECT pg_catalog.concat_ws('/',
+       (SELECT extract(epoch FROM a.stats_reset) FROM pg_catalog.pg_stat_archiver a),
+       (SELECT extract(epoch FROM d.stats_reset) FROM pg_catalog.pg_stat_database d WHERE d.datname = pg_catalog.current_database())))
+SELECT e.mark, o.oid, t.relid, t.born, pg_catalog.pg_stat_get_tuples_updated(t.relid) + pg_catalog.pg_stat_get_tuples_deleted(t.relid)
+  FROM epoch e, unnest($1::oid[]) o(oid) JOIN pg_catalog.pg_class k ON k.oid = o.oid, LATERAL (
+       SELECT o.oid AS relid, false AS born
+        UNION ALL
+       SELECT p.relid::oid, y.xmin = i.xmin
+         FROM pg_catalog.pg_partition_tree(o.oid) p
+         JOIN pg_catalog.pg_class c ON c.oid = p.relid
+         JOIN pg_catalog.pg_type y ON y.oid = c.reltype
+         JOIN pg_catalog.pg_inherits i ON i.inhrelid = p.relid
+        WHERE p.isleaf AND p.relid::oid <> o.oid) t`
+
+// Counters implements ingest.ChangeCounter.
+func (s *Source) Counters(ctx context.Context, oids []uint32) (out map[uint32]watch.Counters, err error) {
+	err = s.withControl(ctx, func(conn *pgx.Conn) error {
+		out, err = readCounters(ctx, conn, oids)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count changes: %w", err)
 	}
+	return out, nil
 }
 
-// watch makes tables the ones to watch, keeping the counts of those it knows.
-func (u *unseen) watch(tables []ingest.StreamTable) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	next := map[uint32]int64{}
-	for _, t := range tables {
-		if len(t.Source.Key) > 0 || t.Source.WholeRow {
-			continue
-		}
-		next[t.Source.OID] = -1
-		if n, ok := u.mu.first[t.Source.OID]; ok {
-			next[t.Source.OID] = n
-		}
-	}
-	u.mu.first = next
-}
-
-func (u *unseen) watched() []uint32 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	out := make([]uint32, 0, len(u.mu.first))
-	for oid := range u.mu.first {
-		out = append(out, oid)
-	}
-	return out
-}
-
-// count takes a table's counter and returns how far it is above the first one.
-func (u *unseen) count(oid uint32, n int64) int64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	first, ok := u.mu.first[oid]
-	if !ok {
-		return 0
-	}
-	if first < 0 || n < first { // the first look, or the counters were reset
-		u.mu.first[oid] = n
-		return 0
-	}
-	return n - first
-}
-
-// unseenQuery sums the counters of a table and, for a partitioned one, its leaves.
-const unseenQuery = `
-SELECT w.oid, coalesce(sum(s.n_tup_upd + s.n_tup_del), 0)::int8
-  FROM unnest($1::oid[]) w(oid)
-  LEFT JOIN LATERAL (SELECT w.oid AS relid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = w.oid) p ON true
-  LEFT JOIN pg_catalog.pg_stat_all_tables s ON s.relid = p.relid
- GROUP BY 1`
-
-// notes says which tables had changes that nobody sent.
-func (u *unseen) notes(ctx context.Context, conn *pgx.Conn) (map[uint32]ingest.TableNote, error) {
-	oids := u.watched()
+func readCounters(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]watch.Counters, error) {
 	if len(oids) == 0 {
 		return nil, nil
 	}
-	rows, err := conn.Query(ctx, unseenQuery, oids)
+	rows, err := conn.Query(ctx, countersQuery, oids)
 	if err != nil {
 		return nil, unavailable("read counters", err)
 	}
-	defer rows.Close()
-	out := map[uint32]ingest.TableNote{}
-	for rows.Next() {
-		var oid uint32
-		var n int64
-		if err := rows.Scan(&oid, &n); err != nil {
-			return nil, unavailable("read counters", err)
+	out := map[uint32]watch.Counters{}
+	var epoch string
+	var table, of uint32
+	var born bool
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&epoch, &table, &of, &born, &n}, func() error {
+		c, ok := out[table]
+		if !ok {
+			c = watch.Counters{Epoch: epoch, Of: map[uint32]int64{}, Born: map[uint32]bool{}}
+			out[table] = c
 		}
-		if n = u.count(oid, n); n > 0 {
-			out[oid] = ingest.TableNote{
-				Reason: fmt.Sprintf("updates or deletes at the source (%d so far) are not followed without a key", n),
-				Hint:   "ALTER TABLE … REPLICA IDENTITY FULL at the source, or give it a primary key. " + resync,
-			}
+		c.Of[of] = n
+		if born {
+			c.Born[of] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable("read counters", err)
+	}
+	return out, nil
+}
+
+// countHere reads the counters of tables that are here without a key.
+func countHere(ctx context.Context, conn *pgx.Conn, here []watch.Here) (map[uint32]watch.Counters, error) {
+	var oids []uint32
+	for _, h := range here {
+		if h.Keyless && h.Away == "" {
+			oids = append(oids, h.OID)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("read counters", err)
+	return readCounters(ctx, conn, oids)
+}
+
+// barred are tables, taken in without a key, that have one now, or whose rows are sent whole, and
+// that a publication of somebody else's has the inserts of only.
+func (s *Source) barred(ctx context.Context, conn *pgx.Conn, here []watch.Here, found []ingest.SourceTable) (map[uint32]*watch.Barred, error) {
+	st, err := s.current()
+	if err != nil {
+		return nil, nil // nothing is streamed
+	}
+	w := wantedTables(found)
+	w.changes = slices.DeleteFunc(w.changes, func(t ingest.SourceTable) bool {
+		return !slices.ContainsFunc(here, func(h watch.Here) bool { return h.Keyless && h.OID == t.OID })
+	})
+	main := st.Publications[0]
+	if len(w.changes) == 0 || slices.Contains(st.Owned, main) {
+		return nil, nil
+	}
+	p, err := readPublication(ctx, conn, main, serverVersion(conn))
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint32]*watch.Barred{}
+	for _, t := range p.lacks(w.changes) {
+		alone := []ingest.SourceTable{t}
+		out[t.OID] = &watch.Barred{
+			Reason: fmt.Sprintf("its updates and deletes could be followed now, and publication %s, which somebody else has made, does not have them", main),
+			Hint: fmt.Sprintf("At the source (at its primary, if it is a standby), as the publication's owner: %s; then it is copied anew by itself.",
+				"ALTER PUBLICATION "+quoteIdent(main)+" ADD TABLE "+list(alone)),
+		}
 	}
 	return out, nil
 }

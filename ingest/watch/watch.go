@@ -42,6 +42,15 @@ type There struct {
 	// Overlooked says, a clause, what the stream may have wrong of changes to partitions that
 	// have come or gone since the look before; "" when it has them all.
 	Overlooked string
+	// Identified says that the source can send updates and deletes of the table's rows; Barred
+	// why it does not.
+	Identified bool
+	Barred     *Barred
+}
+
+// Barred is why a source sends only inserts of a table.
+type Barred struct {
+	Reason, Hint string
 }
 
 // Here is a table that was taken in, with what was known of the source's side.
@@ -63,6 +72,8 @@ type Here struct {
 	Forms   Forms
 	// Files are its files as they are known, nil when they are not.
 	Files *Files
+	// Keyless says that updates and deletes of it do not come.
+	Keyless bool
 }
 
 // Kind says what has happened to a table.
@@ -89,13 +100,16 @@ const (
 	Worded
 	// Renamed: the source calls it Schema and Name now.
 	Renamed
+	// Identified: updates and deletes of a table without a key can be sent now; Found is how the
+	// table is. Barred is why they are not all the same.
+	Identified
 )
 
 // Action is one thing that has happened.
 type Action struct {
 	Kind               Kind
 	Table              change.TableID // all but Made
-	Found              int            // Made, Remade
+	Found              int            // Made, Remade, Identified
 	Reason             string         // Left
 	Parts              []uint32       // Repartitioned, Noted: those that there are now
 	Marks              []uint64       // of Parts
@@ -108,6 +122,7 @@ type Action struct {
 	Columns      []int16 // Reworded
 	Forms        Forms   // Reworded, Worded: those that there are now
 	Schema, Name string  // Renamed
+	Barred       *Barred // Identified, nil: they will be sent
 }
 
 // The reasons of Left, clauses.
@@ -156,6 +171,9 @@ func Decide(here []Here, found []There, known map[uint32]There) []Action {
 		if a, ok := h.reworded(now.Forms); ok {
 			out = append(out, a)
 		}
+		if a, ok := h.identified(found); ok {
+			out = append(out, a)
+		}
 	}
 	for i := range found {
 		if !taken[found[i].OID] {
@@ -185,6 +203,19 @@ func (h *Here) gone(found []There, taken map[uint32]bool) []Action {
 // stream has told of.
 func (h *Here) marked(at int, now Part) bool {
 	return at < len(h.Marks) && h.Marks[at] != now.Mark && !now.Same
+}
+
+// identified looks whether a table without a key has one now, or rows that are sent whole.
+// While it is being copied anew the copy takes that in.
+func (h *Here) identified(found []There) (a Action, changed bool) {
+	if !h.Keyless || h.Copy != 0 {
+		return a, false
+	}
+	i := slices.IndexFunc(found, func(f There) bool { return f.OID == h.OID && f.Identified })
+	if i < 0 {
+		return a, false
+	}
+	return Action{Kind: Identified, Table: h.ID, Found: i, Barred: found[i].Barred}, true
 }
 
 // parts compares the partitions. While the table is being copied anew they wait for the
