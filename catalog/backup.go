@@ -31,7 +31,9 @@ type BackupStore interface {
 type backups struct {
 	sync.Mutex
 	written uint64 // the number of the newest image written
-	bytes   atomic.Int64
+	// open says that a write has failed since, whose image may be there, now or later.
+	open  atomic.Bool
+	bytes atomic.Int64
 	// spare is the memory of an image that has been written, nil: none.
 	spare atomic.Pointer[[]byte]
 }
@@ -62,8 +64,10 @@ func (b *backups) save(store BackupStore, number uint64, image []byte) error {
 		return nil
 	}
 	if err := store.Write(image); err != nil {
+		b.open.Store(true)
 		return fmt.Errorf("back up catalog: %w", err)
 	}
+	b.open.Store(false)
 	b.written = number
 	b.bytes.Store(int64(len(image)))
 	return nil
@@ -96,10 +100,25 @@ func (c *Catalog) Backup(ctx context.Context) error {
 	return c.backups.save(c.deps.Backup, number, image)
 }
 
+// SettleBackup returns once the newest backup is known to have nothing that is undone here: a
+// definition whose backup failed is undone, and its image may still have come about, or come
+// later. Then an image of the catalog as it is now takes its place. Who makes something durable
+// that such a definition would not have allowed calls it before; where no backup has failed it
+// costs nothing. The error is that of Backup.
+func (c *Catalog) SettleBackup(ctx context.Context) error {
+	for c.backups.open.Load() && !mutant.On(mutant.BackupLeftOpen) {
+		if err := c.Backup(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // backUpLocked writes an image with what txn is about to commit, if that defines
 // anything; mu is locked. Before the commit, so that no group of what is new gets into
 // the log while the image does not know it, and an error undoes the transaction. After a
-// crash in between the image is ahead by a statement whose outcome nobody was told.
+// crash in between the image is ahead by a statement whose outcome nobody was told, and
+// after an error it may be so until the next image (SettleBackup).
 func (c *Catalog) backUpLocked(txn *Txn) error {
 	if c.deps.Backup == nil || !txn.defines {
 		return nil

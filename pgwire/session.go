@@ -373,12 +373,18 @@ func (p *portal) close() {
 
 // begin starts the context of a statement; end must be called.
 func (s *session) begin(text string) (ctx context.Context, end func()) {
+	s.activity.running(s.server.deps.Clock.Now(), text)
+	return s.cancelable()
+}
+
+// cancelable starts a context that a cancel request ends, or the session's end; end must be
+// called.
+func (s *session) cancelable() (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(waits.With(context.Background(), &s.activity))
 	s.mu.Lock()
 	s.mu.cancel = cancel
 	s.mu.Unlock()
 	s.busy.Store(true)
-	s.activity.running(s.server.deps.Clock.Now(), text)
 	if cause := s.ending.Load(); cause != nil {
 		cancel(*cause)
 	}

@@ -30,7 +30,7 @@ func (s *session) finishQuery(ctx context.Context, err error) error {
 		if err := s.failedIn(ctx, err); err != nil {
 			return err
 		}
-		if err := s.endImplicit(true); err != nil {
+		if err := s.endImplicit(ctx, true); err != nil {
 			if err := s.failed(err); err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (s *session) runAll(ctx context.Context, sql string) error {
 	}
 	if len(parts) == 0 {
 		s.conn.out = append(s.conn.out, 'I', 0, 0, 0, 4)
-		return s.endImplicit(false)
+		return s.endImplicit(ctx, false)
 	}
 	for i, part := range parts {
 		if err := s.runOne(ctx, part, i == len(parts)-1); err != nil {
@@ -74,7 +74,7 @@ func (s *session) runOne(ctx context.Context, sql string, last bool) error {
 	}
 	if st.Empty() {
 		if last {
-			return s.endImplicit(false)
+			return s.endImplicit(ctx, false)
 		}
 		return nil
 	}
@@ -112,7 +112,7 @@ func (s *session) runOne(ctx context.Context, sql string, last bool) error {
 		return err
 	}
 	if last {
-		if err := s.endImplicit(false); err != nil {
+		if err := s.endImplicit(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (s *session) callFunction(ctx context.Context, body []byte) error {
 	if _, _, err := p.Execute(ctx, one, 0); err != nil {
 		return err
 	}
-	if err := s.endImplicit(false); err != nil {
+	if err := s.endImplicit(ctx, false); err != nil {
 		return err
 	}
 	s.conn.out = append(append(s.conn.out, 'V', 0, 0, 0, 0), one.value...)

@@ -12,7 +12,6 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
-	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/wal/env"
 )
 
@@ -148,20 +147,20 @@ func (s *session) sync(body []byte) error {
 			return err
 		}
 	}
-	if err := s.endImplicit(failed); err != nil {
-		if err := s.failed(err); err != nil {
+	ctx, end := s.cancelable()
+	err := s.endImplicit(ctx, failed)
+	end()
+	if err != nil {
+		if err := s.failedIn(ctx, err); err != nil {
 			return err
 		}
 	}
 	return s.ready()
 }
 
-// endImplicit ends the implicit transaction. A statement error is returned for the
-// caller to send.
-func (s *session) endImplicit(failed bool) error {
-	ctx := waits.With(context.Background(), &s.activity) // nothing to cancel: what ran is done
-	return s.sql.Sync(ctx, failed)
-}
+// endImplicit ends the implicit transaction, whose commit may have to wait. A statement error
+// is returned for the caller to send.
+func (s *session) endImplicit(ctx context.Context, failed bool) error { return s.sql.Sync(ctx, failed) }
 
 // failed reports a statement's error to the client and the SQL session. It returns
 // an error when the session is over.

@@ -163,6 +163,8 @@ func (s *session) Sync(ctx context.Context, failed bool) error {
 	if s.tx.open {
 		return nil
 	}
+	ctx, stop := s.limitTime(ctx)
+	defer stop()
 	return s.endTransaction(ctx, !failed)
 }
 

@@ -324,7 +324,7 @@ func (n *node) openPipelines(failpoints env.Failpoints) error {
 		return err
 	}
 	tasks := env.Goroutines(n.clock)
-	n.own = &owned.Tables{Store: own.NewStore(own.Deps{Clock: n.clock, Tasks: tasks}), Locks: own.NewLocks(tasks)}
+	n.own = &owned.Tables{Store: own.NewStore(own.Deps{Clock: n.clock, Tasks: tasks, Settled: n.catalog.SettleBackup}), Locks: own.NewLocks(tasks)}
 	lakeAdmin := &lakeAdmin{}
 	deps := ingest.Deps{
 		Catalog: n.catalog,

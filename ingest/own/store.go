@@ -44,6 +44,10 @@ type Changes interface {
 type Deps struct {
 	Clock env.Clock
 	Tasks env.Tasks
+	// Settled is asked before transactions are given to the log: an error means that the next
+	// host may find definitions which are undone here, beside which no rows may be written. The
+	// stream begins anew then. Nil: that cannot be.
+	Settled func(context.Context) error
 }
 
 // Store takes the transactions of sessions, and gives them to the source of the one

@@ -181,6 +181,40 @@ func TestCommitWaitsForTheLog(t *testing.T) {
 	})
 }
 
+// While definitions are not settled nothing is given to the log: who waits can give up, and gets
+// his transaction back; a stream that begins later, when they are, gets the rest.
+func TestStreamWaitsForSettledDefinitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		open := errors.New("test: the store does not answer")
+		err := open
+		r.store = own.NewStore(own.Deps{Clock: r.clock, Tasks: env.Goroutines(r.clock), Settled: func(context.Context) error { return err }})
+		first := r.commit(changes{{table: 1, op: change.Insert, id: 1}})
+		second := r.commit(changes{{table: 1, op: change.Insert, id: 2}})
+		s := r.stream("0")
+		s.want(t)
+		first.waits(t, "not settled")
+		if err := s.stop(); !errors.Is(err, open) {
+			t.Errorf("stream ended with %v", err)
+		}
+		gone := errors.New("test: canceled")
+		first.cancel(gone)
+		first.want(t, "given up", gone, 1)
+		err = nil
+		s = r.stream("0")
+		s.want(t, "1@1 [t1 1 0 2|]")
+		err = open // what comes later waits again
+		third := r.commit(changes{{table: 1, op: change.Insert, id: 3}})
+		s.want(t, "1@1 [t1 1 0 2|]")
+		s.source.Ack("1")
+		second.want(t, "acknowledged", nil, 1)
+		third.waits(t, "not settled")
+		if err := s.stop(); !errors.Is(err, open) {
+			t.Errorf("stream ended with %v", err)
+		}
+	})
+}
+
 // A stream that begins anew gets what is not durable, under the same tokens; what is
 // durable without having been acknowledged is told of.
 func TestStreamResumes(t *testing.T) {

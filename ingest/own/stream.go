@@ -40,6 +40,11 @@ func (s *source) Stream(ctx context.Context, from change.Position, tables []inge
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		if settled := s.store.deps.Settled; settled != nil { // what waits can be taken back until it is handed over
+			if err := settled(ctx); err != nil {
+				return fmt.Errorf("settle definitions: %w", err)
+			}
+		}
 		e := s.store.next()
 		if e == nil {
 			if err := s.store.deps.Tasks.Wait(ctx, 0, s.store.wake); err != nil {

@@ -249,6 +249,7 @@ var hunts = map[mutant.Mutant]hunt{
 	mutant.UniqueNotRechecked:      {script: "unique/changed_to_the_same.sim"},
 	mutant.UniqueNotProved:         {script: "unique/index_over_equal_values.sim"},
 	mutant.DoubtToldCanceled:       {script: "copy_frames/commit_is_cancelled_on_its_way.sim"},
+	mutant.BackupLeftOpen:          {script: "held/store_backup_without_an_answer.sim"},
 	mutant.CompactionNotFound:      {script: "merge/killed_between_lake_and_mark.sim"},
 }
 

@@ -96,6 +96,8 @@ type process struct {
 	server *own.Server
 	wake   chan struct{}
 	backup catalog.BackupStore
+	// mute is until when the store answers nothing of backups.
+	mute time.Time
 
 	catalog    *catalog.Catalog // nil while it stands by
 	supervisor *ingest.Supervisor

@@ -64,7 +64,7 @@ func marksOfOperations(store bool) []string {
 func marksOfFaults(store bool) []string {
 	var out []string
 	for f := NoFault + 1; f < faultEnd; f++ {
-		if faultOfStores[f] && !store || f == FailSync && store {
+		if faultOfStores[f] && !store || f == FailSync && store || f == LostBackup { // which only scripts have
 			continue
 		}
 		out = append(out, "fault "+f.String())

@@ -67,6 +67,7 @@ const (
 	StaleVersion        // a read gives a version that has gone
 	KillAt              // the process dies at the next hit of a failpoint, be it later
 	CutAt               // the machine does
+	LostBackup          // the store does what it is asked to do with backups of a catalog, and answers nothing for a while
 
 	faultEnd
 )
@@ -75,7 +76,7 @@ var faultNames = [faultEnd]string{
 	"none", "fail_before", "fail_after", "torn", "fail_sync", "flip_read", "misdirect", "full_disk", "kill",
 	"power_cut", "late", "disconnect", "lake_conflict", "conflict", "lost_request", "late_write", "duplicate", "repeat",
 	"partly", "partly_unknown", "short_page", "damaged", "stale_version",
-	"kill_at", "cut_at",
+	"kill_at", "cut_at", "lost_backup",
 }
 
 // String names the fault, as scripts do.
@@ -105,7 +106,8 @@ var faultPlaces = [faultEnd]uint32{
 	Conflict:  kinds(atObject), LostRequest: kinds(atObject), LateWrite: kinds(atObject), Duplicate: kinds(atObject),
 	Repeat: kinds(atObject), Partly: kinds(atObject), PartlyUnknown: kinds(atObject), ShortPage: kinds(atObject),
 	Damaged: kinds(atObject), StaleVersion: kinds(atObject), KillAt: kinds(atFailpoint), CutAt: kinds(atFailpoint),
-	FullDisk: everywhere, Kill: everywhere, PowerCut: everywhere, Late: everywhere,
+	LostBackup: kinds(atFailpoint),
+	FullDisk:   everywhere, Kill: everywhere, PowerCut: everywhere, Late: everywhere,
 	Disconnect: kinds(atSource, atClient), LakeConflict: kinds(atLakeCommit),
 }
 
@@ -220,6 +222,9 @@ func (p *process) strike(f Fault, k point, name string) (Fault, error) {
 // injected is the error of a fault at a place.
 func injected(f Fault, name string) error { return fmt.Errorf("%s: %w (%s)", name, errInjected, f) }
 
+// muteTime is how long LostBackup lasts.
+const muteTime = 5 * time.Second
+
 // failpoints is a process's env.Failpoints.
 type failpoints struct{ p *process }
 
@@ -230,7 +235,10 @@ func (f failpoints) Hit(fp env.Failpoint) error {
 	if fp == env.AfterUpdate {
 		f.p.world.updated(f.p)
 	}
-	_, err := f.p.at(atFailpoint, fp.String())
+	fault, err := f.p.at(atFailpoint, fp.String())
+	if fault == LostBackup {
+		f.p.mute = f.p.world.now.Add(muteTime)
+	}
 	return err
 }
 

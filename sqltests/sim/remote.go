@@ -205,7 +205,7 @@ func (p *process) lead() error {
 		kv = from.Crash()
 	}
 	p.host.kv = memStore{kv}
-	p.backup = objbackup.New(w.objects.Store, backupKey, p.ids)
+	p.backup = objbackup.New(faultstore.New(w.objects.Store, faultstore.Hooks{Before: p.muted}), backupKey, p.ids)
 	if err := p.openCatalog(); err != nil {
 		return err
 	}
@@ -235,6 +235,15 @@ func (g guard) Write(image []byte) error {
 		g.p.stepDown()
 	}
 	return err
+}
+
+// muted loses what the store answers while a backup is written of which nobody is to know.
+func (p *process) muted(context.Context, faultstore.Op) faultstore.Fault {
+	if !p.world.now.Before(p.mute) {
+		return faultstore.Fault{}
+	}
+	p.world.mark("backup without an answer")
+	return faultstore.Fault{Kind: faultstore.LostReply}
 }
 
 // fenceLake is the wal.Deps.FenceLake of a process: it is the log's from here on. Like the

@@ -161,6 +161,8 @@ const (
 	UniqueNotProved
 	// DoubtToldCanceled tells a client whose commit was canceled on its way that it was canceled.
 	DoubtToldCanceled
+	// BackupLeftOpen writes rows while the backup may have a definition that was undone.
+	BackupLeftOpen
 
 	end
 )
@@ -217,4 +219,5 @@ var names = [end]string{
 	ValuesNotSetApart: "values not set apart", ValuesNotBackedUp: "values not backed up", SetvalForgotten: "setval forgotten",
 	UniqueNotLooked: "unique values not looked up", UniqueNotRechecked: "changed unique values not looked up",
 	UniqueNotProved: "unique index not proved", DoubtToldCanceled: "commit in doubt told as canceled",
+	BackupLeftOpen: "backup left open",
 }

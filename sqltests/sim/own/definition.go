@@ -342,6 +342,11 @@ func (l *Ledger) adopt(t *Txn, seen definitions) {
 		l.reshape(t, false)
 	}
 	l.defining = slices.DeleteFunc(l.defining, func(o *Txn) bool { return o == t })
+	for _, of := range l.DB.Tables {
+		if repeated(l.rows(of), uniquesIn(seen[of.Name], of.Current())) {
+			l.Fail(labelUnique, fmt.Sprintf("table %s has a unique index on %s, and rows %q", of.Name, seen[of.Name].unique, l.rows(of)))
+		}
+	}
 }
 
 // moves says whether a transaction leaves other rows than there are.

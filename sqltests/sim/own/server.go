@@ -77,7 +77,7 @@ type Server struct {
 // NewServer makes the server of a process. It serves once Join has told it of its pipelines.
 func NewServer(l *Ledger, h Hooks, d Deps) (*Server, error) {
 	s := &Server{ledger: l, hooks: h, deps: d, clients: map[string]*Client{}}
-	s.tables.Store = own.NewStore(own.Deps{Clock: d.Clock, Tasks: d.Tasks})
+	s.tables.Store = own.NewStore(own.Deps{Clock: d.Clock, Tasks: d.Tasks, Settled: d.Catalog.SettleBackup})
 	s.tables.Locks = own.NewLocks(d.Tasks)
 	var err error
 	s.wire, err = pgwire.New(pgwire.Config{}, pgwire.Deps{Engine: engine{s}, Clock: d.Clock, IDs: d.IDs, Log: d.Log})
