@@ -307,7 +307,7 @@ func (s *session) writable(ctx context.Context, rel *pgsql.Relation, word string
 // unchanged refuses a table that others have changed, or made, since the moment that a
 // REPEATABLE READ transaction sees.
 func (s *session) unchanged(now *catalog.Snapshot, t *catalog.Table) error {
-	if !s.repeatable() || s.tx.pin == nil {
+	if !s.repeatable() || s.tx.pin == nil || s.tx.makes(t.Face()) {
 		return nil
 	}
 	_, err := s.tx.pin.TableByFace(t.Face())

@@ -81,13 +81,13 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 	case s.engine.deps.Own == nil:
 		return nil, pgerr.New(codes.FeatureNotSupported, "%s is not supported", word)
 	}
+	if s.repeatable() { // as of any other statement, its moment is the transaction's from now on
+		_, release := s.snapshot()
+		release()
+	}
 	c, err := s.planChange(ctx, sql, plan)
 	if err != nil {
 		return nil, err
-	}
-	if s.repeatable() && c.Apply != nil {
-		return nil, pgerr.New(codes.FeatureNotSupported, "%s in a REPEATABLE READ or SERIALIZABLE transaction is not supported", word).
-			WithHint("Run it in a READ COMMITTED one.")
 	}
 	for _, id := range c.Alters {
 		if err := s.lockTable(ctx, id); err != nil {
@@ -99,7 +99,7 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 			return nil, err
 		}
 	}
-	if err := errors.Join(s.tx.pending(c.Alters, word), s.mayRefer(c.Refers)); err != nil {
+	if err := errors.Join(s.tx.pending(c.Alters, word), s.mayRefer(c.Refers), s.asPinned(c, word)); err != nil {
 		return nil, err
 	}
 	s.as(c)
@@ -122,9 +122,36 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 	return c, nil
 }
 
-// planChange plans a change against the present moment.
+// asPinned refuses a change in a REPEATABLE READ transaction that asks for the rows that there are,
+// while it sees others, or another key's.
+func (s *session) asPinned(c *define.Change, word string) error {
+	if !s.repeatable() || s.tx.pin == nil {
+		return nil
+	}
+	if c.Rekeyed != 0 && !s.tx.makes(c.Rekeyed) {
+		if t, err := s.tx.pin.TableByFace(c.Rekeyed); err == nil && t.Temp == "" {
+			return pgerr.New(codes.FeatureNotSupported, "%s of a primary key in a REPEATABLE READ or SERIALIZABLE transaction is not supported", word).
+				WithDetail("Rows are read by the key that their table has.").WithHint("Run it in a READ COMMITTED one.")
+		}
+	}
+	if len(c.Proofs) == 0 {
+		return nil
+	}
+	snap, release := s.now()
+	defer release()
+	for _, id := range c.Alters {
+		if t, err := snap.TableByFace(id); err == nil {
+			if err := s.unchanged(snap, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// planChange plans a change against the present moment, whatever moment the transaction sees.
 func (s *session) planChange(ctx context.Context, sql string, plan func(*define.Context) (*define.Change, error)) (*define.Change, error) {
-	snap, release := s.snapshotForNames()
+	snap, release := s.now()
 	defer release()
 	n := s.namesOf(snap)
 	c, err := plan(&define.Context{
@@ -229,19 +256,23 @@ func (s *session) include(c *define.Change) error {
 	return nil
 }
 
-// possible makes the draft of what the transaction defines.
+// possible makes the drafts of what the transaction defines: of the present moment, and of the one
+// that it sees.
 func (s *session) possible() (err error) {
-	if s.repeatable() && s.tx.pin != nil {
-		s.pinDrafted, err = s.engine.deps.Catalog.DraftOn(s.tx.pin, s.draft)
-		if err == nil {
-			s.pinDrafted.Close()
-		}
+	if s.drafted, err = s.engine.deps.Catalog.Draft(s.draft); err != nil {
 		return err
 	}
-	if s.drafted, err = s.engine.deps.Catalog.Draft(s.draft); err == nil {
-		s.drafted.Close()
+	s.drafted.Close()
+	if !s.repeatable() || s.tx.pin == nil {
+		return nil
 	}
-	return err
+	if s.pinDrafted, err = s.engine.deps.Catalog.DraftOn(s.tx.pin, s.draftPinned); err != nil {
+		return pgerr.New(codes.SerializationFailure, "could not serialize access due to concurrent definitions").
+			WithDetail("The statement needs what others have defined after the transaction began.").
+			WithHint("Run the transaction again.").WithCause(err)
+	}
+	s.pinDrafted.Close()
+	return nil
 }
 
 // apply does what the transaction defines, but for what is temporary.

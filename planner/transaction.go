@@ -257,17 +257,17 @@ func (s *session) now() (snap *catalog.Snapshot, release func()) {
 	return draft, draft.Close
 }
 
-// pinned is the moment that the transaction sees, with what the session has for itself: such a
-// transaction defines nothing else.
+// pinned is the moment that the transaction sees, with what the session has for itself and what the
+// transaction has defined.
 func (s *session) pinned() (snap *catalog.Snapshot, release func()) {
 	pin := s.tx.pin
-	if s.temp == nil {
+	if s.temp == nil && len(s.tx.defined) == 0 {
 		return pin, func() {}
 	}
 	if again := pin.Again(s.pinDrafted); again != nil {
 		return again, again.Close
 	}
-	draft, err := s.engine.deps.Catalog.DraftOn(pin, s.draft)
+	draft, err := s.engine.deps.Catalog.DraftOn(pin, s.draftPinned)
 	if err != nil {
 		return pin, func() {}
 	}
@@ -277,6 +277,14 @@ func (s *session) pinned() (snap *catalog.Snapshot, release func()) {
 
 // draft does to a draft what the session has for itself and what its transaction defines.
 func (s *session) draft(txn *catalog.Txn) error {
+	if err := s.draftPinned(txn); err != nil {
+		return err
+	}
+	return s.tx.applyRights(txn)
+}
+
+// draftPinned is draft without rights, which are those of the present moment always.
+func (s *session) draftPinned(txn *catalog.Txn) error {
 	if s.temp != nil {
 		s.temp.Include(txn)
 	}
@@ -285,7 +293,7 @@ func (s *session) draft(txn *catalog.Txn) error {
 			return err
 		}
 	}
-	return s.tx.applyRights(txn)
+	return nil
 }
 
 // redefined has drafts made anew: what they are made of is not the same any more.
@@ -332,13 +340,7 @@ func (s *session) temporaryAfter() (*catalog.Temporary, error) {
 	if len(s.tx.defined) == 0 {
 		return s.temp.Objects(), nil
 	}
-	var draft *catalog.Snapshot
-	var err error
-	if s.repeatable() && s.tx.pin != nil {
-		draft, err = s.engine.deps.Catalog.DraftOn(s.tx.pin, s.draft)
-	} else {
-		draft, err = s.engine.deps.Catalog.Draft(s.draft)
-	}
+	draft, err := s.engine.deps.Catalog.Draft(s.draft)
 	if err != nil {
 		return nil, err // others have made it impossible
 	}
