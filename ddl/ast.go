@@ -28,6 +28,7 @@ type Drop struct {
 	Name     string
 	IfExists bool
 	KeepData bool
+	Cascade  bool `json:",omitempty"`
 }
 
 // Option is one NAME value pair. Pos points at its name.

@@ -94,10 +94,22 @@ func (x *Executor) dropped(err error, missing bool, s *Drop, session Session) er
 
 func (x *Executor) dropPipeline(ctx context.Context, s *Drop, session Session) error {
 	snap := x.Catalog.Snapshot()
-	_, err := snap.Pipeline(s.Name)
+	p, err := snap.Pipeline(s.Name)
+	var read readers
+	if err == nil {
+		read = readersOf(snap, snap.Tables(p.ID))
+	}
 	snap.Close()
 	if err != nil {
 		return x.dropped(nil, true, s, session)
+	}
+	if s.Cascade {
+		err = read.drop(ctx, session)
+	} else {
+		err = read.refuse("pipeline "+quote.NameIfNeeded(s.Name), "Use DROP ... CASCADE to drop the dependent objects too.")
+	}
+	if err != nil {
+		return err
 	}
 	left, err := x.Controller.Drop(ctx, s.Name, s.KeepData)
 	if errors.Is(err, catalog.ErrPipelineNotFound) { // another DROP was quicker

@@ -291,6 +291,11 @@ func (x *Executor) alter(ctx context.Context, s *AlterPipeline, session Session)
 	case Rename:
 		return x.rename(ctx, p, s.NewName, session)
 	}
+	if s.Action == DropTable {
+		if err := x.unread(p.Name, s.Tables); err != nil {
+			return err
+		}
+	}
 	for _, t := range s.Tables {
 		var err error
 		switch s.Action {
@@ -299,13 +304,26 @@ func (x *Executor) alter(ctx context.Context, s *AlterPipeline, session Session)
 		case ResyncTable:
 			err = x.Controller.ResyncTable(ctx, p.Name, t)
 		case ResumeTable:
-			err = x.Controller.ResumeTable(ctx, p.Name, t)
+			if err = x.noticeRunning(p, t, session); err == nil {
+				err = x.Controller.ResumeTable(ctx, p.Name, t)
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// noticeRunning says of a table that is to be resumed that it has not stopped.
+func (x *Executor) noticeRunning(p *catalog.Pipeline, want catalog.SelectedTable, session Session) error {
+	snap := x.Catalog.Snapshot()
+	defer snap.Close()
+	t, err := catalog.NamedTable(snap.Tables(p.ID), want)
+	if err != nil || t.State == catalog.TableStopped {
+		return nil // or who resumes it says what is wrong
+	}
+	return session.Notice(pgerr.Notice("table \"%s\" is not stopped, skipping", t.Schema+"."+t.Name))
 }
 
 // mutate applies f to a copy of the pipeline's row.

@@ -263,7 +263,10 @@ func (p *parser) drop() (Statement, error) {
 	}
 	for {
 		switch {
-		case p.word("cascade"), p.word("restrict"): // a pipeline's tables always go with it; what it uses never does
+		case p.word("cascade"): // a pipeline's tables always go with it; what it uses never does
+			s.Cascade = true
+		case p.word("restrict"):
+			s.Cascade = false
 		case object.text == "pipeline" && p.word("keep", "data"):
 			s.KeepData = true
 		default:
