@@ -71,11 +71,13 @@ func parseInterval(text string) (engineInterval, *pgerr.Error) {
 	if !ok {
 		return engineInterval{}, errDateSyntax("interval", text)
 	}
-	if math.Abs(sum.months) > math.MaxInt32 || math.Abs(sum.days) > math.MaxInt32 || math.Abs(sum.micros) >= 1<<63 {
+	if !int32Range(sum.months) || !int32Range(sum.days) || math.Abs(sum.micros) >= 1<<63 {
 		return engineInterval{}, pgerr.New(codes.DatetimeFieldOverflow, "interval field value out of range: \"%s\"", text)
 	}
 	return engineInterval{months: int32(sum.months), days: int32(sum.days), micros: int64(sum.micros)}, nil
 }
+
+func int32Range(n float64) bool { return n >= math.MinInt32 && n <= math.MaxInt32 }
 
 // interval reads an interval.
 func (in Input) interval(text string) (engineInterval, *pgerr.Error) {

@@ -40,9 +40,9 @@ func intervalFunctions() []scalar.Function {
 		{Name: "skippr_iv_key", Params: kinds(iv), Result: scalar.Text, Call: func(a []value) (value, error) {
 			return scalar.OfText(intervalKey(a[0])), nil
 		}},
-		{Name: "skippr_iv_justify_hours", Params: kinds(iv), Result: iv, Call: func(a []value) (value, error) { return justifyHours(a[0]), nil }},
-		{Name: "skippr_iv_justify_days", Params: kinds(iv), Result: iv, Call: func(a []value) (value, error) { return justifyDays(a[0]), nil }},
-		{Name: "skippr_iv_justify", Params: kinds(iv), Result: iv, Call: func(a []value) (value, error) { return justify(a[0]), nil }},
+		{Name: "skippr_iv_justify_hours", Params: kinds(iv), Result: iv, Call: func(a []value) (value, error) { return justifyHours(a[0]) }},
+		{Name: "skippr_iv_justify_days", Params: kinds(iv), Result: iv, Call: func(a []value) (value, error) { return justifyDays(a[0]) }},
+		{Name: "skippr_iv_justify", Params: kinds(iv), Result: iv, Call: func(a []value) (value, error) { return justify(a[0]) }},
 		{Name: "skippr_iv_trunc", Params: kinds(scalar.Text, iv), Result: iv, Call: func(a []value) (value, error) {
 			return truncInterval(a[0].Text, a[1])
 		}},
@@ -125,10 +125,27 @@ func negInterval(a value) (value, error) {
 	return value{Months: -a.Months, Days: -a.Days, Int: -a.Int}, nil
 }
 
-func justifyHours(v value) value {
+// addCount adds to a number of days or months.
+func addCount(to *int32, n int64) error {
+	sum := int64(*to) + n
+	if sum != int64(int32(sum)) {
+		return errIntervalRange
+	}
+	*to = int32(sum)
+	return nil
+}
+
+func justifyHours(v value) (value, error) {
 	days := v.Int / dayTime
 	v.Int -= days * dayTime
-	v.Days += int32(days)
+	if err := addCount(&v.Days, days); err != nil {
+		return value{}, err
+	}
+	return signTime(v), nil
+}
+
+// signTime gives the time of day the sign of the days.
+func signTime(v value) value {
 	switch {
 	case v.Days > 0 && v.Int < 0:
 		v.Int += dayTime
@@ -142,10 +159,17 @@ func justifyHours(v value) value {
 
 const daysPerMonth = 30
 
-func justifyDays(v value) value {
+// carryDays makes months of thirty days each.
+func carryDays(v *value) error {
 	months := v.Days / daysPerMonth
 	v.Days -= months * daysPerMonth
-	v.Months += months
+	return addCount(&v.Months, int64(months))
+}
+
+func justifyDays(v value) (value, error) {
+	if err := carryDays(&v); err != nil {
+		return value{}, err
+	}
 	switch {
 	case v.Months > 0 && v.Days < 0:
 		v.Days += daysPerMonth
@@ -154,22 +178,22 @@ func justifyDays(v value) value {
 		v.Days -= daysPerMonth
 		v.Months++
 	}
-	return v
+	return v, nil
 }
 
 // justify is justify_interval.
-func justify(v value) value {
+func justify(v value) (value, error) {
 	if v.Days > 0 && v.Int > 0 || v.Days < 0 && v.Int < 0 { // as PostgreSQL keeps clear of overflow
-		months := v.Days / daysPerMonth
-		v.Days -= months * daysPerMonth
-		v.Months += months
+		if err := carryDays(&v); err != nil {
+			return value{}, err
+		}
 	}
 	days := v.Int / dayTime
 	v.Int -= days * dayTime
-	v.Days += int32(days)
-	months := v.Days / daysPerMonth
-	v.Days -= months * daysPerMonth
-	v.Months += months
+	v.Days += int32(days) // cannot overflow: it is below 30, or of the other sign
+	if err := carryDays(&v); err != nil {
+		return value{}, err
+	}
 	switch {
 	case v.Months > 0 && (v.Days < 0 || v.Days == 0 && v.Int < 0):
 		v.Days += daysPerMonth
@@ -178,15 +202,7 @@ func justify(v value) value {
 		v.Days -= daysPerMonth
 		v.Months++
 	}
-	switch {
-	case v.Days > 0 && v.Int < 0:
-		v.Int += dayTime
-		v.Days--
-	case v.Days < 0 && v.Int > 0:
-		v.Int -= dayTime
-		v.Days++
-	}
-	return v
+	return signTime(v), nil
 }
 
 // monthUnits are the units of date_trunc above days, in months.

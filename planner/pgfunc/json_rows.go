@@ -15,18 +15,22 @@ type jsonParts struct {
 
 // partsOf takes a JSON text apart.
 func partsOf(s string, binary bool) (*jsonParts, error) {
-	n, err := parseJSONAs(s, binary)
+	return takenApart(s, &jsonParser{s: s, binary: binary})
+}
+
+func takenApart(s string, reader *jsonParser) (*jsonParts, error) {
+	n, err := reader.all()
 	if err != nil {
 		return nil, err
 	}
 	out := &jsonParts{kind: n.kind, names: n.names}
-	if binary {
+	if reader.binary {
 		for _, item := range n.items {
 			out.items = append(out.items, item.String())
 		}
 		return out, nil
 	}
-	p := &jsonParser{s: s}
+	p := &jsonParser{s: s, raw: true} // it was read
 	p.space()
 	p.at++ // its bracket
 	for range n.items {
@@ -95,7 +99,7 @@ func jsonRowFunctions() []scalar.Function {
 	text := scalar.Text
 	return []scalar.Function{
 		{Name: "skippr_j_items", Params: kinds(text, text), Result: text, Call: func(a []value) (value, error) {
-			j, err := partsOf(a[0].Text, strings.HasPrefix(a[1].Text, "jsonb"))
+			j, err := takenApart(a[0].Text, &jsonParser{s: a[0].Text, binary: strings.HasPrefix(a[1].Text, "jsonb"), raw: a[1].Text == "json"})
 			if err != nil {
 				return value{}, err
 			}

@@ -47,19 +47,23 @@ type jsonParser struct {
 	s      string
 	at     int
 	depth  int
-	binary bool // as jsonb: members are sorted, \u0000 is an error
+	binary bool // as jsonb: members are sorted, numbers are numerics
+	raw    bool // strings are not read, but that they end
 }
 
 // parseJSON reads a JSON text as jsonb does.
 func parseJSON(s string) (*jsonNode, error) { return parseJSONAs(s, true) }
 
 func parseJSONAs(s string, binary bool) (*jsonNode, error) {
-	p := &jsonParser{s: s, binary: binary}
+	return (&jsonParser{s: s, binary: binary}).all()
+}
+
+func (p *jsonParser) all() (*jsonNode, error) {
 	n, err := p.value()
 	if err != nil {
 		return nil, err
 	}
-	if p.space(); p.at != len(s) {
+	if p.space(); p.at != len(p.s) {
 		return nil, errJSON
 	}
 	return n, nil
@@ -285,7 +289,10 @@ func (p *jsonParser) escape(b *strings.Builder) error {
 		return err
 	}
 	p.at += 6
-	if r == 0 && p.binary {
+	if p.raw { // json_in does not ask whether there is such a character
+		return nil
+	}
+	if r == 0 {
 		return pgerr.New(codes.UntranslatableCharacter, "unsupported Unicode escape sequence").
 			WithDetail("\\u0000 cannot be converted to text.")
 	}

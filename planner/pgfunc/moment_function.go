@@ -84,7 +84,7 @@ func momentFunctions() []scalar.Function {
 			if infiniteMoment(a[0].Int) || infiniteMoment(a[1].Int) {
 				return value{}, fieldRange("cannot subtract infinite timestamps")
 			}
-			return justifyHours(value{Int: a[0].Int - a[1].Int}), nil
+			return justifyHours(value{Int: a[0].Int - a[1].Int})
 		}},
 		{Name: "skippr_ts_add", Params: kinds(ts, iv), Result: ts, Call: func(a []value) (value, error) { return addMoment(a[0].Int, a[1]) }},
 		{Name: "skippr_ts_time", Params: kinds(ts), Result: scalar.Time, Call: func(a []value) (value, error) {

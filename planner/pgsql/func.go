@@ -217,10 +217,28 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	if keyed, ok := numericArrays[c.name]; ok && len(args) == 2 && ElemOf(args[0].typ.OID) == OIDNumeric {
 		template = keyed
 	}
+	if c.name == "string_agg" && !args[1].con {
+		return a.separated(out, parts, decor)
+	}
 	out.sql, err = a.expand(template, parts, decor)
 	if typ.OID == OIDNumeric {
 		numericForm(c, args, &out)
 	}
+	return out, err
+}
+
+// separated is string_agg with a separator of each row, which stands before the row's value
+// unless that is the first. The engine's own takes only one that is the same for all.
+func (a *analyzer) separated(out expr, parts []string, d decoration) (expr, error) {
+	list := "@list({'v': $1, 's': $2})"
+	if d.before != "" {
+		if d.after != " ORDER BY "+parts[0]+" ASC NULLS LAST" || d.over != "" {
+			return out, unsupported("string_agg(DISTINCT … ORDER BY …) with a separator of each row is not supported")
+		}
+		list, d.before, d.after = "list_sort(list_distinct("+list+"))", "", ""
+	}
+	var err error
+	out.sql, err = a.expand("skippr_separated("+list+")", parts, d)
 	return out, err
 }
 

@@ -1,18 +1,16 @@
 package pgsql
 
 import (
+	"strings"
+
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
-// jsonbTypes are the operators of jsonb: the type of the right side when it is not decided,
-// the result, and the engine's function for each type that the right side may have.
-var jsonbTypes = map[string]struct {
-	right, result uint32
-	functions     map[uint32]string
-}{
+// jsonbTypes are the operators of jsonb.
+var jsonbTypes = map[string]jsonbDef{
 	"->":  {OIDText, OIDJSONB, map[uint32]string{OIDText: "skippr_j_member", OIDInt4: "skippr_j_element"}},
 	"->>": {OIDText, OIDText, map[uint32]string{OIDText: "skippr_j_member_text", OIDInt4: "skippr_j_element_text"}},
 	"#>":  {oidTextArray, OIDJSONB, map[uint32]string{oidTextArray: "skippr_j_path"}},
@@ -26,6 +24,21 @@ var jsonbTypes = map[string]struct {
 	"?":  {OIDText, OIDBool, map[uint32]string{OIDText: "skippr_j_exists"}},
 	"?|": {oidTextArray, OIDBool, map[uint32]string{oidTextArray: "skippr_j_exists_any"}},
 	"?&": {oidTextArray, OIDBool, map[uint32]string{oidTextArray: "skippr_j_exists_all"}},
+}
+
+// jsonTypes are the operators of json, whose parts are what is written there.
+var jsonTypes = map[string]jsonbDef{
+	"->":  {OIDText, OIDJSON, map[uint32]string{OIDText: "skippr_js_member", OIDInt4: "skippr_js_element"}},
+	"->>": {OIDText, OIDText, map[uint32]string{OIDText: "skippr_js_member_text", OIDInt4: "skippr_js_element_text"}},
+	"#>":  {oidTextArray, OIDJSON, map[uint32]string{oidTextArray: "skippr_js_path"}},
+	"#>>": {oidTextArray, OIDText, map[uint32]string{oidTextArray: "skippr_js_path_text"}},
+}
+
+// jsonbDef is an operator: the type of the right side when it is not decided, the result, and
+// the engine's function for each type that the right side may have.
+type jsonbDef struct {
+	right, result uint32
+	functions     map[uint32]string
 }
 
 const oidTextArray = 1009
@@ -47,6 +60,19 @@ func (a *analyzer) jsonbOperator(op string, l, r expr, loc int32) (expr, bool, e
 	if !ok || l.typ.OID != OIDJSONB {
 		return l, false, nil
 	}
+	out, err := a.jsonAccess(op, def, l, r, loc)
+	return out, true, err
+}
+
+// jsonOperator analyses -> ->> #> #>> of a json.
+func (a *analyzer) jsonOperator(op string, l, r expr, loc int32) (expr, error) {
+	if l.undecided() || l.typ.OID != OIDJSON {
+		return l, a.noOperator(op, &l, r, loc)
+	}
+	return a.jsonAccess(op, jsonTypes[op], l, r, loc)
+}
+
+func (a *analyzer) jsonAccess(op string, def jsonbDef, l, r expr, loc int32) (expr, error) {
 	var err error
 	switch {
 	case r.undecided():
@@ -57,15 +83,15 @@ func (a *analyzer) jsonbOperator(op string, l, r expr, loc int32) (expr, bool, e
 		r, err = a.coerce(r, plain(OIDText), implicit)
 	}
 	if err != nil {
-		return r, true, err
+		return r, err
 	}
 	fn := def.functions[r.typ.OID]
 	if fn == "" {
-		return l, true, a.noOperator(op, &l, r, loc)
+		return l, a.noOperator(op, &l, r, loc)
 	}
 	out := expr{typ: plain(def.result), loc: loc, scale: -1}
 	out.sql = fn + "(" + l.sql + ", " + listArg(r) + ")"
-	return out, true, nil
+	return out, nil
 }
 
 // jsonbSubscript analyses j['member'] and j[0].
@@ -113,12 +139,16 @@ func jsonFromText(sql string, to uint32) string {
 	return "skippr_json_check(" + sql + ")"
 }
 
-// extractPath analyses jsonb_extract_path and jsonb_extract_path_text.
+// extractPath analyses json_extract_path, jsonb_extract_path and their twins that give text.
 func (a *analyzer) extractPath(name string, args []expr) (expr, error) {
 	if len(args) < 2 {
 		return expr{}, noFunction(name, args, false)
 	}
-	j, err := a.coerce(args[0], plain(OIDJSONB), implicit)
+	typ := plain(OIDJSON)
+	if strings.HasPrefix(name, "jsonb") {
+		typ = plain(OIDJSONB)
+	}
+	j, err := a.coerce(args[0], typ, implicit)
 	if err != nil {
 		return j, err
 	}
@@ -135,11 +165,10 @@ func (a *analyzer) extractPath(name string, args []expr) (expr, error) {
 	}
 	list.sql = "CAST([" + list.sql + "] AS VARCHAR[])"
 	op := "#>"
-	if name == "jsonb_extract_path_text" {
+	if strings.HasSuffix(name, "_text") {
 		op = "#>>"
 	}
-	out, _, err := a.jsonbOperator(op, j, list, -1)
-	return out, err
+	return a.binary(op, j, list, -1)
 }
 
 // aggregateObject analyses json_object_agg and jsonb_object_agg.

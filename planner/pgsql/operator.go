@@ -112,7 +112,7 @@ func (a *analyzer) binary(op string, l, r expr, loc int32) (expr, error) {
 	case "~~", "!~~", "~~*", "!~~*":
 		return a.like(op, l, r, loc)
 	case "->", "->>", "#>", "#>>":
-		return a.jsonPath(op, l, r, loc)
+		return a.jsonOperator(op, l, r, loc)
 	case "@>", "<@", "&&":
 		return a.arrayOperator(op, l, r, loc)
 	case "&", "|", "#", "<<", ">>":

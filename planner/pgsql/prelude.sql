@@ -21,8 +21,12 @@ CREATE OR REPLACE MACRO skippr_text_array(x) AS CASE WHEN x IS NULL THEN NULL EL
   '{' || array_to_string(list_transform(x, lambda v: skippr_array_item(v)), ',') || '}' END;
 CREATE OR REPLACE MACRO skippr_nonzero(x) AS CASE WHEN x = 0 THEN error('division by zero') ELSE x END;
 CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: step size cannot equal zero') ELSE x END;
--- No text has the character \u0000, at which the engine would cut it off.
-CREATE OR REPLACE MACRO skippr_json_texts(x) AS CASE WHEN contains(x, '\u0000') THEN skippr_j_norm(x) ELSE x END;
+-- Texts with the separators before all but the first.
+CREATE OR REPLACE MACRO skippr_joined(l) AS CASE WHEN len(l) > 0 THEN array_to_string(list_transform(l, lambda x, i: 
+  CASE WHEN i = 1 THEN x.v ELSE coalesce(x.s, '') || x.v END), '') END;
+CREATE OR REPLACE MACRO skippr_separated(l) AS skippr_joined(list_filter(l, lambda x: x.v IS NOT NULL));
+-- A sum begins with its first value, the engine's with 0: of nothing but -0 it is -0.
+CREATE OR REPLACE MACRO skippr_sum_float(total, signs) AS CASE WHEN signs AND total = 0 THEN -total ELSE total END;
 CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[]);
 -- PostgreSQL stays with a unit up to 10240 of it, and rounds to the next.
 CREATE OR REPLACE MACRO skippr_size(x) AS CASE WHEN abs(x) < 10240 THEN x || ' bytes' 

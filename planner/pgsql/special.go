@@ -38,7 +38,7 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		return e, true, err
 	case "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "to_json", "to_jsonb", "row_to_json", "array_to_json":
 		fn = func(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) { return a.buildJSON(name, args) }
-	case "jsonb_extract_path", "jsonb_extract_path_text":
+	case "json_extract_path", "json_extract_path_text", "jsonb_extract_path", "jsonb_extract_path_text":
 		fn = func(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) { return a.extractPath(name, args) }
 	case "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg":
 		e, err := a.aggregateJSON(name, n, s)

@@ -10,6 +10,7 @@ import (
 // variadics are the functions that take any number of arguments, and so an array after VARIADIC.
 var variadics = map[string]bool{
 	"concat": true, "concat_ws": true, "format": true, "num_nulls": true, "num_nonnulls": true, "jsonb_extract_path": true,
+	"json_extract_path": true, "json_extract_path_text": true,
 	"jsonb_extract_path_text": true, "json_build_array": true, "jsonb_build_array": true, "json_build_object": true, "jsonb_build_object": true,
 }
 
@@ -54,12 +55,23 @@ func (a *analyzer) variadicCall(name string, args []expr, loc int32) (expr, erro
 	}
 	out := expr{typ: plain(OIDText), scale: -1, loc: loc}
 	switch name {
-	case "jsonb_extract_path", "jsonb_extract_path_text":
-		op := map[string]string{"jsonb_extract_path": "#>", "jsonb_extract_path_text": "#>>"}[name]
+	case "json_extract_path", "json_extract_path_text", "jsonb_extract_path", "jsonb_extract_path_text":
+		op := "#>"
+		if strings.HasSuffix(name, "_text") {
+			op = "#>>"
+		}
 		if last != 1 {
 			return out, noFunction(name, args, false)
 		}
-		return a.binary(op, args[0], array, loc)
+		typ := plain(OIDJSON)
+		if strings.HasPrefix(name, "jsonb") {
+			typ = plain(OIDJSONB)
+		}
+		j, err := a.coerce(args[0], typ, implicit)
+		if err != nil {
+			return out, err
+		}
+		return a.binary(op, j, array, loc)
 	case "num_nulls", "num_nonnulls":
 		out.typ = plain(OIDInt4)
 		count := "list_count(" + array.sql + ")"

@@ -223,10 +223,11 @@ func plus() scalar.Function {
 			if err != nil {
 				return scalar.Value{}, err
 			}
-			by := big.NewInt(v[1].Int)
+			n := v[1].Int
 			if v[2].Int != 0 {
-				by.Neg(by)
+				n = -n // the least number has no negative: it stays, as in PostgreSQL
 			}
+			by := big.NewInt(n)
 			octets := a.Addr.AsSlice()
 			sum := new(big.Int).Add(new(big.Int).SetBytes(octets), by)
 			if sum.Sign() < 0 || sum.BitLen() > a.Addr.BitLen() {

@@ -788,3 +788,104 @@ SELECT count(*) FILTER (WHERE s || '@' LIKE '%e@') FROM t
 SELECT sum(id) FILTER (WHERE s <> '$1' AND v <> '@f('), string_agg(v, '$2@' ORDER BY v || '$1@(', id) FROM t
 SELECT id, count(*) OVER (PARTITION BY v || '@$1' ORDER BY id), sum(nn) FILTER (WHERE v <> '@x') OVER (ORDER BY id) FROM t ORDER BY id
 SELECT array_agg(DISTINCT v || '@' ORDER BY v || '@') FROM t
+SELECT '{"a":0.00}'::json->>'a'
+SELECT '{"a":0.00}'::json->'a'
+SELECT '{"a":1E2,"b":-0,"c":1.0e5,"d":1.50}'::json->>'a', '{"a":1E2,"b":-0}'::json->>'b','{"c":1.0e5}'::json->'c'
+SELECT '{"a":1,"a":2}'::json->>'a', '{"a":1,"a":2}'::json->'a', '{"a":1,"a":2}'::json
+SELECT '{ "b" : [1,  2 , {"x" :1}], "a":"x\u0041" }'::json->'b', '{ "b" : [1,  2 ], "a":"x\u0041" }'::json->'a', '{ "b" : [1,  2 ], "a":"x\u0041" }'::json->>'a'
+SELECT '{ "b" : [1,  2 , {"x" :1}]}'::json#>'{b,2}', '{ "b" : [1,  2 , {"x" :1}]}'::json#>'{}', '{ "b" : [1,  2 , {"x" :1}]}'::json#>>'{}'
+SELECT '[1.0, 2.50 ,  {"a" : 1}]'::json->1, '[1.0, 2.50 ,  {"a" : 1}]'::json->2, '[1.0, 2.50 ,  {"a" : 1}]'::json->-1, '[1.0, 2.50 ,  {"a" : 1}]'::json->>-2
+SELECT '0.00'::jsonb, '1.0e5'::jsonb, '-0'::jsonb, '1E2'::jsonb, '-0.0'::jsonb
+SELECT * FROM json_each('{"a" : 1.00, "b":[1 , 2], "a" : null, "c":"x\ny"}')
+SELECT * FROM json_each_text('{"a" : 1.00, "b":[1 , 2], "a" : null, "c":"x\ny"}')
+SELECT * FROM json_array_elements('[1.00, 1E2 , [1 , 2], {"b" : 1, "a":0.0}]')
+SELECT * FROM json_array_elements_text('[1.00, 1E2 , [1 , 2], {"b" : 1, "a":0.0}]')
+SELECT * FROM json_object_keys('{"a" : 1.00, "b":[1 , 2], "a" : null, "c":"x\ny"}')
+SELECT json_strip_nulls('{"a" : 1.00, "b":[1 , 2, null], "a" : null, "c":{"x":null}}')
+SELECT * FROM json_to_recordset('[{"a":0.00,"b":[1 , 2]},{"a":1E2,"b":{"x" : 1.0}}]') AS x(a text, b json)
+SELECT * FROM json_to_record('{"a":0.00,"b":[1 , 2]}') AS x(a numeric, b json)
+SELECT * FROM json_to_record('{"a":1,"a":2}') AS x(a int)
+SELECT * FROM json_to_record('{"a":1.50,"b":1e2}') AS x(a text, b text)
+SELECT * FROM jsonb_to_record('{"a":1.50,"b":1e2}') AS x(a text, b jsonb)
+SELECT json_extract_path('{"a":{"b":0.00}}','a','b'), json_extract_path_text('{"a":{"b" :  [0.00]}}','a','b')
+SELECT to_json('{"a" :  0.00}'::json), json_build_array('{"a" :  0.00}'::json), json_build_object('x','{"a" :  0.00}'::json), row_to_json(row('{"a" :  0.00}'::json))
+SELECT json_agg(x) FROM (VALUES ('{"a" :  0.00}'::json)) v(x)
+SELECT array_to_json(array['{"a" :  0.00}'::json]), to_jsonb('{"a" :  0.00}'::json), '{"b" :  0.00,"a":1}'::json::jsonb
+SELECT json_typeof(' 1 '), json_array_length('[1 , 2,3]'), json_typeof(' {}')
+SELECT ' 1 '::json, ' "a" '::json, ' "a" '::json->>0, ' 5 '::json#>>'{}', ' "a" '::json#>'{}'
+SELECT ('{"a":"\u0000"}'::json)->'a', '{"a":"\u0000"}'::json
+SELECT ('{"a":"\u0000"}'::json)->>'a'
+SELECT '{"a":"\ud83d\ude00"}'::json->>'a', '{"a":"\ud83d\ude00"}'::json->'a'
+SELECT '{"a":"\ud83d"}'::json
+SELECT '{"a":"\ud83d"}'::json->>'a'
+SELECT '::/0'::inet - 1
+SELECT '::'::inet - 1
+SELECT '0.0.0.0'::inet - 1
+SELECT '255.255.255.255'::inet + 1
+SELECT '255.255.255.255'::inet + 0
+SELECT 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'::inet + 1
+SELECT '::1'::inet - '::'::inet
+SELECT 'ffff::'::inet - '::'::inet
+SELECT '::'::inet - 'ffff::'::inet
+SELECT '1.2.3.4'::inet - '::1'::inet
+SELECT 1 + '255.255.255.255'::inet
+SELECT '8000::'::inet + 9223372036854775807
+SELECT '0.0.0.5/24'::inet - 9223372036854775807
+SELECT '0.0.0.5/24'::inet - (-9223372036854775808)
+SELECT '0.0.0.5/24'::inet + (-5)
+SELECT '::5/64'::inet + (-5), '::5/64'::inet - (-9223372036854775808)
+SELECT '::5/64'::inet + (-6)
+SELECT ~'1.2.3.4/8'::inet, '1.2.3.4/8'::inet & '255.0.0.0'::inet, '1.2.3.4'::inet | '::1'::inet
+SELECT justify_interval('178000000 years 12 months'::interval)
+SELECT justify_hours('2147483647 days 24 hours'::interval)
+SELECT justify_days('178956970 years 7 months 30 days'::interval)
+SELECT justify_interval('2147483647 days 24 hours'::interval)
+SELECT justify_interval('-2147483648 days -24 hours'::interval)
+SELECT justify_hours('-2147483648 days -24 hours'::interval)
+SELECT justify_days('-178956970 years -8 months -30 days'::interval)
+SELECT justify_interval('2147483647 days'::interval)
+SELECT justify_interval('178956970 years 7 months 2147483647 days'::interval)
+SELECT concat_ws(',', VARIADIC '{}'), concat(VARIADIC '{}'), concat_ws(',', VARIADIC '{a,b}'), concat_ws(',', VARIADIC NULL::text[])
+SELECT concat_ws(NULL, VARIADIC '{a}'), format('%s %s', VARIADIC '{a,b}')
+SELECT concat_ws(',', VARIADIC '{a,NULL,b}'::text[]), concat_ws(',', VARIADIC array_agg(i)) FROM t
+SELECT sum(x) FROM (VALUES ('-0'::float8)) v(x)
+SELECT sum(x), avg(x) FROM (VALUES ('-0'::float8),('-0')) v(x)
+SELECT sum(x) OVER () FROM (VALUES ('-0'::float8),('-0')) v(x)
+SELECT sum(x) FROM (VALUES ('-0'::float4)) v(x)
+SELECT avg(x) FROM (VALUES ('-0'::float4)) v(x)
+SELECT j->>'a', j->'b' FROM (VALUES ('{"a":1.50,"b":{ "c" : 1}}'::json), ('[1]'), ('null'), ('"x"'), (NULL)) v(j)
+SELECT '{"a":{"b":1},"a":2}'::json#>'{a,b}', '{"a":2,"a":{"b":1}}'::json#>'{a,b}', '{"a":{"b":1},"a":{"c":2}}'::json#>'{a,b}'
+SELECT '{"a":[1,{"b" : null}]}'::json#>>'{a,1,b}', '{"a":[1,{"b" : null}]}'::json#>'{a,-1,b}', '{"a":[1,{"b" : null}]}'::json#>'{a,x}', '{"a":[1,2]}'::json#>'{a,NULL}', '{"a":[1,2]}'::json#>'{a,7}'
+SELECT ' "x\u0041" '::json#>>'{}', ' null '::json#>>'{}', ' [1] '::json#>'{}', ' null'::json#>'{}'
+SELECT '{"a" : {"b" : 1}}'::json#>ARRAY['a','b'], json_extract_path('{"a" : {"b" : "q\"r"}}',VARIADIC ARRAY['a','b']), json_extract_path_text('{"a" : {"b" : "q\"r"}}',VARIADIC '{a,b}'::text[])
+SELECT json_extract_path('{"f2":["a",null]}','f2','1'), json_extract_path_text('{"f2":["a",null]}','f2','1'), json_extract_path_text('{"f2":["a",null]}','f2','0')
+SELECT '{"a\"b":1,"é":2}'::json->'a"b', '{"a\"b":1,"é":2}'::json->'é', '{"":5}'::json->''
+SELECT '[]'::json->0, '[ ]'::json->-1, '{}'::json->'a', '[1,2]'::json->-3, '[1,2]'::json->5, '5'::json->0, '[1,[2 , 3]]'::json->1->0
+SELECT '{"x":3, "a":"\u0000"}'::json->>'x'
+SELECT '[1,"\u0000"]'::json->0
+SELECT json_array_length('[1,"\u0000"]'), json_typeof('"\u0000"'), '["\ud800"]'::json
+SELECT json_array_elements('["\ud800", 1.0]')
+SELECT json_array_elements_text('["\ud800", 1.0]')
+SELECT '"\ud800"'::json::jsonb
+SELECT json_array_length('{}')
+SELECT json_array_length('5')
+SELECT json_strip_nulls('{"a" : 1.00, "b":[1 , 2, null], "a" : null, "c":{"x":null}}'), json_strip_nulls('null'), json_strip_nulls(' [ {"a":null}, "\u00e9/" ]')
+SELECT j->>'k', j->'o'->>'x' FROM t
+SELECT sum(x) FILTER (WHERE x < 0) FROM (VALUES (1::float8)) v(x)
+SELECT sum(x) FROM (VALUES ('-0'::float8), (NULL)) v(x)
+SELECT sum(x) OVER (ORDER BY o), sum(x) OVER (ORDER BY o ROWS 1 PRECEDING) FROM (VALUES ('-0'::float8,1), (NULL,2), ('-0',3), (0,4), (1.5,5),(-1.5,6)) v(x,o)
+SELECT '-2147483648 days'::interval, '-178956970 years -8 mons'::interval
+SELECT to_json(1.50), to_jsonb(1.50), json_build_object('a',1.50), '1.50'::json::jsonb, '{"a":1.10}'::jsonb->'a', jsonb_build_array(0.00)
+SELECT * FROM json_each('{"a":"\ud800"}')
+SELECT row_to_json(t) FROM t
+SELECT string_agg(x, y) FROM (VALUES ('a','b'),('c','d')) v(x,y)
+SELECT string_agg(x, coalesce(y,',') ORDER BY x) FROM (VALUES ('a',NULL),('c','d')) v(x,y)
+SELECT string_agg(x, y ORDER BY x DESC) FROM (VALUES ('a',NULL),('c','d'),(NULL,'z')) v(x,y)
+SELECT x, string_agg(x, y) OVER (ORDER BY x) FROM (VALUES ('a','b'),('c','d'),(NULL,'k')) v(x,y)
+SELECT string_agg(DISTINCT x, y) FROM (VALUES ('c','d'),('a','b'),('c','d'),('c',NULL),(NULL,'x')) v(x,y)
+SELECT string_agg(x, y) FILTER (WHERE x > 'a') FROM (VALUES ('a','b'),('c','d'),('e','f')) v(x,y)
+SELECT string_agg(x, y) FROM (VALUES (NULL,'b')) v(x,y)
+SELECT string_agg(x, y) FROM (VALUES ('a','b')) v(x,y) WHERE false
+SELECT string_agg(x, x) FROM (VALUES ('a'),('')) v(x)
+SELECT b, string_agg(v, s ORDER BY id) FROM t GROUP BY b ORDER BY b
+SELECT b, string_agg(DISTINCT v, ',') FROM t GROUP BY b ORDER BY b
