@@ -1,19 +1,24 @@
 package pgfunc
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgfunc/are"
 )
 
-// pattern is a PostgreSQL regular expression made one of Go. Where the two would not find
-// the same, it is refused.
+// pattern is a PostgreSQL regular expression. As long as Go's finds the same it is used, which is
+// faster; for all else there is one that does as PostgreSQL.
 type pattern struct {
+	own *are.Regexp
+	// Regexp is nil when the two would not find the same.
 	*regexp.Regexp
 	// nullable: it matches the empty text, and where does not depend on what is around.
 	nullable, assertions bool
@@ -27,9 +32,18 @@ var patternCache cache[*pattern]
 func compile(expr, flags string) (*pattern, error) {
 	var failed error
 	p, _ := patternCache.get(flags+"\x00"+expr, func() (*pattern, bool) {
+		flags := strings.ReplaceAll(flags, "g", "")
+		own, err := are.Compile(expr, flags)
+		if err != nil {
+			failed = regexError(err)
+			return nil, false
+		}
 		p, err := translate(expr, flags)
-		failed = err
-		return p, err == nil
+		if err != nil {
+			p = &pattern{}
+		}
+		p.own = own
+		return p, true
 	})
 	if failed != nil {
 		return nil, failed
@@ -37,12 +51,23 @@ func compile(expr, flags string) (*pattern, error) {
 	return p, nil
 }
 
-func badRegex(why string) error {
-	return pgerr.New(codes.InvalidRegularExpression, "invalid regular expression: %s", why)
-}
+// errOther is that an expression is none of Go's.
+var errOther = errors.New("not an expression of Go")
 
-func refusedRegex(what string) error {
-	return unsupported("regular expressions with %s are not supported", what)
+// regexError is what the statement says of an expression.
+func regexError(err error) error {
+	switch {
+	case errors.Is(err, are.ErrSteps):
+		return pgerr.New(codes.ProgramLimitExceeded, "regular expression failed: %v", err).
+			WithHint("Back references and many groups in a long text make a search try many ways.")
+	case errors.Is(err, are.ErrBasic):
+		return unsupported("%v", err)
+	}
+	var option are.OptionError
+	if errors.As(err, &option) {
+		return pgerr.New(codes.InvalidParameterValue, "%v", err)
+	}
+	return pgerr.New(codes.InvalidRegularExpression, "invalid regular expression: %v", err)
 }
 
 // translator reads a PostgreSQL advanced regular expression and writes one of Go.
@@ -84,7 +109,7 @@ func translate(expr, flags string) (*pattern, error) {
 	case strings.HasPrefix(t.in, "***:"):
 		t.in = t.in[4:]
 	case strings.HasPrefix(t.in, "***"):
-		return nil, badRegex("quantifier operand invalid")
+		return nil, errOther
 	}
 	if !literal && strings.HasPrefix(t.in, "(?") {
 		if end := strings.IndexByte(t.in, ')'); end > 2 && strings.Trim(t.in[2:end], "abcdefghijklmnopqrstuvwxyz") == "" {
@@ -114,7 +139,7 @@ func translate(expr, flags string) (*pattern, error) {
 	}
 	re, err := regexp.Compile(prefix + t.out.String())
 	if err != nil {
-		return nil, refusedRegex("such repetitions")
+		return nil, errOther
 	}
 	if !t.lazy {
 		re.Longest()
@@ -139,13 +164,13 @@ func (t *translator) options(flags string) error {
 			t.lines, t.anchors = false, true
 		case 's':
 			t.lines, t.anchors = false, false
-		case 't', 'g', 'q', 'e':
+		case 'q':
+		case 't':
+			t.expanded = false
 		case 'x':
 			t.expanded = true
-		case 'b':
-			return refusedRegex("option b")
 		default:
-			return pgerr.New(codes.InvalidParameterValue, "invalid regular expression option: \"%c\"", c)
+			return errOther
 		}
 	}
 	return nil
@@ -172,14 +197,14 @@ func (t *translator) all() error {
 		}
 	}
 	if t.depth > 0 {
-		return badRegex("parentheses () not balanced")
+		return errOther
 	}
 	t.close()
 	switch {
 	case t.greedy && t.lazy:
-		return refusedRegex("greedy and non-greedy quantifiers together")
+		return errOther
 	case t.lazy && t.alternatives:
-		return refusedRegex("non-greedy quantifiers and alternatives together")
+		return errOther
 	}
 	return nil
 }
@@ -220,7 +245,7 @@ func (t *translator) item(c byte, start bool) (bool, error) {
 		return t.group()
 	case ')':
 		if t.depth == 0 {
-			return false, badRegex("parentheses () not balanced")
+			return false, errOther
 		}
 		t.depth--
 		t.close()
@@ -278,14 +303,14 @@ func (t *translator) group() (bool, error) {
 	case strings.HasPrefix(rest, "(?#"):
 		end := strings.IndexByte(rest, ')')
 		if end < 0 {
-			return false, badRegex("parentheses () not balanced")
+			return false, errOther
 		}
 		t.at += end + 1
 		return true, nil
 	case strings.HasPrefix(rest, "(?=") || strings.HasPrefix(rest, "(?!") || strings.HasPrefix(rest, "(?<"):
-		return false, refusedRegex("lookaround")
+		return false, errOther
 	case strings.HasPrefix(rest, "(?"):
-		return false, badRegex("quantifier operand invalid")
+		return false, errOther
 	default:
 		t.take(1)
 	}
@@ -297,9 +322,12 @@ func (t *translator) group() (bool, error) {
 // quantifier takes one of n bytes, and the ? that makes it prefer less.
 func (t *translator) quantifier(start bool, n int) (bool, error) {
 	if start {
-		return false, badRegex("quantifier operand invalid")
+		return false, errOther
 	}
 	t.top().plain = false
+	if t.in[t.at-1] == ')' { // which turn is a group's, PostgreSQL decides otherwise
+		t.choices = true
+	}
 	text := t.in[t.at : t.at+n]
 	t.at += n
 	fixed := text[0] == '{' && !strings.Contains(text, ",")
@@ -311,7 +339,7 @@ func (t *translator) quantifier(start bool, n int) (bool, error) {
 		t.greedy = t.greedy || !fixed
 	}
 	if t.at < len(t.in) && strings.IndexByte("*+?", t.in[t.at]) >= 0 {
-		return false, badRegex("quantifier operand invalid")
+		return false, errOther
 	}
 	t.out.WriteString(text)
 	return false, nil
@@ -320,13 +348,13 @@ func (t *translator) quantifier(start bool, n int) (bool, error) {
 func (t *translator) bound(start bool) (bool, error) {
 	end := strings.IndexByte(t.in[t.at:], '}')
 	if end < 0 {
-		return false, badRegex("braces {} not balanced")
+		return false, errOther
 	}
 	var lo, hi int
 	body := t.in[t.at+1 : t.at+end]
 	low, high, two := strings.Cut(body, ",")
 	if _, err := fmt.Sscanf(low, "%d", &lo); err != nil || strings.Trim(body, "0123456789,") != "" {
-		return false, badRegex("invalid repetition count(s)")
+		return false, errOther
 	}
 	const most = 255
 	hi = lo
@@ -334,21 +362,53 @@ func (t *translator) bound(start bool) (bool, error) {
 		_, _ = fmt.Sscanf(high, "%d", &hi) // digits only
 	}
 	if lo > most || hi > most || hi < lo {
-		return false, badRegex("invalid repetition count(s)")
+		return false, errOther
 	}
 	return t.quantifier(start, end+1)
 }
 
 // classes are the class escapes, of which \s has one more blank than Go's.
-var classes = map[byte]string{
-	'd': `0-9`, 's': `\t\n\v\f\r `, 'w': `\pL\pN_`,
+var classes = map[byte]string{'d': `0-9`, 's': spaces, 'w': words}
+
+// spaces are the blanks of the C library in C.UTF-8.
+const spaces = `\t\n\v\f\r \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{2028}\x{2029}\x{205f}\x{3000}`
+
+// alphabetic are letters of all scripts, with the vowel signs, alphanumeric digits, too.
+var (
+	alphabetic   = `\pL\p{Nl}` + rangesOf(unicode.Other_Alphabetic, 0) + rangesOf(unicode.Nd, unicode.MaxASCII)
+	alphanumeric = `\pL\p{Nd}\p{Nl}` + rangesOf(unicode.Other_Alphabetic, 0)
+	words        = alphanumeric + "_"
+)
+
+// rangesOf writes a table, what is above a character, as members of a bracket expression.
+func rangesOf(t *unicode.RangeTable, above uint32) string {
+	var b strings.Builder
+	write := func(lo, hi, stride uint32) {
+		if lo <= above {
+			return
+		}
+		if stride == 1 && hi > lo {
+			fmt.Fprintf(&b, `\x{%x}-\x{%x}`, lo, hi)
+			return
+		}
+		for c := lo; c <= hi; c += stride {
+			fmt.Fprintf(&b, `\x{%x}`, c)
+		}
+	}
+	for _, r := range t.R16 {
+		write(uint32(r.Lo), uint32(r.Hi), uint32(r.Stride))
+	}
+	for _, r := range t.R32 {
+		write(r.Lo, r.Hi, r.Stride)
+	}
+	return b.String()
 }
 
 var controls = map[byte]rune{'a': 7, 'b': 8, 'B': '\\', 'e': 27, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '0': 0}
 
 func (t *translator) escape() error {
 	if t.at+1 == len(t.in) {
-		return badRegex(`invalid escape \ sequence`)
+		return errOther
 	}
 	c := t.in[t.at+1]
 	low := c | 0x20
@@ -359,9 +419,9 @@ func (t *translator) escape() error {
 		t.at += 2
 		return nil
 	case c == 'm' || c == 'M' || c == 'y' || c == 'Y':
-		return refusedRegex("word boundaries")
+		return errOther
 	case c >= '1' && c <= '9':
-		return refusedRegex("back references")
+		return errOther
 	case classes[low] != "" && (low == 'd' || low == 's' || low == 'w'):
 		t.top().plain = false
 		not := ""
@@ -398,12 +458,12 @@ func (t *translator) character() (rune, int, error) {
 			r = r<<4 | rune(d)
 		}
 		if n == 2 || c != 'x' && n != 2+digits || !utf8.ValidRune(r) {
-			return 0, 0, badRegex(`invalid escape \ sequence`)
+			return 0, 0, errOther
 		}
 		return r, n, nil
 	}
 	if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
-		return 0, 0, badRegex(`invalid escape \ sequence`)
+		return 0, 0, errOther
 	}
 	r, n := utf8.DecodeRuneInString(t.in[t.at+1:])
 	return r, n + 1, nil
@@ -412,7 +472,7 @@ func (t *translator) character() (rune, int, error) {
 func (t *translator) bracket() error {
 	rest := t.in[t.at:]
 	if strings.HasPrefix(rest, "[[:<:]]") || strings.HasPrefix(rest, "[[:>:]]") {
-		return refusedRegex("word boundaries")
+		return errOther
 	}
 	t.at++
 	var b strings.Builder
@@ -427,7 +487,7 @@ func (t *translator) bracket() error {
 	}
 	for first := true; ; first = false {
 		if t.at >= len(t.in) {
-			return badRegex("brackets [] not balanced")
+			return errOther
 		}
 		c := t.in[t.at]
 		if c == ']' && !first {
@@ -450,20 +510,20 @@ func (t *translator) member(b *strings.Builder, c byte) error {
 	case strings.HasPrefix(rest, "[:"):
 		end := strings.Index(rest, ":]")
 		if end < 0 {
-			return badRegex("brackets [] not balanced")
+			return errOther
 		}
 		class, ok := posixClasses[rest[2:end]]
-		if !ok {
-			return badRegex("invalid character class")
+		if !ok || t.fold && rest[2:end] == "upper" {
+			return errOther
 		}
 		b.WriteString(class)
 		t.at += end + 2
 		return nil
 	case strings.HasPrefix(rest, "[.") || strings.HasPrefix(rest, "[="):
-		return refusedRegex("collating elements")
+		return errOther
 	case c == '\\':
 		if t.at+1 == len(t.in) {
-			return badRegex(`invalid escape \ sequence`)
+			return errOther
 		}
 		if class := classes[t.in[t.at+1]]; class != "" {
 			b.WriteString(class)
@@ -471,7 +531,7 @@ func (t *translator) member(b *strings.Builder, c byte) error {
 			return nil
 		}
 		if strings.IndexByte("DSW", t.in[t.at+1]) >= 0 {
-			return refusedRegex("complemented classes in brackets")
+			return errOther
 		}
 		r, n, err := t.character()
 		if err != nil {
@@ -508,55 +568,21 @@ func quoteClass(r rune) string {
 	return string(r)
 }
 
-// posixClasses are the classes with letters of every script.
+// posixClasses are the classes that Go's expressions have, too.
 var posixClasses = map[string]string{
-	"alpha": `\pL`, "digit": `0-9`, "alnum": `\pL\pN`, "upper": `\p{Lu}`, "lower": `\p{Ll}`, "space": `\t\n\v\f\r `, "blank": ` \t`,
-	"punct": `!-/:-@\[-` + "`" + `{-~`, "cntrl": `\x00-\x1f\x7f`, "xdigit": `0-9A-Fa-f`, "word": `\pL\pN_`, "print": ` -~`, "graph": `!-~`, "ascii": `\x00-\x7f`,
+	"alpha": alphabetic, "alnum": alphanumeric, "upper": `\p{Lu}\p{Lt}` + rangesOf(unicode.Other_Uppercase, 0),
+	"digit": `0-9`, "space": spaces, "blank": ` \t`, "xdigit": `0-9A-Fa-f`, "word": words, "ascii": `\x00-\x7f`,
 }
 
-// matches are all matches of a text: indexes as regexp gives them. Those that are empty and
-// follow another at once are PostgreSQL's only.
-func (p *pattern) matches(s string, most int) ([][]int, error) {
-	if most == 1 {
-		if m := p.FindStringSubmatchIndex(s); m != nil {
-			return [][]int{m}, nil
-		}
-		return nil, nil
-	}
-	all := p.FindAllStringSubmatchIndex(s, -1)
-	if !p.nullable {
-		return all, nil
-	}
-	if p.assertions {
-		return nil, refusedRegex("assertions that match the empty text")
-	}
-	var out [][]int
-	for i, m := range all {
-		out = append(out, m)
-		next := len(s) + 1
-		if i+1 < len(all) {
-			next = all[i+1][0]
-		}
-		if m[1] > m[0] && next != m[1] {
-			empty := make([]int, len(m))
-			for k := range empty {
-				empty[k] = -1
-			}
-			empty[0], empty[1] = m[1], m[1]
-			if len(m) > 2 {
-				return nil, refusedRegex("groups that match the empty text")
-			}
-			out = append(out, empty)
-		}
-	}
-	return out, nil
-}
-
-// RegexSource is the engine's regular expression that matches what one of PostgreSQL's does.
+// RegexSource is the engine's regular expression that matches what one of PostgreSQL's does; "" when
+// there is none.
 func RegexSource(expr, flags string) (string, error) {
 	p, err := compile(expr, flags)
 	if err != nil {
 		return "", err
+	}
+	if p.Regexp == nil {
+		return "", nil
 	}
 	return p.String(), nil
 }

@@ -18,7 +18,8 @@ func regexFunctions() []scalar.Function {
 			if err != nil {
 				return value{}, err
 			}
-			return scalar.OfBool(p.MatchString(a[0].Text)), nil
+			found, err := p.matchesText(a[0].Text)
+			return scalar.OfBool(found), err
 		}},
 		{Name: "skippr_re_replace", Params: kinds(text, text, text, text), Result: text, Call: func(a []value) (value, error) {
 			n := int64(1)
@@ -35,27 +36,27 @@ func regexFunctions() []scalar.Function {
 			if err != nil {
 				return value{}, err
 			}
-			group := 0
-			if p.NumSubexp() > 0 {
-				group = 1
-			}
-			return matchedGroup(p, a[0].Text, group)
+			return matchedGroup(p, a[0].Text, min(p.own.Groups(), 1))
 		}},
 		// text, pattern, start, which match, flags, group
 		{Name: "skippr_re_substr", Params: kinds(text, text, i32, i32, text, i32), Result: text, Call: substrRegex},
 		{Name: "skippr_re_similar", Params: kinds(text, text, text), Result: text, Call: func(a []value) (value, error) {
-			expr, err := similar(a[1].Text, a[2].Text)
+			expr, err := Similar(a[1].Text, a[2].Text)
 			if err != nil {
 				return value{}, err
 			}
 			p, err := compile(expr, "")
-			if err != nil || !p.MatchString(a[0].Text) {
-				return scalar.Null, err
+			if err != nil {
+				return value{}, err
 			}
-			return a[0], nil
+			return matchedGroup(p, a[0].Text, min(p.own.Groups(), 1))
+		}},
+		{Name: "skippr_re_similar_pattern", Params: kinds(text, text), Result: text, Call: func(a []value) (value, error) {
+			expr, err := Similar(a[0].Text, a[1].Text)
+			return scalar.OfText(expr), err
 		}},
 		{Name: "skippr_re_count", Params: kinds(text, text, i32, text), Result: i32, Call: func(a []value) (value, error) {
-			all, _, err := searchRegex(a[0].Text, a[1].Text, a[3].Text, a[2].Int, 0)
+			all, _, err := searchRegex(a[0].Text, a[1].Text, a[3].Text, a[2].Int, 0, false)
 			return scalar.OfInt(int64(len(all))), err
 		}},
 		// text, pattern, start, which match, 1 for the end, flags, group
@@ -64,7 +65,7 @@ func regexFunctions() []scalar.Function {
 			if strings.Contains(a[2].Text, "g") {
 				return value{}, invalid("regexp_match() does not support the \"global\" option")
 			}
-			all, p, err := searchRegex(a[0].Text, a[1].Text, a[2].Text, 1, 1)
+			all, p, err := searchRegex(a[0].Text, a[1].Text, a[2].Text, 1, 1, true)
 			if err != nil || len(all) == 0 {
 				return scalar.Null, err
 			}
@@ -75,8 +76,8 @@ func regexFunctions() []scalar.Function {
 	}
 }
 
-// similar makes a regular expression of a SIMILAR TO pattern.
-func similar(p, escape string) (string, error) {
+// Similar makes a regular expression of a SIMILAR TO pattern.
+func Similar(p, escape string) (string, error) {
 	esc := []rune(escape)
 	if len(esc) > 1 {
 		return "", pgerr.New(codes.InvalidEscapeSequence, "invalid escape string").
@@ -84,18 +85,25 @@ func similar(p, escape string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("^(?:")
-	class := false
-	in := []rune(p)
-	for i := 0; i < len(in); i++ {
-		c := in[i]
+	class, escaped, quotes := false, false, 0
+	for _, c := range p {
 		switch {
-		case len(esc) == 1 && c == esc[0] && i+1 < len(in):
-			i++
-			if in[i] == '"' {
-				return "", unsupported("parts of SIMILAR TO patterns are not supported")
+		case escaped && c == '"' && !class: // ends a part; what is between two of them is a group
+			if quotes == len(similarParts) {
+				return "", pgerr.New(codes.InvalidUseOfEscapeCharacter, "SQL regular expression may not contain more than two escape-double-quote separators")
 			}
-			b.WriteString(`\` + string(in[i]))
+			b.WriteString(similarParts[quotes])
+			quotes++
+			escaped = false
+		case escaped:
+			b.WriteString(`\` + string(c))
+			escaped = false
+		case len(esc) == 1 && c == esc[0]:
+			escaped = true
 		case class:
+			if c == '\\' {
+				b.WriteByte('\\')
+			}
 			class = c != ']'
 			b.WriteRune(c)
 		case c == '[':
@@ -105,6 +113,8 @@ func similar(p, escape string) (string, error) {
 			b.WriteString(".*")
 		case c == '_':
 			b.WriteByte('.')
+		case c == '(':
+			b.WriteString("(?:")
 		case strings.ContainsRune(`.^$\`, c):
 			b.WriteString(`\` + string(c))
 		default:
@@ -115,29 +125,20 @@ func similar(p, escape string) (string, error) {
 	return b.String(), nil
 }
 
-// needGroups refuses what PostgreSQL might tell apart into other groups.
-func (p *pattern) needGroups() error {
-	if p.choices && p.NumSubexp() > 0 {
-		return refusedRegex("groups and such alternatives")
-	}
-	return nil
-}
+// similarParts stand where a pattern of substring(… SIMILAR …) is divided.
+var similarParts = []string{"){1,1}?(", "){1,1}(?:"}
 
 func matchedGroup(p *pattern, s string, group int) (value, error) {
-	if group > 0 {
-		if err := p.needGroups(); err != nil {
-			return value{}, err
-		}
+	all, err := p.search(s, 0, 1, group > 0)
+	if err != nil || len(all) == 0 || all[0][2*group] < 0 {
+		return scalar.Null, err
 	}
-	m := p.FindStringSubmatchIndex(s)
-	if m == nil || m[2*group] < 0 {
-		return scalar.Null, nil
-	}
+	m := all[0]
 	return scalar.OfText(s[m[2*group]:m[2*group+1]]), nil
 }
 
 // searchRegex finds matches from a character on; most is 1 for the first only, 0 for all.
-func searchRegex(s, expr, flags string, start int64, most int) ([][]int, *pattern, error) {
+func searchRegex(s, expr, flags string, start int64, most int, groups bool) ([][]int, *pattern, error) {
 	p, err := compile(expr, flags)
 	if err != nil {
 		return nil, nil, err
@@ -145,25 +146,11 @@ func searchRegex(s, expr, flags string, start int64, most int) ([][]int, *patter
 	if start < 1 {
 		return nil, nil, invalid("invalid value for parameter \"%s\": %d", "start", start)
 	}
-	if start == 1 {
-		all, err := p.matches(s, most)
-		return all, p, err
-	}
-	if p.assertions {
-		return nil, nil, refusedRegex("assertions and a start")
-	}
 	from, ok := runeOffset(s, start-1)
 	if !ok {
 		return nil, p, nil
 	}
-	all, err := p.matches(s[from:], most)
-	for _, m := range all {
-		for i := range m {
-			if m[i] >= 0 {
-				m[i] += from
-			}
-		}
-	}
+	all, err := p.search(s, from, most, groups)
 	return all, p, err
 }
 
@@ -189,14 +176,9 @@ func replaceRegex(s, expr, with, flags string, start, n int64) (value, error) {
 	if n == 1 {
 		most = 1
 	}
-	all, p, err := searchRegex(s, expr, flags, start, most)
+	all, _, err := searchRegex(s, expr, flags, start, most, strings.Contains(with, `\`) && strings.ContainsAny(with, "123456789"))
 	if err != nil {
 		return value{}, err
-	}
-	if strings.Contains(with, `\`) && strings.ContainsAny(with, "123456789") {
-		if err := p.needGroups(); err != nil {
-			return value{}, err
-		}
 	}
 	var b strings.Builder
 	done := 0
@@ -248,14 +230,15 @@ func nth(s, expr, flags string, start, n, group int64) ([]int, error) {
 	case group < 0:
 		return nil, invalid("invalid value for parameter \"%s\": %d", "subexpr", group)
 	}
-	all, p, err := searchRegex(s, expr, flags, start, 0)
-	if err != nil || int64(len(all)) < n || group > int64(p.NumSubexp()) {
+	all, p, err := searchRegex(s, expr, flags, start, 0, group > 0)
+	if err != nil || int64(len(all)) < n {
 		return nil, err
 	}
-	if group > 0 {
-		if err := p.needGroups(); err != nil {
-			return nil, err
-		}
+	if p.own.Groups() == 0 && group == 1 { // the whole counts as a group when there is none
+		group = 0
+	}
+	if group > int64(p.own.Groups()) {
+		return nil, nil
 	}
 	m := all[n-1][2*group : 2*group+2]
 	if m[0] < 0 {
@@ -285,15 +268,8 @@ func instrRegex(a []value) (value, error) {
 
 // groupsOf is the list of a match's groups, or of the whole match when there are none.
 func groupsOf(p *pattern, s string, m []int) (value, error) {
-	if err := p.needGroups(); err != nil {
-		return value{}, err
-	}
 	var list []*string
-	first := 1
-	if p.NumSubexp() == 0 {
-		first = 0
-	}
-	for g := first; g <= p.NumSubexp(); g++ {
+	for g := min(p.own.Groups(), 1); g <= p.own.Groups(); g++ {
 		if m[2*g] < 0 {
 			list = append(list, nil)
 			continue
@@ -311,7 +287,7 @@ func allMatches(a []value) (value, error) {
 	if strings.Contains(a[2].Text, "g") {
 		most = 0
 	}
-	all, p, err := searchRegex(a[0].Text, a[1].Text, strings.ReplaceAll(a[2].Text, "g", ""), 1, most)
+	all, p, err := searchRegex(a[0].Text, a[1].Text, strings.ReplaceAll(a[2].Text, "g", ""), 1, most, true)
 	if err != nil {
 		return value{}, err
 	}
@@ -336,9 +312,13 @@ func splitRegex(a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	all, err := p.search(s, 0, 0, false)
+	if err != nil {
+		return value{}, err
+	}
 	var list []*string
 	done, end := 0, 0
-	for _, m := range p.FindAllStringIndex(s, -1) {
+	for _, m := range all {
 		if m[0] >= len(s) || m[1] <= end { // an empty match at an end, or after another
 			continue
 		}
@@ -349,4 +329,97 @@ func splitRegex(a []value) (value, error) {
 	last := s[done:]
 	out, err := listText(append(list, &last))
 	return scalar.OfText(out), err
+}
+
+// matchesText reports whether a text has a match.
+func (p *pattern) matchesText(s string) (bool, error) {
+	if p.Regexp != nil {
+		return p.MatchString(s), nil
+	}
+	all, err := p.searchOwn(s, 0, 1)
+	return len(all) > 0, err
+}
+
+// search finds matches from a byte on, which begins a character; most is 1 for the first only, 0
+// for all. Each is where it and its groups begin and end in bytes, -1 for a group that has no part.
+func (p *pattern) search(s string, from, most int, groups bool) ([][]int, error) {
+	groups = groups && p.own.Groups() > 0
+	switch {
+	case p.Regexp == nil, p.assertions && (from > 0 || p.nullable), groups && (p.choices || p.nullable):
+		return p.searchOwn(s, from, most)
+	case most == 1:
+		m := p.FindStringSubmatchIndex(s[from:])
+		if m == nil {
+			return nil, nil
+		}
+		return shifted([][]int{m}, from), nil
+	}
+	all := p.FindAllStringSubmatchIndex(s[from:], -1)
+	if p.nullable {
+		all = withEmpty(all, len(s)-from)
+	}
+	return shifted(all, from), nil
+}
+
+// withEmpty adds the empty matches that follow another at once, which only PostgreSQL finds.
+func withEmpty(all [][]int, size int) (out [][]int) {
+	for i, m := range all {
+		out = append(out, m)
+		next := size + 1
+		if i+1 < len(all) {
+			next = all[i+1][0]
+		}
+		if m[1] > m[0] && next != m[1] {
+			out = append(out, []int{m[1], m[1]})
+		}
+	}
+	return out
+}
+
+func shifted(all [][]int, by int) [][]int {
+	for _, m := range all {
+		for i := range m {
+			if m[i] >= 0 {
+				m[i] += by
+			}
+		}
+	}
+	return all
+}
+
+// searchOwn is search by the engine that does as PostgreSQL's.
+func (p *pattern) searchOwn(s string, from, most int) ([][]int, error) {
+	text := []rune(s)
+	bytes := make([]int, len(text)+1) // where characters begin
+	start := 0
+	for i, at := 0, 0; i < len(text); i++ {
+		if at < from {
+			start = i + 1
+		}
+		_, n := utf8.DecodeRuneInString(s[at:])
+		at += n
+		bytes[i+1] = at
+	}
+	var out [][]int
+	for start <= len(text) {
+		m, err := p.own.Find(text, start)
+		if err != nil {
+			return nil, regexError(err)
+		}
+		if m == nil {
+			break
+		}
+		if start = m[1]; m[0] == m[1] {
+			start++
+		}
+		for i, at := range m {
+			if at >= 0 {
+				m[i] = bytes[at]
+			}
+		}
+		if out = append(out, m); most == 1 {
+			break
+		}
+	}
+	return out, nil
 }

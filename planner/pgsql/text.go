@@ -150,46 +150,30 @@ func (a *analyzer) likeRewritten(pattern expr, esc []rune, loc int32) (expr, err
 
 // similarPattern turns a SIMILAR TO pattern into a regular expression.
 func (a *analyzer) similarPattern(args []expr, loc int32) (expr, error) {
-	if args[0].lit == nil || len(args) > 1 && args[1].lit == nil {
-		return expr{}, a.errAt(loc, unsupported("SIMILAR TO needs a constant pattern"))
+	escape := `\`
+	if len(args) > 1 && args[1].lit != nil {
+		escape = *args[1].lit
 	}
-	esc := '\\'
+	if args[0].lit != nil && (len(args) == 1 || args[1].lit != nil) {
+		s, err := pgfunc.Similar(*args[0].lit, escape)
+		if err != nil {
+			return expr{}, a.errAt(loc, err)
+		}
+		out := args[0]
+		out.lit = &s
+		return out, nil
+	}
+	p, err := a.coerce(args[0], plain(OIDText), implicit)
+	if err != nil {
+		return p, err
+	}
+	e := quote.Text(escape)
 	if len(args) > 1 {
-		r := []rune(*args[1].lit)
-		if len(r) != 1 {
-			return expr{}, a.errAt(loc, unsupported("SIMILAR TO … ESCAPE needs one character"))
+		esc, err := a.coerce(args[1], plain(OIDText), implicit)
+		if err != nil {
+			return esc, err
 		}
-		esc = r[0]
+		e = esc.sql
 	}
-	var b strings.Builder
-	b.WriteString("^(?:")
-	class := false
-	in := []rune(*args[0].lit)
-	for i := 0; i < len(in); i++ {
-		c := in[i]
-		switch {
-		case c == esc && i+1 < len(in):
-			i++
-			b.WriteString(`\` + string(in[i]))
-		case class:
-			class = c != ']'
-			b.WriteRune(c)
-		case c == '[':
-			class = true
-			b.WriteRune(c)
-		case c == '%':
-			b.WriteString(".*")
-		case c == '_':
-			b.WriteString(".")
-		case strings.ContainsRune(`.^$\`, c):
-			b.WriteString(`\` + string(c))
-		default:
-			b.WriteRune(c)
-		}
-	}
-	b.WriteString(")$")
-	s := b.String()
-	out := args[0]
-	out.lit = &s
-	return out, nil
+	return expr{typ: plain(OIDText), scale: -1, loc: loc, sql: "skippr_re_similar_pattern(" + p.sql + ", " + e + ")"}, nil
 }

@@ -889,3 +889,39 @@ SELECT string_agg(x, y) FROM (VALUES ('a','b')) v(x,y) WHERE false
 SELECT string_agg(x, x) FROM (VALUES ('a'),('')) v(x)
 SELECT b, string_agg(v, s ORDER BY id) FROM t GROUP BY b ORDER BY b
 SELECT b, string_agg(DISTINCT v, ',') FROM t GROUP BY b ORDER BY b
+SELECT 'foobar' ~ 'o(?=b)', 'foobar' ~ '(?<!o)b', 'foobar' !~ '(?<!o)b', 'FOObar' ~* 'o(?=B)', 'foo bar' ~ '\mbar\M', 'foobar' ~ '\ybar'
+SELECT 'abab' ~ '^(ab)\1$', 'abba' ~ '^(ab)\1$', 'to be be' ~* '\m(\w+) \1\M'
+SELECT regexp_match('foobarbequebaz', '(b.*?r)(b.*)'), regexp_match('abcd', '(a|ab)(c|bcd)(d*)'), regexp_match('XY1234Z', 'Y*?([0-9]{1,3})'), regexp_match('XY1234Z', '(?:Y*?)([0-9]+?)')
+SELECT regexp_matches('abc', '', 'g')
+SELECT regexp_matches('ab c', '\m', 'g'), regexp_matches('ab c', '()\M', 'g')
+SELECT regexp_replace('hello world', '\m(\w)(\w*)', '\2\1ay', 'g'), regexp_replace('aXbX', '(?<=a)X', '-'), regexp_replace('abcabc', '(b)(?=c)', '<\1>', 'g')
+SELECT regexp_replace('a b c', '\y', '|', 'g'), regexp_replace('abc', '^|$', '-', 'g'), regexp_replace('foo', '(?=o)', '_', 'g')
+SELECT regexp_split_to_array('the quick  brown', '\s+(?=\w)'), regexp_split_to_array('aXbxc', '(?i)x'), regexp_split_to_array('abc', '(?=b)'), regexp_split_to_array('one two', '\M')
+SELECT * FROM regexp_split_to_table('a1b2c3', '(?<=\d)') AS x
+SELECT regexp_count('ababab', '(ab)(?!$)'), regexp_count('a b c', '\m'), regexp_count('aaa', '(?=a)', 2), regexp_count('xaxa', '^x|a', 2)
+SELECT regexp_instr('foo bar', '\mb'), regexp_instr('abcabc', '(b)(c)', 1, 2, 0, '', 2), regexp_instr('abc', 'b', 1, 1, 0, '', 1), regexp_instr('abcd', '(a|ab)(c|bcd)', 1, 1, 1, 'i', 2)
+SELECT regexp_substr('abcabc', '(b)(c)', 1, 2, '', 2), regexp_substr('foobar', 'o(?=b)'), regexp_like('foobar', 'o\y'), regexp_like('Foo', '(?-i)foo')
+SELECT regexp_like('Foo', '^fOO$', 'i'), regexp_like('x', 'x', 'z')
+SELECT 'a' ~ '(?z)a'
+SELECT 'a' ~ 'a{2,1}'
+SELECT 'a' ~ '\2'
+SELECT 'a' ~ '(a)(?=\1)'
+SELECT 'a' ~ '[b-a]'
+SELECT 'a' ~ '[[:foo:]]'
+SELECT 'a' ~ '*a'
+SELECT substring('foobar' from 'o(.)b'), substring('foobar' from '(?=o)b'), substring('foobar' from 'o*?b')
+SELECT substring('abcdefg' similar 'a#"(b_d)#"%' escape '#'), substring('abcdefg' from '#"%#"efg' for '#'), substring('abc' similar 'a#"#"#"c' escape '#')
+SELECT substring('abcdefg' similar '%#"b_d#"%' escape '#'), substring('Thomas' similar '%#"o_a#"_' escape '#')
+SELECT 'abc' SIMILAR TO 'a(b|c)*', 'abc' SIMILAR TO v, v SIMILAR TO v || '%', v NOT SIMILAR TO 'a_%' FROM t
+SELECT 'a%' SIMILAR TO 'a#%' ESCAPE '#', 'ab' SIMILAR TO 'ab' ESCAPE '', 'ab' SIMILAR TO NULL, 'a\d' SIMILAR TO 'a\d' ESCAPE '#', 'a1' SIMILAR TO 'a\d'
+SELECT 'x' SIMILAR TO 'x' ESCAPE 'ab'
+SELECT v FROM t WHERE v ~ '(.)\1' ORDER BY id
+SELECT v, regexp_match(v, '([a-z])\1') FROM t ORDER BY id
+SELECT 'कि' ~ '^\w+$', '²' ~ '\w', 'é' ~ '[[:alpha:]]', 'É' ~ '[[:lower:]]', 'É' ~* '[[:lower:]]', E'\u3000' ~ '\s', E'\u00a0' ~ '\s', '٣' ~ '\d', '٣' ~ '[[:alpha:]]'
+SELECT 'a.b' ~ '***=a.b', 'axb' ~ '***=a.b', 'A.B' ~* '***=a.b', 'a b' ~ '(?x)a b', 'ab' ~ '(?x)a b # c'
+SELECT regexp_replace('aaa', 'a', 'b', 1, 2), regexp_replace('abcabc', '(?<=c)a', 'X', 2), regexp_replace('abc', 'b*', 'X', 1, 0, 'i')
+SELECT string_to_array(regexp_replace(s, '\m(.)', '<\1>', 'g'), '<') FROM t ORDER BY id
+SELECT regexp_match('aaa', '(a*)*'), regexp_match('babb', '(b?.+)+'), regexp_match('ab', '(a)|(b)'), regexp_match('', '()')
+SELECT 'ab' ~ 'a(?#comment)b', 'a}' ~ 'a}', 'a{' ~ 'a{', 'a{x' ~ 'a{x', 'a]' ~ 'a]'
+SELECT regexp_match('abc', 'a.c', 'e'), regexp_match('abc', '(?e)a.c')
+SELECT to_ascii('12')
