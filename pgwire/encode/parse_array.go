@@ -130,6 +130,8 @@ func (p *arrayParser) list(level int) *pgerr.Error {
 		switch c := p.peek(); {
 		case p.pos >= len(p.text):
 			return errArray(p.text, "Unexpected end of input.")
+		case c == '}' && n == 0 && level > 0:
+			return errArray(p.text, "Unexpected \"}\" character.")
 		case c == '}' && n == 0:
 			p.pos++
 			return p.closeList(level, n)

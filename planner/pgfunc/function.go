@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/lake/scalar"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgfunc/arrays"
 	"github.com/skipprd/skipprd/planner/pgfunc/bitstring"
 	"github.com/skipprd/skipprd/planner/pgfunc/hash"
 	"github.com/skipprd/skipprd/planner/pgfunc/jsonpath"
@@ -18,7 +19,7 @@ import (
 // Functions are all functions of the package. The list is always the same one.
 var Functions = sync.OnceValue(func() []scalar.Function {
 	list := slices.Concat(numericFunctions(), jsonFunctions(), jsonRowFunctions(), jsonTextFunctions(), identFunctions(), intervalFunctions(), intervalModFunctions(), momentFunctions(), dateFunctions(), zoneFunctions(), bitFunctions(), regexFunctions(), bytesFunctions(), hashFunctions(), textFunctions(), templateFunctions(),
-		sumListFunctions(), normalFunctions(), network.Functions(), bitstring.Functions(), span.Functions(), jsonpath.Functions(), hash.Functions())
+		sumListFunctions(), normalFunctions(), network.Functions(), arrays.Functions(), bitstring.Functions(), span.Functions(), jsonpath.Functions(), hash.Functions())
 	for i, f := range list {
 		list[i].Call = coded(f.Call)
 	}

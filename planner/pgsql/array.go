@@ -31,6 +31,7 @@ func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
 			return r, err
 		}
 	}
+	r = flat(r)
 	if !r.typ.isArray() {
 		return r, a.errAt(n.Location, pgerr.New(codes.WrongObjectType, "op ANY/ALL (array) requires array on right side"))
 	}
@@ -115,6 +116,18 @@ func (a *analyzer) concatArrays(l, r expr, loc int32) (expr, error) {
 	out := expr{loc: loc, scale: -1}
 	list := func(e expr) string { return "coalesce(" + e.sql + ", [])" }
 	switch {
+	case (shaped(l) || shaped(r)) && l.typ.OID == r.typ.OID:
+		return a.shapedConcat(l, r, loc)
+	case shaped(l) && !r.typ.isArray():
+		if r, err = a.coerce(r, plain(ElemOf(l.typ.OID)), implicit); err != nil {
+			return l, a.noOperator("||", &l, r, loc)
+		}
+		return a.shapedAdd(l, r, false)
+	case shaped(r) && !l.typ.isArray():
+		if l, err = a.coerce(l, plain(ElemOf(r.typ.OID)), implicit); err != nil {
+			return l, a.noOperator("||", &l, r, loc)
+		}
+		return a.shapedAdd(r, l, true)
 	case l.typ.isArray() && r.typ.isArray():
 		if l.typ.OID != r.typ.OID {
 			return l, a.noOperator("||", &l, r, loc)
@@ -148,6 +161,7 @@ func (a *analyzer) arrayOperator(op string, l, r expr, loc int32) (expr, error) 
 		return l, a.noOperator(op, &l, r, loc)
 	}
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1}
+	l, r = flat(l), flat(r)
 	switch op {
 	case "@>":
 		out.sql = "skippr_contains(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"

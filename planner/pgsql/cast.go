@@ -302,6 +302,9 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 		out.sql, out.con = moment, false
 		return a.applyMod(out, to), nil
 	}
+	if e, ok, err := a.shapedLiteral(text, to, out); ok || err != nil {
+		return e, err
+	}
 	var conv string
 	var err error
 	if _, _, ok := span.KindOf(to.OID); ok {
@@ -320,6 +323,9 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 		out.sql = quote.Text(conv)
 	default:
 		out.sql = "CAST(" + quote.Text(conv) + " AS " + eng + ")"
+	}
+	if ElemOf(to.OID) == OIDJSONB {
+		out.sql = "list_transform(" + out.sql + ", lambda v: skippr_j_norm(v))"
 	}
 	switch to.OID {
 	case OIDBit, OIDVarbit, OIDTime, OIDTimetz, OIDTimestamp, OIDTimestamptz, OIDInterval:
@@ -523,8 +529,12 @@ func checkedText(oid uint32) bool {
 // convertArray casts the elements of an array.
 func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
 	out := expr{typ: to, scale: -1}
-	if e.text {
-		return e, unsupported("casts of an array that is kept as exact text are not supported")
+	if shaped(e) {
+		list, err := a.convertArray(flat(e), to)
+		if err != nil {
+			return e, err
+		}
+		return a.shapedAs(e.sql, list)
 	}
 	from, elem := lookupType(ElemOf(e.typ.OID)), lookupType(ElemOf(to.OID))
 	if isInt(from.oid) && isInt(elem.oid) || from.engine == "VARCHAR" && elem.engine == "VARCHAR" && to.Mod < 0 {

@@ -184,6 +184,9 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 			return out, err
 		}
 	}
+	if e, ok, err := a.shapedCall(c, args, decor, out); ok || err != nil {
+		return e, err
+	}
 	if e, ok, err := a.numericCall(c, args, decor); ok || err != nil {
 		return e, err
 	}

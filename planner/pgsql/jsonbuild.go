@@ -171,6 +171,14 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 		sql = `'"' || regexp_replace(` + text.sql + `, ' ', 'T') || '"'`
 	case oid == OIDTimestamptz:
 		sql = `'"' || regexp_replace(regexp_replace(` + text.sql + `, ' ', 'T'), '([+-]\d\d)$', '\1:00') || '"'`
+	case shaped(e):
+		v := a.alias("v")
+		list := flat(e)
+		item, err := a.jsonValue(elementOf(list, expr{scale: -1, loc: e.loc}, v), binary)
+		if err != nil {
+			return "", err
+		}
+		sql = "skippr_a_json(" + e.sql + ", CAST(to_json(list_transform(" + list.sql + ", lambda " + v + ": " + item + ")) AS VARCHAR), ',')"
 	case ElemOf(oid) != 0 && e.typ.isArray():
 		v := a.alias("v")
 		item, err := a.jsonValue(elementOf(e, expr{scale: -1, loc: e.loc}, v), binary)

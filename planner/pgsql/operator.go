@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -202,6 +203,9 @@ func native(e expr) string {
 // engine does not have.
 func exactValue(e expr) string {
 	text := e.sql
+	if shaped(e) {
+		text = "skippr_text_in(" + text + ", " + strconv.Itoa(int(e.typ.OID)) + ")"
+	}
 	if isDateLike(e.typ.OID) {
 		text = "skippr_exact_moment(" + text + ")"
 	}
@@ -294,6 +298,11 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 		return l.sql, r.sql, true, nil
 	case lt != rt:
 		return "", "", false, nil
+	case shaped(l) || shaped(r):
+		if err := a.toShaped(&l, &r); err != nil {
+			return "", "", false, err
+		}
+		return shapedKey(l), shapedKey(r), true, nil
 	case ElemOf(lt) == OIDNumeric:
 		return a.arrayKey(l), a.arrayKey(r), true, nil
 	}

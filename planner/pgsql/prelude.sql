@@ -52,7 +52,8 @@ CREATE OR REPLACE MACRO skippr_power(a, b) AS CASE WHEN a = 0 AND b < 0
   WHEN power(a, b) = 0 AND a <> 0 AND NOT isinf(a) AND NOT isinf(b) THEN error('22003: value out of range: underflow') ELSE power(a, b) END;
 CREATE OR REPLACE MACRO skippr_mod(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN error('division by zero') WHEN b = -1 THEN a - a ELSE a % b END;
 -- No array contains a null.
-CREATE OR REPLACE MACRO skippr_contains(a, b) AS (list_has_all(a, b) AND list_count(b) = len(b));
+CREATE OR REPLACE MACRO skippr_contains(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL 
+  THEN list_has_all(a, b) AND list_count(b) = len(b) END;
 -- Percentiles of a sorted list.
 CREATE OR REPLACE MACRO skippr_fraction(p) AS CASE WHEN p < 0 OR p > 1 OR isnan(p) 
   THEN error('22003: percentile value ' || CAST(p AS VARCHAR) || ' is not between 0 and 1') ELSE p END;

@@ -260,6 +260,9 @@ func (a *analyzer) bindArgs(c *signature, args []expr) ([]expr, Type, error) {
 	case OIDAnyElement:
 		return out, plain(elem), nil
 	case OIDAnyArray:
+		if c.name == "array_agg" && ElemOf(elem) != 0 && !isVector(plain(elem)) { // of one more dimension
+			return out, plain(elem), nil
+		}
 		if err := arrayable(elem); err != nil {
 			return nil, Type{}, err
 		}

@@ -125,6 +125,10 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	if t.OID == OIDNumeric {
 		return unifyNumeric(list, out), nil
 	}
+	if text && t.isArray() {
+		out.text = true
+		return out, a.toShaped(list...)
+	}
 	if text {
 		for _, e := range list {
 			if e.text {
@@ -300,6 +304,11 @@ func (a *analyzer) matchRecursive(c *pg.CommonTableExpr, left, right *query) err
 		}
 		if l.text && e.typ.OID == OIDNumeric {
 			e.setText(numericText(e))
+		}
+		if shaped(l) {
+			if err := a.toShaped(&e); err != nil {
+				return err
+			}
 		}
 		if eng := l.typ.engineType(); !l.text && eng != "" {
 			e.sql = "CAST(" + e.sql + " AS " + eng + ")"

@@ -3,6 +3,8 @@ package pgsql
 // sortKey renders what sorts and compares as the type does.
 func sortKey(e expr) string {
 	switch {
+	case shaped(e):
+		return shapedKey(e)
 	case e.typ.OID == OIDNumeric:
 		return numericKey(e)
 	case e.typ.OID == OIDInterval:

@@ -160,15 +160,27 @@ func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out exp
 // arrayExpr analyses ARRAY[…]; want is the array type of a cast around it.
 func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, error) {
 	out := expr{loc: n.Location, name: "array", scale: -1}
-	for _, e := range n.Elements {
-		if e.GetAArrayExpr() != nil {
-			return out, a.errAt(n.Location, unsupported("multi-dimensional arrays are not supported"))
+	var list []expr
+	nested := false
+	for _, node := range n.Elements {
+		var e expr
+		var err error
+		if sub := node.GetAArrayExpr(); sub != nil {
+			e, err = a.arrayExpr(sub, s, want)
+		} else {
+			e, err = a.expr(node, s)
 		}
+		if err != nil {
+			return out, err
+		}
+		list = append(list, e)
+		nested = nested || e.typ.isArray() && !isVector(e.typ)
 	}
-	list, err := a.exprList(n.Elements, s)
-	if err != nil {
-		return out, err
+	if nested {
+		out, err := a.nestedArray(list, out)
+		return out, a.errAt(n.Location, err)
 	}
+	var err error
 	if len(list) == 0 && want == nil {
 		return out, a.errAt(n.Location, pgerr.New(codes.IndeterminateDatatype, "cannot determine type of empty array").
 			WithHint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."))
@@ -216,7 +228,8 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 	if err != nil {
 		return e, err
 	}
-	for _, ind := range n.Indirection {
+	for i := 0; i < len(n.Indirection); i++ {
+		ind := n.Indirection[i]
 		idx := ind.GetAIndices()
 		if name := ind.GetString_(); name != nil && e.row != nil {
 			if e, err = a.rowField(e, name.Sval); err != nil {
@@ -243,7 +256,14 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 			return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch,
 				"cannot subscript type %s because it does not support subscripting", e.typ.Name()))
 		}
-		if e, err = a.subscript(e, idx, s); err != nil {
+		run, slice := subscriptRun(n.Indirection[i:])
+		if e.typ.isArray() && !isVector(e.typ) && (shaped(e) || len(run) > 1) {
+			e, err = a.subscripts(e, run, slice, s)
+			i += len(run) - 1
+		} else {
+			e, err = a.subscript(e, idx, s)
+		}
+		if err != nil {
 			return e, err
 		}
 	}
@@ -285,9 +305,6 @@ func (a *analyzer) expandArray(args []expr) (expr, error) {
 }
 
 func (a *analyzer) subscript(e expr, idx *pg.A_Indices, s *scope) (expr, error) {
-	if e.text {
-		return e, unsupported("subscripts of an array that is kept as exact text are not supported")
-	}
 	bound := func(n *pg.Node) (string, error) {
 		if n == nil {
 			return "", nil

@@ -173,9 +173,7 @@ func (a *analyzer) recordText(e expr) (string, error) {
 
 // textList renders an array as the list of the texts of its elements.
 func (a *analyzer) textList(e expr) (string, error) {
-	if e.text {
-		return "", unsupported("arrays that are kept as exact text are not supported here")
-	}
+	e = flat(e)
 	if list, ok, err := a.regItems(e); ok || err != nil {
 		return list, err
 	}

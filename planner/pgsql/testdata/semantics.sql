@@ -925,3 +925,55 @@ SELECT regexp_match('aaa', '(a*)*'), regexp_match('babb', '(b?.+)+'), regexp_mat
 SELECT 'ab' ~ 'a(?#comment)b', 'a}' ~ 'a}', 'a{' ~ 'a{', 'a{x' ~ 'a{x', 'a]' ~ 'a]'
 SELECT regexp_match('abc', 'a.c', 'e'), regexp_match('abc', '(?e)a.c')
 SELECT to_ascii('12')
+SELECT '{{1,2},{3,4}}'::int[], '{{1, 02},{ 3,NULL}}'::int[], '[0:1]={1,2}'::int[], '[1:2]={1,2}'::int[], '{{a,"b c"},{"",NULL}}'::text[], '[-1:0][2:3]={{1,2},{3,4}}'::int[], '{{}}'::int[], '{}'::int[][]
+SELECT '{{1,2},{3}}'::int[]
+SELECT '{{1,2},3}'::int[]
+SELECT '{{x}}'::int[]
+SELECT '[1:3]={1,2}'::int[]
+SELECT '{{1.50,2},{3,NaN}}'::numeric[], '{{t,false}}'::bool[], '{{2024-1-1},{infinity}}'::date[], '{{"1 day"}}'::interval[], '{{"{\"a\":1}"}}'::jsonb[], '{{1.5,2}}'::float8[], '{{abc}}'::varchar[], '{{\\x01}}'::bytea[]
+SELECT ARRAY[[1,2],[3,4]], ARRAY[[1,2],[3,4]]::bigint[], ARRAY[['a','b'],['c',NULL]], ARRAY[[[1],[2]],[[3],[4]]], ARRAY[ARRAY[1,2],ARRAY[3,4]]
+SELECT ARRAY[[1,2],[3]]
+SELECT ARRAY[[1],[2.5]]
+SELECT ARRAY[[]::int[],[]]
+SELECT ARRAY[[1.5,2],[3,4.25]]::numeric(5,2)[], ARRAY[['1','2']]::int[], ARRAY[[1,2]]::text[]
+SELECT ARRAY[a,a] FROM t ORDER BY id
+SELECT ARRAY[a,ARRAY[1,2,3]] FROM t WHERE id = 1
+SELECT ARRAY[a,ARRAY[1,2]] FROM t WHERE id = 1
+SELECT (ARRAY[[1,2],[3,4]])[1][2], (ARRAY[[1,2],[3,4]])[2][2], (ARRAY[[1,2],[3,4]])[1], (ARRAY[[1,2],[3,4]])[3][1], (ARRAY[[1,2],[3,4]])[1][NULL], (ARRAY[1,2])[1][1]
+SELECT ('[0:1]={5,6}'::int[])[0], ('[0:1]={5,6}'::int[])[1], ('[0:1]={5,6}'::int[])[2], (ARRAY[['x','y']])[1][2], (ARRAY[[1.50,2]])[1][1]
+SELECT (ARRAY[[1,2],[3,4]])[1:1], (ARRAY[[1,2],[3,4]])[1:2][2:2], (ARRAY[[1,2],[3,4]])[:1][:], (ARRAY[[1,2],[3,4]])[1:2][1], (ARRAY[[1,2],[3,4]])[5:6], (ARRAY[1,2,3])[1:2][1:1], ('[0:2]={1,2,3}'::int[])[0:1], (ARRAY[[1,2]])[1:NULL], (ARRAY[[1,2],[3,4]])[2][1:2]
+SELECT array_dims('{{1,2},{3,4}}'::int[]), array_ndims('{{1,2},{3,4}}'::int[]), array_length('{{1,2,5},{3,4,5}}'::int[],1), array_length('{{1,2,5},{3,4,5}}'::int[],2), array_length('{{1,2}}'::int[],3), array_upper('[0:1]={1,2}'::int[],1), array_lower('[0:1]={1,2}'::int[],1), cardinality('{{1,2},{3,4}}'::int[]), array_dims('[0:1]={1,2}'::int[])
+SELECT unnest('{{1,2},{3,4}}'::int[])
+SELECT * FROM unnest('{{1,2},{3,4}}'::int[]) WITH ORDINALITY AS u(x,o)
+SELECT * FROM unnest('{{1,2},{3,4}}'::int[], ARRAY['a','b']) AS u(x,y)
+SELECT generate_subscripts('[3:5]={1,2,3}'::int[],1), array_to_string('{{1,2},{3,NULL}}'::int[], ','), array_to_string(ARRAY[['a',NULL]], ',', '-')
+SELECT array_agg(a ORDER BY id) FROM t WHERE id = 1
+SELECT array_agg(x) FROM (VALUES (ARRAY[1,2]),(ARRAY[3,4])) v(x)
+SELECT array_agg(x) FROM (VALUES (ARRAY[[1,2]]),(ARRAY[[3,4]])) v(x)
+SELECT array_agg(x) FROM (VALUES (ARRAY[1,2]),(ARRAY[3])) v(x)
+SELECT array_agg(x) FROM (VALUES (ARRAY[1,2]),(NULL)) v(x)
+SELECT array_agg(x) FROM (VALUES ('{}'::int[])) v(x)
+SELECT array_agg(x) FROM (VALUES (ARRAY[1,2])) v(x) WHERE false
+SELECT array_cat(ARRAY[[1,2]],ARRAY[[3,4]]), array_cat(ARRAY[1,2],ARRAY[[3,4]]), ARRAY[[1,2]] || ARRAY[3,4], ARRAY[[1,2]] || ARRAY[[3,4],[5,6]], ARRAY[1,2] || '{{3,4}}'::int[], ARRAY[[1,2]] || NULL, NULL || ARRAY[[1,2]]
+SELECT ARRAY[[1,2]] || ARRAY[3]
+SELECT ARRAY[[1,2]] || 3
+SELECT '[0:1]={1,2}'::int[] || 3, 3 || '[0:1]={1,2}'::int[], array_append('[0:1]={1,2}'::int[], 7), array_prepend(7, '[0:1]={1,2}'::int[])
+SELECT ARRAY[[1,2],[3,4]] = ARRAY[[1,2],[3,4]], ARRAY[[1,2],[3,4]] = ARRAY[1,2,3,4], '[0:1]={1,2}'::int[] = '{1,2}'::int[], ARRAY[[1,2],[3,4]] < ARRAY[[1,2],[3,5]], ARRAY[[1,2]] < ARRAY[1,2], ARRAY[1,2] < ARRAY[[1,2]], ARRAY[[1,2]] <> ARRAY[[1],[2]], ARRAY[[1,2]] IS DISTINCT FROM NULL, ARRAY[[1,2]] > ARRAY[[1],[2]]
+SELECT 3 = ANY(ARRAY[[1,2],[3,4]]), 9 = ANY('{{1,2},{3,4}}'::int[]), 3 <> ALL(ARRAY[[1,2],[3,4]]), 5 > ALL('{{1,2},{3,4}}'), ARRAY[[1,2],[3,4]] @> ARRAY[4,1], ARRAY[2] <@ ARRAY[[1,2]], ARRAY[[1,2]] && ARRAY[[2,9]], ARRAY[[1.0,2]] @> ARRAY[2.00]
+SELECT x FROM (VALUES (ARRAY[[1,2]]),(ARRAY[[0,2]]),('{}'),(NULL),(ARRAY[[1,2]]),(ARRAY[[1],[2]])) v(x) ORDER BY x
+SELECT x, count(*) FROM (VALUES (ARRAY[[1,2]]),(ARRAY[[0,2]]),(NULL),(ARRAY[[1,2]])) v(x) GROUP BY x ORDER BY x
+SELECT DISTINCT x FROM (VALUES (ARRAY[[1,2]]),(ARRAY[[1,2]])) v(x)
+SELECT x FROM (VALUES (ARRAY[1,2]),('{{1,2}}')) v(x) ORDER BY x
+SELECT ARRAY[[1,2]] UNION SELECT ARRAY[1,2] ORDER BY 1
+SELECT CASE WHEN id = 1 THEN a ELSE '{{1}}'::int[] END, coalesce(a, '{{1}}') FROM t ORDER BY id
+SELECT to_json(ARRAY[[1,2],[3,4]]), to_jsonb(ARRAY[['a',NULL]]), array_to_json(ARRAY[[1.50],[2]]), json_build_object('k', ARRAY[[true],[false]]), to_json('[0:1]={1,2}'::int[])
+SELECT ARRAY[[1,2],[3,4]]::text, ARRAY[['a b','c']]::text, '{{1,2}}'::int[]::text[]::text, ARRAY[['1','2']]::text[]::int[], ARRAY[[1.5]]::int[]
+SELECT trim_array(ARRAY[[1,2],[3,4]],1), trim_array('[0:2]={1,2,3}'::int[],1)
+SELECT ARRAY[[1,2]] IS NULL, ARRAY[[1,2]] IS NOT NULL, pg_typeof(ARRAY[[1,2]]), ('{{1,2}}'::int[][])::text
+SELECT count(*) FROM t WHERE a = '{{1}}'
+SELECT max(x), min(x) FROM (VALUES (ARRAY[[1,2]]),(ARRAY[[0,2]])) v(x)
+WITH w AS (SELECT ARRAY[[1,2],[3,4]] AS m) SELECT m[1][2], m[2:2], array_length(m, 1) FROM w
+SELECT array_agg(ARRAY[id, i] ORDER BY id) FROM t WHERE id < 4
+SELECT (array_agg(ARRAY[id, i] ORDER BY id))[2][1] FROM t WHERE id < 4
+SELECT array_position(ARRAY[[1,2]], 1)
+SELECT row(ARRAY[[1,2]]), json_agg(x) FROM (VALUES (ARRAY[[1,2]])) v(x)
