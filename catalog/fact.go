@@ -205,6 +205,8 @@ type Table struct {
 	// Missed are updates and deletes that the source does not send of a table without a key: see
 	// ingest/watch. Nil when nobody has counted. They are never changed in place.
 	Missed *MissedChanges `json:",omitempty"`
+	// Compared is how many of Files.Reworked its rows have been compared after, or copied anew.
+	Compared uint32 `json:",omitempty"`
 	// Named are the numbers at the source of the columns that the pipeline's selection
 	// names, which stay when the columns are renamed. It is never changed in place.
 	Named map[string]int16 `json:",omitempty"`
@@ -265,10 +267,16 @@ type Table struct {
 
 // SourceFiles is watch.Files of package ingest.
 type SourceFiles struct {
-	Newest int16
-	Files  []uint32
-	Plain  []int16 `json:",omitempty"`
+	Newest   int16
+	Files    []uint32
+	Plain    []int16 `json:",omitempty"`
+	Since    uint64  `json:",omitempty"`
+	Reworked uint32  `json:",omitempty"`
 }
+
+// Reworked says that older rows may have other values at the source than here: the table was
+// rewritten there as a column was changed.
+func (t *Table) Reworked() bool { return t.Files != nil && t.Files.Reworked > t.Compared }
 
 // MissedChanges is watch.Missed of package ingest.
 type MissedChanges struct {

@@ -86,6 +86,9 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 		}
 		if t.Backfill.StartedAt.IsZero() {
 			s.countFrom(t)
+			if now, ok := s.start.Files[t.SourceOID]; ok {
+				t.Files, t.Compared = (*catalog.SourceFiles)(&now), 0
+			}
 		}
 		b := &t.Backfill
 		if s.progress.compare(horizon, b.Horizon) > 0 {

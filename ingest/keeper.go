@@ -285,7 +285,8 @@ func (k *keeper) noteSeen(ctx context.Context, tables []*catalog.Table, seen Loo
 }
 
 func sameFiles(was *catalog.SourceFiles, now watch.Files) bool {
-	return was != nil && was.Newest == now.Newest && slices.Equal(was.Files, now.Files) && slices.Equal(was.Plain, now.Plain)
+	return was != nil && was.Newest == now.Newest && slices.Equal(was.Files, now.Files) && slices.Equal(was.Plain, now.Plain) &&
+		was.Reworked == now.Reworked
 }
 
 // keyless says that updates and deletes of a table do not come: its rows cannot be told apart.

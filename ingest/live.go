@@ -33,6 +33,8 @@ type live struct {
 		// that the source does not send, of those where it can tell.
 		notes       map[change.TableID]TableNote
 		missedTotal map[change.TableID]int64
+		// comparing is the share of tables that is compared with the source.
+		comparing   map[change.TableID]float64
 		rows, bytes rate
 		// retained and written are how what the source keeps for us, and what it has
 		// written, have grown of late.
@@ -193,6 +195,20 @@ func (l *live) noted(notes map[change.TableID]TableNote) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.notes = notes
+}
+
+// compared keeps how much of a table is compared.
+func (l *live) compared(id change.TableID, share float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if share < 0 {
+		delete(l.mu.comparing, id)
+		return
+	}
+	if l.mu.comparing == nil {
+		l.mu.comparing = map[change.TableID]float64{}
+	}
+	l.mu.comparing[id] = share
 }
 
 // missed keeps how many changes of tables the source has not sent.

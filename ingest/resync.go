@@ -69,6 +69,46 @@ func (s *Supervisor) ResyncTable(ctx context.Context, name string, want catalog.
 	})
 }
 
+// Comparing notes how much of a table is compared with its source, negative for not at all.
+func (s *Supervisor) Comparing(p change.PipelineID, table change.TableID, share float64) {
+	s.mu.Lock()
+	h := s.mu.hosts[p]
+	s.mu.Unlock()
+	if h != nil {
+		h.live.compared(table, share)
+	}
+}
+
+// ReworkedDiffers has a table copied anew of which the source has other rows than are here, since
+// a column was changed there: by the next session, which begins soon. It stops instead where
+// the pipeline says so.
+func ReworkedDiffers(txn *catalog.Txn, id change.TableID) error {
+	t, err := txn.TableByID(id)
+	if err != nil {
+		return err
+	}
+	p, err := txn.PipelineByID(t.Pipeline)
+	if err != nil {
+		return err
+	}
+	why := &TableError{Reason: "rows were given other values at the source as a column was changed, which are not sent", Hint: hintResync, Resync: true}
+	switch {
+	case t.PartsKnown && p.Options["on_partition"] == "keep": // it may differ for partitions that came or went
+		t.Compared = t.Files.Reworked
+		t.Reason, t.Hint = "it differs from the source, where a column was changed, or partitions that it keeps or lacks", exactHint(txn, why.Hint, id)
+		return txn.PutTable(t)
+	case p.Options["on_schema_change"] == "stop":
+		return stopCopy(txn, p.Name, id, why)
+	}
+	t.State, t.Reason, t.Hint, t.StoppedAt, t.Resync = catalog.TableStopped, why.Reason, exactHint(txn, why.Hint, id), "", true
+	return txn.PutTable(t)
+}
+
+// Compares says that a pipeline's tables are compared with the source by themselves.
+func Compares(p *catalog.Pipeline) bool {
+	return p.Enabled && !p.Paused && len(p.SourceState) > 0 && copies(p)
+}
+
 // reselect has a pipeline select a table as given, whatever it said of it before.
 func reselect(txn *catalog.Txn, id change.PipelineID, selected catalog.SelectedTable) error {
 	p, err := txn.PipelineByID(id)

@@ -39,9 +39,9 @@ type session struct {
 	backfill Backfill                // nil when nothing is to be copied
 	copying  atomic.Bool             // while backfill reads
 	streamed map[change.TableID]bool // the tables that the first stream delivers
-	// counted are the source's counters of updates and deletes, by number, as they were before
-	// Setup: later than none of the moments that what is copied in this session is of.
-	counted map[uint32]watch.Counters
+	// start is how tables were before Setup: not later than the moment that what is copied in
+	// this session is of.
+	start Start
 	// refusals are the rows of its chunks that cannot be taken in.
 	refusals *copyLetters
 	// advanced wakes the keeper: something became durable.
@@ -187,7 +187,7 @@ func (s *session) setup(ctx context.Context) error {
 			return fmt.Errorf("prepare set-up: %w", err)
 		}
 	}
-	if err := s.count(ctx, taken); err != nil {
+	if err := s.lookAtStart(ctx, taken); err != nil {
 		return err
 	}
 	result, err := s.source.Setup(ctx, s.pipeline.SourceState, taken)
@@ -206,9 +206,9 @@ func (s *session) setup(ctx context.Context) error {
 	return s.loadProgress()
 }
 
-// count asks the source for its counters of updates and deletes.
-func (s *session) count(ctx context.Context, tables []SourceTable) error {
-	c, ok := s.source.(ChangeCounter)
+// lookAtStart asks the source how tables are.
+func (s *session) lookAtStart(ctx context.Context, tables []SourceTable) error {
+	from, ok := s.source.(Starter)
 	if !ok {
 		return nil
 	}
@@ -217,8 +217,8 @@ func (s *session) count(ctx context.Context, tables []SourceTable) error {
 		oids[i] = t.OID
 	}
 	var err error
-	if s.counted, err = c.Counters(ctx, oids); err != nil {
-		return sourceError("count changes", err)
+	if s.start, err = from.AtStart(ctx, oids); err != nil {
+		return sourceError("look at tables", err)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (s *session) count(ctx context.Context, tables []SourceTable) error {
 // countFrom begins to count the changes of a table that do not come.
 func (s *session) countFrom(t *catalog.Table) {
 	t.Missed = nil
-	if now, ok := s.counted[t.SourceOID]; ok && keyless(t) {
+	if now, ok := s.start.Counters[t.SourceOID]; ok && keyless(t) {
 		first := watch.MissedSince(now)
 		t.Missed = (*catalog.MissedChanges)(&first)
 	}
@@ -333,7 +333,7 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 		return err
 	}
 	for _, t := range txn.EveryTableOf(p.ID) {
-		if _, ok := s.counted[t.SourceOID]; !ok || t.Missed != nil || !keyless(t) {
+		if _, ok := s.start.Counters[t.SourceOID]; !ok || t.Missed != nil || !keyless(t) {
 			continue
 		}
 		s.countFrom(t)

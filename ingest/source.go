@@ -306,11 +306,18 @@ type Look struct {
 	Barred map[uint32]*watch.Barred
 }
 
-// ChangeCounter is a Source that counts updates and deletes of tables, also of those that it
-// does not send.
-type ChangeCounter interface {
-	// Counters are those of tables, by their numbers, as they are now.
-	Counters(ctx context.Context, oids []uint32) (map[uint32]watch.Counters, error)
+// Starter is a Source that tells how tables are before they are copied, so that what becomes
+// of them meanwhile is found out later.
+type Starter interface {
+	// AtStart tells of tables, by their numbers, as they are now.
+	AtStart(ctx context.Context, oids []uint32) (Start, error)
+}
+
+// Start is how tables are before they are copied, by their numbers.
+type Start struct {
+	// Counters count updates and deletes, also those that the source does not send.
+	Counters map[uint32]watch.Counters
+	Files    map[uint32]watch.Files
 }
 
 // Validator is a Source that can say what is missing for replication, all at once.

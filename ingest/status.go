@@ -175,7 +175,7 @@ func (l *live) table(p *catalog.Pipeline, t, anew *catalog.Table, now time.Time)
 	if note, ok := l.mu.status.Notes[t.SourceOID]; ok && st.Reason == "" {
 		st.Reason, st.Hint = note.Reason, t.Exact(note.Hint, p.Name)
 	}
-	if note, ok := l.noteLocked(t); ok && st.Reason == "" {
+	if note, ok := l.noteLocked(p, t); ok && st.Reason == "" {
 		st.Reason, st.Hint = note.Reason, t.Exact(note.Hint, p.Name)
 	}
 	if tl := l.mu.tables[t.ID]; tl != nil {
@@ -190,8 +190,19 @@ func (l *live) table(p *catalog.Pipeline, t, anew *catalog.Table, now time.Time)
 }
 
 // noteLocked is what should be known of a table that goes on.
-func (l *live) noteLocked(t *catalog.Table) (TableNote, bool) {
+func (l *live) noteLocked(p *catalog.Pipeline, t *catalog.Table) (TableNote, bool) {
 	note, ok := l.mu.notes[t.ID]
+	if t.Reworked() {
+		const why = "its rows were rewritten at the source as a column was changed, so that older ones may have other values there"
+		share, comparing := l.mu.comparing[t.ID]
+		switch {
+		case comparing:
+			return TableNote{Reason: fmt.Sprintf("%s: %.0f%% compared", why, 100*share), Hint: hintCompared}, true
+		case !copies(p):
+			return TableNote{Reason: why, Hint: hintResync}, true
+		}
+		return TableNote{Reason: why + "; they are to be compared", Hint: hintCompared}, true
+	}
 	if t.Missed == nil || !keyless(t) {
 		return note, ok
 	}
@@ -215,6 +226,9 @@ func (l *live) noteLocked(t *catalog.Table) (TableNote, bool) {
 	}
 	return note, true
 }
+
+// hintCompared is of a table that is compared with its source.
+const hintCompared = "If any differ, it is copied anew by itself. At once: ALTER PIPELINE … RESYNC TABLE …;"
 
 // hintMissed is of a table of which changes do not come.
 const hintMissed = "VERIFY PIPELINE … TABLE …; tells whether rows differ. With ALTER TABLE … REPLICA IDENTITY FULL at the source, or a primary key, " +

@@ -295,6 +295,24 @@ func (n *node) controller() *controller {
 	}
 }
 
+// reworkedEvery is how often is looked for tables to compare by themselves.
+const reworkedEvery = 2 * time.Second
+
+// compareReworked compares tables that were rewritten at their source, until ctx ends.
+func (n *node) compareReworked(ctx context.Context) error {
+	r := &verify.Reworked{
+		Comparer: n.controller().comparer, Telling: n.supervisor.Comparing, Log: n.log, Rest: 10 * time.Second,
+	}
+	return env.RunLoop(ctx, env.LoopConfig{
+		Name: "comparison", Clock: n.clock, Step: r.Step, Interval: reworkedEvery,
+		OnError: func(err error) {
+			if ctx.Err() == nil {
+				n.log.Warn("outcome of a comparison not recorded", env.KeyError, err)
+			}
+		},
+	})
+}
+
 func (n *node) status(name string) (ddl.PipelineStatus, bool) {
 	if n.supervisor == nil {
 		return ddl.PipelineStatus{}, false
@@ -425,6 +443,7 @@ func (n *node) run(ctx context.Context) error {
 	}
 	background("pipelines", n.supervisor.Run)
 	background("compaction", n.compactor.Run)
+	background("comparison", n.compareReworked)
 	if n.leader != nil {
 		background("lead", n.leader.watch)
 	}

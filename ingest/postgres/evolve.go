@@ -44,6 +44,11 @@ func (a *applier) describe(t *streamTable) error {
 		if err := live.readGenerated(a.ctx, conn, t.Source.OID); err != nil {
 			return err
 		}
+		if len(live.look.Files) > 0 {
+			if err := a.source.files.Complete(a.ctx, conn, t.Source.OID, t.Source.Files, &live.look); err != nil {
+				return unavailable("look at a table", err)
+			}
+		}
 		a.source.files.Add(t.Source.OID, t.Source.Files, live.look)
 		d := description{streamTable: t, relation: r, live: live, files: &a.source.files, xid: a.xid}
 		if !a.source.cfg.skipGenerated {

@@ -136,3 +136,63 @@ func TestRefusedTable(t *testing.T) {
 		t.Errorf("refused still: %v", r.setup.Refused)
 	}
 }
+
+// TestReworkedLook: a look counts the rewrites by which rows may have got other values, also when
+// nothing but the look before is known of an earlier process.
+func TestReworkedLook(t *testing.T) {
+	r := newRig(t,
+		"CREATE TABLE t (id int PRIMARY KEY, v int, w varchar(10) NOT NULL DEFAULT 'w')",
+		"CREATE TABLE part (id int PRIMARY KEY, v int) PARTITION BY RANGE (id)",
+		"CREATE TABLE p0 PARTITION OF part FOR VALUES FROM (0) TO (10)", "CREATE TABLE p1 PARTITION OF part FOR VALUES FROM (10) TO (20)",
+	)
+	found, err := r.src.Discover(t.Context(), r.sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	oids := make([]uint32, len(found))
+	for i, f := range found {
+		oids[i] = f.OID
+	}
+	start, err := r.src.AtStart(t.Context(), oids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := make([]watch.Here, len(found))
+	for i, f := range found {
+		files := start.Files[f.OID]
+		here[i] = watch.Here{OID: f.OID, Schema: f.Schema, Name: f.Name, Parts: f.Parts, Files: &files}
+	}
+	look := func() (out string) {
+		t.Helper()
+		l, err := r.src.Look(t.Context(), r.sel, here, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, h := range here {
+			files := l.Files[h.OID]
+			out += fmt.Sprintf("%s %d ", h.Name, files.Reworked)
+			here[i].Files = &files
+		}
+		return strings.TrimSpace(out)
+	}
+	for _, step := range []struct{ sql, want string }{
+		{"ALTER TABLE t ALTER v TYPE bigint USING v * 2", "part 0 t 1"}, // the first look since the start
+		{"ALTER TABLE t ALTER v TYPE bigint USING v * 2", "part 0 t 2"},
+		{"VACUUM FULL t; CLUSTER t USING t_pkey; TRUNCATE t", "part 0 t 2"},
+		{"ALTER TABLE t ALTER w TYPE varchar(20); ALTER TABLE t ALTER v SET NOT NULL; ALTER TABLE t RENAME w TO x; ANALYZE t", "part 0 t 2"},
+		{"VACUUM FULL t", "part 0 t 2"},
+		{"ALTER TABLE t ALTER x TYPE varchar(20) USING upper(x)", "part 0 t 3"},
+		{"ALTER TABLE t ADD y int DEFAULT 1; ALTER TABLE t DROP y", "part 0 t 3"},
+		{"VACUUM FULL t", "part 0 t 3"},
+		{"ALTER TABLE part ALTER v TYPE int USING v + 1", "part 1 t 3"},
+		{"CREATE TABLE p2 PARTITION OF part FOR VALUES FROM (20) TO (30); VACUUM FULL p1; ALTER TABLE part DETACH PARTITION p0", "part 1 t 3"},
+		{"ALTER TABLE part ALTER v TYPE bigint", "part 2 t 3"},
+		{"", "part 2 t 3"},
+	} {
+		r.exec(splitSQL(step.sql)...)
+		if got := look(); got != step.want {
+			t.Errorf("%s:\n got %s\nwant %s", step.sql, got, step.want)
+		}
+		r.reopen() // what is known is in here
+	}
+}

@@ -8,10 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/ingest"
+	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
 	"github.com/skipprd/skipprd/ingest/watch"
 )
 
-var _ ingest.ChangeCounter = (*Source)(nil)
+var _ ingest.Starter = (*Source)(nil)
 
 // countersQuery reads the counters of tables $1 and their partitions, and when the server has
 // begun to count: anew after a crash, on another server, or by pg_stat_reset. What a
@@ -32,14 +33,26 @@ SELECT e.mark, o.oid, t.relid, t.born, pg_catalog.pg_stat_get_tuples_updated(t.r
          JOIN pg_catalog.pg_inherits i ON i.inhrelid = p.relid
         WHERE p.isleaf AND p.relid::oid <> o.oid) t`
 
-// Counters implements ingest.ChangeCounter.
-func (s *Source) Counters(ctx context.Context, oids []uint32) (out map[uint32]watch.Counters, err error) {
+// AtStart implements ingest.Starter.
+func (s *Source) AtStart(ctx context.Context, oids []uint32) (out ingest.Start, err error) {
+	out.Files = make(map[uint32]watch.Files, len(oids))
 	err = s.withControl(ctx, func(conn *pgx.Conn) error {
-		out, err = readCounters(ctx, conn, oids)
-		return err
+		if out.Counters, err = readCounters(ctx, conn, oids); err != nil {
+			return err
+		}
+		looks, err := rewrite.Read(ctx, conn, oids)
+		if err != nil {
+			return unavailable("look at files", err)
+		}
+		for oid, l := range looks {
+			if len(l.Files) > 0 {
+				out.Files[oid] = rewrite.FilesOf(l)
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("count changes: %w", err)
+		return ingest.Start{}, fmt.Errorf("look at tables: %w", err)
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type compareWorld struct {
 	truncated         int // so many moments find s.a truncated
 	cannot            bool
 	unavailable       bool
+	theirs            string // what the source has in its row, "" for the same as we
 	rests, holds      int
 	sources, moments  int
 	frozen            int // how often a source was asked for a moment
@@ -260,7 +262,7 @@ func (f *frozenSource) Freeze(_ context.Context, _ []byte, _ int64, waits func(s
 	if f.w.pinned != nil {
 		f.w.pinned()
 	}
-	return &momentSource{fakeSource{rows: tableRows{row(1, "2026-01-01")}}, f.w}, nil
+	return &momentSource{fakeSource{rows: tableRows{row(1, cmp.Or(f.w.theirs, "2026-01-01"))}}, f.w}, nil
 }
 
 type momentSource struct {

@@ -16,6 +16,8 @@ type Options struct {
 	Keys int
 	// RowsMost is how many rows of one side are held in memory; default 100,000.
 	RowsMost int64
+	// RangesOnly leaves the keys out.
+	RangesOnly bool
 }
 
 func (o Options) withDefaults() Options {
@@ -149,7 +151,7 @@ func (v *verifier) run(ctx context.Context, source Source) (lines []Line, err er
 		return nil, err
 	}
 	lines, differing := v.ranges(ranges, theirs, ours)
-	if len(differing) == 0 {
+	if len(differing) == 0 || v.options.RangesOnly {
 		return lines, nil
 	}
 	keys, more, err := v.keys(ctx, q, differing, theirs, ours)

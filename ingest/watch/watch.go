@@ -28,6 +28,12 @@ type Files struct {
 	// Plain are columns that came later than a look, and after which nobody has rewritten the
 	// table.
 	Plain []int16
+	// Since is a number of the source's for the moment of the look: what changes later has a
+	// greater one, or the same.
+	Since uint64
+	// Reworked counts the looks at which the table was found rewritten, and one of its columns
+	// changed, since the look before: rows may have got other values.
+	Reworked uint32
 }
 
 // There is a table that the source has.

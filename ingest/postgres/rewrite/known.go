@@ -14,7 +14,8 @@ import (
 // filesQuery tells the files of tables $1 and their partitions: other ones after a rewrite.
 // A table that was never rewritten has the file that it was made with.
 const filesQuery = `
-SELECT o.oid, coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = o.oid), 0)::int2,
+SELECT o.oid, pg_catalog.txid_snapshot_xmin(pg_catalog.txid_current_snapshot()),
+       coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = o.oid), 0)::int2,
        coalesce(array_agg(f.file ORDER BY f.file) FILTER (WHERE f.file <> 0), '{}')::oid[], coalesce(bool_and(f.file IN (0, f.relid)), false)
   FROM unnest($1::oid[]) o(oid)
   LEFT JOIN LATERAL (
@@ -22,8 +23,21 @@ SELECT o.oid, coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHER
          FROM (SELECT o.oid AS relid UNION SELECT p.relid::oid FROM pg_catalog.pg_partition_tree(o.oid) p WHERE p.isleaf) t) f ON true
  GROUP BY o.oid`
 
+// reworkedQuery says whether a column of table $1 was changed by a transaction that had not
+// ended at $2, a number of txid_snapshot_xmin. A change of its type or its expression, by
+// which rows are rewritten, changes it in the catalog, VACUUM FULL and CLUSTER do not.
+const reworkedQuery = `
+SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
+          AND pg_catalog.age(a.xmin) <= pg_catalog.age(($2::int8 & 4294967295)::text::xid))`
+
 // Look is how a table is now.
 type Look struct {
+	// Since is the oldest transaction that had not ended.
+	Since uint64
+	// Reworked says that a column of the table, which is rewritten, has changed since the look before.
+	Reworked bool
+
 	Newest int16    // the number of its newest column
 	Files  []uint32 // ascending
 	// First says that these are the files that it was made with.
@@ -39,8 +53,8 @@ func Read(ctx context.Context, conn *pgx.Conn, oids []uint32) (map[uint32]Look, 
 	out := make(map[uint32]Look, len(oids))
 	var oid uint32
 	var l Look
-	_, err = pgx.ForEachRow(rows, []any{&oid, &l.Newest, &l.Files, &l.First}, func() error {
-		out[oid] = Look{Newest: l.Newest, Files: slices.Clone(l.Files), First: l.First}
+	_, err = pgx.ForEachRow(rows, []any{&oid, &l.Since, &l.Newest, &l.Files, &l.First}, func() error {
+		out[oid] = Look{Since: l.Since, Newest: l.Newest, Files: slices.Clone(l.Files), First: l.First}
 		return nil
 	})
 	if err != nil {
@@ -54,6 +68,24 @@ type Known struct {
 	mu     sync.Mutex
 	tables map[uint32]watch.Files
 	first  map[uint32]int16 // the newest columns at the first looks
+}
+
+// Complete finds out whether a table that is rewritten since the look before, which may be the
+// one of before, has another column, too.
+func (k *Known) Complete(ctx context.Context, conn *pgx.Conn, oid uint32, before *watch.Files, now *Look) error {
+	k.mu.Lock()
+	known, ok := k.tables[oid]
+	k.mu.Unlock()
+	if !ok && before != nil {
+		known = *before
+	}
+	if !rewritten(known.Files, now.Files) {
+		return nil
+	}
+	if err := conn.QueryRow(ctx, reworkedQuery, oid, int64(known.Since)).Scan(&now.Reworked); err != nil {
+		return fmt.Errorf("look for changed columns: %w", err)
+	}
+	return nil
 }
 
 // Add takes a look at a table in, of which before is what was known when nothing is known
@@ -70,12 +102,16 @@ func (k *Known) Add(oid uint32, before *watch.Files, now Look) watch.Files {
 	case before != nil:
 		known = *before
 	default:
-		known = watch.Files{Newest: now.Newest, Files: now.Files}
+		known = FilesOf(now)
 	}
 	if !ok {
 		k.first[oid] = known.Newest
 	}
-	next := watch.Files{Newest: now.Newest, Files: now.Files}
+	next := FilesOf(now)
+	next.Reworked = known.Reworked
+	if now.Reworked {
+		next.Reworked++
+	}
 	if !rewritten(known.Files, now.Files) {
 		next.Plain = slices.Clone(known.Plain)
 		for n := known.Newest + 1; n <= now.Newest; n++ {
@@ -84,6 +120,11 @@ func (k *Known) Add(oid uint32, before *watch.Files, now Look) watch.Files {
 	}
 	k.tables[oid] = next
 	return next
+}
+
+// FilesOf is what one look knows.
+func FilesOf(now Look) watch.Files {
+	return watch.Files{Newest: now.Newest, Files: now.Files, Since: now.Since}
 }
 
 // rewritten says that a file is gone. More of them are of new partitions.
