@@ -44,6 +44,9 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		}
 		sel = copySelect(n)
 	}
+	if word := writeWord(n.Query); word != "" {
+		return s.prepareCopyWritten(sql, n.Query, word, opts, coded)
+	}
 	if sel == nil {
 		return nil, s.refuse(n.Query)
 	}
@@ -193,6 +196,63 @@ func encodeOptions(o copyin.Options, columns []pgwire.Column) (duckdb.CopyOption
 		out.ForceQuote[i] = true
 	}
 	return out, nil
+}
+
+// prepareCopyWritten prepares COPY (statement that writes) TO STDOUT, of what it returns.
+func (s *session) prepareCopyWritten(sql string, n *pg.Node, word string, opts copyin.Options, coded *recode.Charset) (pgwire.Statement, error) {
+	w, err := s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: n}, nil, word)
+	if err != nil {
+		return nil, err
+	}
+	if w.analysis.Returning == nil {
+		return nil, pgerr.New(codes.FeatureNotSupported, "COPY query must have a RETURNING clause")
+	}
+	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		if coded != nil {
+			sink = coded.Sink(sink)
+		}
+		rows, err := s.copyWritten(ctx, w, opts, sink)
+		if err != nil {
+			return nil, clientError(ctx, err)
+		}
+		return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
+	}}, nil
+}
+
+func (s *session) copyWritten(ctx context.Context, w *writeStatement, o copyin.Options, sink pgwire.Sink) (total int, err error) {
+	if err := w.refresh(); err != nil {
+		return 0, err
+	}
+	opts, err := encodeOptions(o, w.columns)
+	if err != nil {
+		return 0, err
+	}
+	out := s.output(outputKinds[o.Format], w.columns, nil)
+	out.Copy = opts
+	portal := &writePortal{queryPortal: &queryPortal{session: s, columns: w.columns}, statement: w, copied: &out}
+	defer portal.Close()
+	if err := portal.write(ctx); err != nil {
+		return 0, err
+	}
+	format := int16(0)
+	if o.Format == copyin.Binary {
+		format = 1
+	}
+	if err := sink.CopyOut(format, len(w.columns)); err != nil {
+		return 0, err
+	}
+	for !portal.done {
+		if portal.pendingRows > 0 {
+			if err := sink.CopyData(portal.pending, portal.pendingRows); err != nil {
+				return total, err
+			}
+			total += portal.pendingRows
+		}
+		if err := portal.next(ctx); err != nil {
+			return total, err
+		}
+	}
+	return total, sink.CopyDone()
 }
 
 func (s *session) copyOut(ctx context.Context, q *queryStatement, o copyin.Options, sink pgwire.Sink) (int, error) {

@@ -115,6 +115,9 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 	if sel == nil {
 		return nil, s.refuse(n.Query)
 	}
+	if pgsql.Modifies(sel) {
+		return nil, pgerr.New(codes.FeatureNotSupported, "DECLARE CURSOR must not contain data-modifying statements in WITH")
+	}
 	if n.Options&cursorScroll != 0 && n.Options&cursorNoScroll != 0 {
 		return nil, pgerr.New("42P11", "cannot specify both SCROLL and NO SCROLL")
 	}

@@ -107,6 +107,7 @@ type writePortal struct {
 	statement *writeStatement
 	ran       bool
 	count     int
+	copied    *duckdb.Output // what COPY makes of the rows, nil for what a client gets
 }
 
 // Execute implements pgwire.Portal.
@@ -140,88 +141,6 @@ func (p *writePortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 	return tag, p.done, s.tell(sink)
 }
 
-// write makes the changes, and begins to read what RETURNING asks for.
-func (p *writePortal) write(ctx context.Context) error {
-	w := p.statement
-	t, err := w.lock(ctx)
-	if err != nil {
-		return err
-	}
-	before, err := w.session.before(w.analysis)
-	if err != nil {
-		return err
-	}
-	mark := w.session.markChanges()
-	analysis, err := w.session.actWrite(ctx, w.analysis)
-	if err != nil {
-		return err
-	}
-	job := &writeJob{session: w.session, table: t, params: p.params, analysis: analysis}
-	rows, err := job.run(ctx)
-	defer rows.Release()
-	if err == nil {
-		err = w.session.checkForeign(ctx, false)
-	}
-	w.session.tx.before = before
-	defer func() { w.session.tx.before = nil }()
-	if err == nil {
-		err = job.checkOption(ctx, rows.New)
-	}
-	if err != nil {
-		w.session.rollbackChanges(mark)
-		return err
-	}
-	p.count = rows.Len()
-	return p.returning(ctx, analysis.Returning, rows)
-}
-
-// lock has the statement be the only one that changes its table, which may have been altered,
-// or replaced by another of its name, while it waited.
-func (w *writeStatement) lock(ctx context.Context) (*write.Table, error) {
-	for {
-		if err := w.session.mayWrite(w.analysis, w.word); err != nil {
-			return nil, err
-		}
-		before := w.analysis.Relation
-		if err := w.session.lockParents(ctx, w.analysis, w.word); err != nil {
-			return nil, err
-		}
-		t, err := w.session.writable(ctx, w.analysis.Relation, w.word)
-		if err == nil {
-			err = w.refresh()
-		}
-		if err != nil || sameTable(w.analysis.Relation, before) {
-			return t, err
-		}
-	}
-}
-
-// before is what the transaction has changed until now in the relations that subqueries of
-// RETURNING and check options read: they do not see what the statement changes.
-func (s *session) before(w *pgsql.Write) (map[uint32]*duckdb.Own, error) {
-	var uses []*pgsql.Use
-	if w.Returning != nil {
-		uses = w.Returning.Uses[1:]
-	}
-	if w.CheckOption != nil {
-		uses = append(slices.Clip(uses), w.CheckOption.Rows.Uses[1:]...)
-	}
-	if len(uses) == 0 {
-		return nil, nil
-	}
-	snap, release := s.snapshotForNames()
-	defer release()
-	out := map[uint32]*duckdb.Own{}
-	for _, u := range uses {
-		own, err := s.own(snap, u.Relation)
-		if err != nil {
-			return nil, err
-		}
-		out[u.Relation.OID] = own
-	}
-	return out, nil
-}
-
 // returning begins the rows of RETURNING: a query of the rows written.
 func (p *writePortal) returning(ctx context.Context, a *pgsql.Analysis, rows write.Rows) error {
 	p.started = true
@@ -237,7 +156,17 @@ func (p *writePortal) returning(ctx context.Context, a *pgsql.Analysis, rows wri
 	if err != nil {
 		return err
 	}
-	frames, frame, err := p.session.start(ctx, a, p.params, p.session.output(duckdb.OutputRows, p.columns, p.formats), given)
+	return p.open(ctx, a, given)
+}
+
+// open begins to read what the statement gives.
+func (p *writePortal) open(ctx context.Context, a *pgsql.Analysis, given ...*duckdb.Relation) error {
+	p.started = true
+	out := p.session.output(duckdb.OutputRows, p.columns, p.formats)
+	if p.copied != nil {
+		out = *p.copied
+	}
+	frames, frame, err := p.session.start(ctx, a, p.params, out, given...)
 	if err != nil {
 		return err
 	}
@@ -346,6 +275,8 @@ type writeJob struct {
 	params   []*string
 	analysis *pgsql.Write
 	written  []int // the columns that a change gives values
+	// steps are the statements that it is one of, nil when it is alone.
+	steps *steps
 }
 
 // run reads the rows to write and changes them; it returns those changed. given take the
@@ -375,7 +306,12 @@ func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Ro
 // read runs a query of rows to write.
 func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given ...*duckdb.Relation) (write.Rows, error) {
 	var g write.Gather
-	err := j.session.records(ctx, a, j.params, g.Reset, func(rec arrow.RecordBatch) error {
+	defer j.steps.asBefore()()
+	given, err := j.steps.given(a, given...)
+	if err != nil {
+		return write.Rows{}, err
+	}
+	err = j.session.records(ctx, a, j.params, g.Reset, func(rec arrow.RecordBatch) error {
 		r, err := j.table.Read(rec, old)
 		if err != nil {
 			return err
@@ -404,8 +340,7 @@ func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, err
 	case len(either) == 0:
 		return rows, j.put(ctx, rows.New)
 	case conflict.Update != nil && len(twice) > 0:
-		return rows, pgerr.New(codes.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
-			WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+		return rows, errConflictTwice
 	}
 	defer rows.Release()
 	fresh, err := rows.Take(ctx, write.Without(rows.Len(), either))
@@ -423,12 +358,36 @@ func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, err
 	return j.update(ctx, conflict, fresh, inTheWay)
 }
 
+var errConflictTwice = pgerr.New(codes.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
+	WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+
+// twice refuses new rows in whose way are such as another of the statements has written.
+func (j *writeJob) twice(inTheWay write.Rows) error {
+	c, t := j.session.changesOf(j.table), j.table
+	if j.analysis.Conflict.Arbiter != pgsql.ArbiterKey {
+		if c.Mark() > j.steps.marked(t) {
+			return pgerr.New(codes.FeatureNotSupported, "ON CONFLICT DO UPDATE by another key than the primary key is not supported beside data-modifying statements in WITH")
+		}
+		return nil
+	}
+	left, err := c.Unchanged(t, j.steps.marked(t), t.NewKey(inTheWay.New))
+	if err == nil && len(left) < inTheWay.Len() {
+		err = errConflictTwice
+	}
+	return err
+}
+
 // update is ON CONFLICT DO UPDATE: it adds the rows that are fresh and changes those that
 // are in the way of new ones; it returns them in this order. What becomes of the latter is
 // asked first: subqueries there see the table as the statement found it.
 func (j *writeJob) update(ctx context.Context, conflict *pgsql.Conflict, fresh, inTheWay write.Rows) (write.Rows, error) {
 	var rows write.Rows
 	if inTheWay.Len() > 0 {
+		if j.steps != nil {
+			if err := j.twice(inTheWay); err != nil {
+				return fresh, err
+			}
+		}
 		excluded, err := inline(conflict.Update.Uses[1], inTheWay.New)
 		if err != nil {
 			return fresh, err
@@ -526,10 +485,19 @@ func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (wri
 	if err != nil {
 		return write.Rows{}, err
 	}
+	if j.steps != nil { // what another of the statements has changed stays as it is
+		left, err := c.Unchanged(t, j.steps.marked(t), t.KeyOf(found.Old, old))
+		if err != nil {
+			return write.Rows{}, err
+		}
+		first = slices.DeleteFunc(first, func(i int32) bool { _, ok := slices.BinarySearch(left, i); return !ok })
+	}
 	rows, err := found.Take(ctx, first)
 	switch {
 	case err != nil:
 		return rows, err
+	case rows.Len() == 0:
+		return rows, nil
 	case rows.New == nil:
 		if err := c.Delete(t, t.KeyOf(rows.Old, old)); err != nil {
 			return rows, err

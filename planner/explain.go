@@ -68,7 +68,7 @@ func (s *session) prepareExplain(sql string, n *pg.ExplainStmt, types []uint32) 
 	}
 	sel, word := query.GetSelectStmt(), writeWord(query)
 	switch {
-	case sel != nil:
+	case sel != nil && word == "":
 		sel.IntoClause = nil
 		e.query, err = s.prepareQuery(sql, sel, types)
 	case word != "":
@@ -256,6 +256,9 @@ func (s *session) explainWrite(ctx context.Context, e *explainStatement, params 
 	w, options := e.write, e.options
 	if err := w.refresh(); err != nil {
 		return nil, err
+	}
+	if len(w.analysis.With) > 0 {
+		return nil, pgerr.New(codes.FeatureNotSupported, "EXPLAIN of data-modifying statements in WITH is not supported")
 	}
 	if err := s.mayWrite(w.analysis, w.word); err != nil {
 		return nil, err

@@ -60,6 +60,9 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		if into := n.SelectStmt.IntoClause; into != nil {
 			return s.prepareCreateAs(p.SQL, p.Node, into, false, false)
 		}
+		if pgsql.Modifies(n.SelectStmt) {
+			return s.prepareWrite(p, types, "SELECT")
+		}
 		return s.prepareQuery(p.SQL, n.SelectStmt, types)
 	case *pg.Node_TransactionStmt:
 		return s.prepareTransaction(n.TransactionStmt)
@@ -299,13 +302,16 @@ func (s *session) prepareInner(sql string, n *pg.Node, types []uint32, word stri
 
 // writeWord names a statement that writes, "" for any other.
 func writeWord(n *pg.Node) string {
-	switch n.Node.(type) {
+	switch n.GetNode().(type) {
 	case *pg.Node_InsertStmt:
 		return "INSERT"
 	case *pg.Node_UpdateStmt:
 		return "UPDATE"
 	case *pg.Node_DeleteStmt:
 		return "DELETE"
+	}
+	if pgsql.Modifies(n.GetSelectStmt()) {
+		return "SELECT"
 	}
 	return ""
 }

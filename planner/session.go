@@ -308,6 +308,8 @@ type transaction struct {
 	// before is what subqueries of the RETURNING that begins see of changes, by the
 	// relation's oid; nil otherwise.
 	before map[uint32]*duckdb.Own
+	// moment is what all of a statement with others in its WITH reads, nil for the newest.
+	moment *catalog.Snapshot
 }
 
 type savepoint struct {
@@ -388,6 +390,9 @@ func (s *session) repeatable() bool {
 
 // snapshot returns the catalog moment of a statement; release lets go of it.
 func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
+	if s.tx.moment != nil {
+		return s.tx.moment, func() {}
+	}
 	if s.repeatable() {
 		if s.tx.pin == nil {
 			s.tx.pin = s.engine.deps.Catalog.Snapshot()
@@ -397,6 +402,9 @@ func (s *session) snapshot() (snap *catalog.Snapshot, release func()) {
 	}
 	return s.now()
 }
+
+// held says that snapshot gives one moment each time.
+func (s *session) held() bool { return s.repeatable() || s.tx.moment != nil }
 
 var errAborted = pgerr.New(codes.InFailedSQLTransaction,
 	"current transaction is aborted, commands ignored until end of transaction block")

@@ -118,7 +118,7 @@ func (s *session) start(ctx context.Context, a *pgsql.Analysis, params []*string
 	}
 	var rows Rows
 	var frame *duckdb.Frame
-	err := RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
+	err := RunPinned(s.held(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
 		return s.plan(ctx, snap, a, params, out, given...)
 	}, func(plan *planned) (err error) {
 		rows, frame, err = s.run(ctx, plan)
@@ -334,7 +334,7 @@ func (s *session) records(ctx context.Context, a *pgsql.Analysis, params []*stri
 	if err := s.awaitPosition(ctx, a); err != nil {
 		return err
 	}
-	return RunPinned(s.repeatable(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
+	return RunPinned(s.held(), s.snapshot, func(snap *catalog.Snapshot) (*planned, error) {
 		return s.plan(ctx, snap, a, params, duckdb.Output{Kind: duckdb.OutputArrow}, given...)
 	}, func(p *planned) error {
 		defer p.holds.release()

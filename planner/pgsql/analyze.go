@@ -180,6 +180,8 @@ type Use struct {
 	Via uint32
 	// Inner says that the statement does not name the relation: a function of it reads it.
 	Inner bool
+	// From is the statement of WITH whose rows it stands for, nil for what the relation has.
+	From *Write
 	// KeyPredicate restricts key columns, in the engine's dialect over the used names;
 	// it holds for every row that the statement can need.
 	KeyPredicate string
@@ -325,6 +327,8 @@ type analyzer struct {
 	depth   int
 	// maybe counts what is around the expression that is analysed and need not compute it.
 	maybe int
+	// modifications are the queries of WITH that write.
+	modifications map[*pg.CommonTableExpr]*modification
 	// record is set while a view is defined.
 	record *recorded
 	// fold says that literals are to be settled: their texts become ones that mean the same

@@ -178,6 +178,9 @@ func (a *analyzer) renameColumns(it *item, alias *pg.Alias, loc int32) error {
 }
 
 func (a *analyzer) cteSource(c *cte, n *pg.RangeVar) (*source, error) {
+	if c.silent {
+		return nil, a.silentCTE(c, n.Location)
+	}
 	it := &item{name: n.Relname}
 	if n.Alias != nil {
 		it.name = n.Alias.Aliasname

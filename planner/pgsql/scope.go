@@ -44,6 +44,7 @@ type cte struct {
 	name    string
 	columns []target // names and types
 	alias   string   // in the SQL
+	silent  bool     // a statement without RETURNING
 }
 
 // scope is the name space of one query level.

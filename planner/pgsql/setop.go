@@ -190,11 +190,19 @@ func (a *analyzer) with(w *pg.WithClause, s *scope) (string, error) {
 			return "", unsupported("SEARCH and CYCLE are not supported")
 		}
 		sel := c.Ctequery.GetSelectStmt()
-		if sel == nil {
-			return "", unsupported("data-modifying statements in WITH are not supported")
-		}
 		var part string
 		var err error
+		if m := a.modifications[c]; sel == nil && m != nil {
+			if part, err = a.writtenCTE(c, m, s); err != nil {
+				return "", err
+			}
+			if part != "" {
+				parts = append(parts, part)
+			}
+			continue
+		} else if sel == nil {
+			return "", a.errAt(w.Location, errNotAtTop)
+		}
 		if w.Recursive && mentions(sel, c.Ctename) {
 			recursive = "RECURSIVE "
 			part, err = a.recursiveCTE(c, sel, s)
@@ -205,6 +213,9 @@ func (a *analyzer) with(w *pg.WithClause, s *scope) (string, error) {
 			return "", err
 		}
 		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return "", nil
 	}
 	return "WITH " + recursive + strings.Join(parts, ", ") + " ", nil
 }

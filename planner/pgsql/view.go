@@ -52,6 +52,9 @@ func newRecorded() *recorded {
 // AnalyzeView analyses the query of a view. names take the places of its first columns',
 // as far as there are some.
 func AnalyzeView(sql string, sel *pg.SelectStmt, names []string, env *Env) (*View, error) {
+	if Modifies(sel) {
+		return nil, unsupported("views must not contain data-modifying statements in WITH")
+	}
 	rec := newRecorded()
 	a := &analyzer{env: env, sql: sql, record: rec, fold: true}
 	q, err := a.query(sel, nil)

@@ -13,8 +13,14 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
-// Write is an analysed INSERT, UPDATE or DELETE. Immutable.
+// Write is an analysed INSERT, UPDATE or DELETE, or a query with such in its WITH. Immutable.
 type Write struct {
+	// Word names the statement: INSERT, UPDATE, DELETE, SELECT.
+	Word string
+	// With are the statements of its WITH that write, in order. All read what there is before the
+	// first; what follows one may read the rows that it returns.
+	With []*Write
+	// Relation is what it writes, nil for a query, of which Returning has all.
 	Relation *Relation
 	// Rows gives the rows to write. Its columns are, in the engine types of the stored
 	// values: of an UPDATE or DELETE first the Old columns as they are; of an INSERT or
@@ -72,38 +78,18 @@ type Conflict struct {
 	Columns []int
 }
 
-// AnalyzeWrite analyses an INSERT, UPDATE or DELETE. See Analyze.
+// AnalyzeWrite analyses an INSERT, UPDATE or DELETE, or a query with such in its WITH. See Analyze.
 func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
 	w := &writer{analyzer: &analyzer{env: env, sql: p.SQL, params: slices.Clone(params)}}
-	var err error
-	switch n := p.Node.Node.(type) {
-	case *pg.Node_InsertStmt:
-		err = w.insert(n.InsertStmt)
-	case *pg.Node_UpdateStmt:
-		err = w.update(n.UpdateStmt)
-	case *pg.Node_DeleteStmt:
-		err = w.delete(n.DeleteStmt)
-	default:
-		err = unsupported("cannot analyze this statement")
-	}
-	if err != nil {
+	if err := w.statement(p.Node); err != nil {
 		return nil, err
 	}
-	w.out.Effects, w.out.Locks = w.effects, w.locks
-	if slices.ContainsFunc(w.effects, func(e Effect) bool { return e.Kind < EffectNextval }) {
-		return nil, unsupported("functions that act on the server are not supported in INSERT, UPDATE and DELETE")
-	}
-	if err := w.drawsItself(); err != nil {
-		return nil, err
-	}
-	w.out.Params, err = w.decidedParams()
-	for _, a := range []*Analysis{w.out.Rows, w.out.Returning} {
-		if a != nil {
-			a.Params = w.out.Params
+	types, err := w.decidedParams()
+	for _, step := range w.out.Steps() {
+		step.Params = types
+		for _, a := range step.queries() {
+			a.Params = types
 		}
-	}
-	if c := w.out.Conflict; c != nil && c.Update != nil {
-		c.Update.Params = w.out.Params
 	}
 	return &w.out, err
 }

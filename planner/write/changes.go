@@ -216,6 +216,41 @@ func (c *Changes) add(t *Table, b *change.Batch) error {
 	return nil
 }
 
+// Unchanged are the places of rows whose key, in its columns, no change since a mark has: all of a
+// table without a key.
+func (c *Changes) Unchanged(t *Table, mark int, key []arrow.Array) ([]int32, error) {
+	all := Without(key[0].Len(), nil)
+	if c == nil || !t.Keyed() {
+		return all, nil
+	}
+	changed := map[string]bool{}
+	var buf []byte
+	for _, e := range c.list[mark:] {
+		if e.Table != t.ID || e.Record == nil {
+			continue
+		}
+		keys, err := t.keysOf(pick(e.Record.Columns()[change.SystemColumns:], t.key))
+		if err != nil {
+			return nil, err
+		}
+		for i := range int(e.Record.NumRows()) {
+			buf = keys.Append(buf[:0], i)
+			changed[string(buf)] = true
+		}
+	}
+	if len(changed) == 0 {
+		return all, nil
+	}
+	keys, err := t.keysOf(key)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(i int32) bool {
+		buf = keys.Append(buf[:0], int(i))
+		return changed[string(buf)]
+	}), nil
+}
+
 // room takes bytes from what there is.
 func (c *Changes) room(size int64) error {
 	switch {

@@ -79,6 +79,15 @@ func (t *Table) Fields() []int32 {
 	return out
 }
 
+// None are all columns of no rows.
+func (t *Table) None() []arrow.Array {
+	out := make([]arrow.Array, len(t.Current.Fields))
+	for i, f := range t.Current.Fields {
+		out[i] = array.MakeArrayOfNull(memory.DefaultAllocator, schema.ArrowType(f.Type), 0)
+	}
+	return out
+}
+
 // Columns gives columns as the engine returns them the types that the fields have in the
 // log. places are the fields'. The caller releases the result.
 func (t *Table) Columns(from []arrow.Array, places []int) ([]arrow.Array, error) {
