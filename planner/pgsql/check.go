@@ -15,7 +15,7 @@ import (
 // CheckCondition refuses an expression that cannot be the condition of rows of a relation.
 // It returns the columns that it names.
 func CheckCondition(sql string, rel *Relation, env *Env) (columns []string, err error) {
-	n, err := parseExpression(sql)
+	n, err := ParseExpression(sql)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func AnalyzeChecks(rel *Relation, env *Env) (*Analysis, error) {
 	}
 	var list []string
 	for i, k := range rel.Checks {
-		n, err := parseExpression(k.SQL)
+		n, err := ParseExpression(k.SQL)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func AnalyzeChecks(rel *Relation, env *Env) (*Analysis, error) {
 
 // ConditionColumns are the columns that a condition names, each once.
 func ConditionColumns(sql string) (columns []string, err error) {
-	n, err := parseExpression(sql)
+	n, err := ParseExpression(sql)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func ConditionColumns(sql string) (columns []string, err error) {
 
 // RenameColumn is a condition with another name for a column.
 func RenameColumn(sql, from, to string) (string, error) {
-	n, err := parseExpression(sql)
+	n, err := ParseExpression(sql)
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ var volatileFunctions = []string{"random", "gen_random_uuid", "uuid_generate_v4"
 
 // Volatile says whether an expression may have another value for each row.
 func Volatile(sql string) (bool, error) {
-	n, err := parseExpression(sql)
+	n, err := ParseExpression(sql)
 	if err != nil {
 		return false, err
 	}

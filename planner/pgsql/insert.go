@@ -253,7 +253,7 @@ func (w *writer) defaultOf(c RelationColumn) (string, error) {
 	if c.Default == "" {
 		return "CAST(NULL AS " + c.Engine + ")", nil
 	}
-	n, err := parseExpression(c.Default)
+	n, err := ParseExpression(c.Default)
 	if err != nil {
 		return "", fmt.Errorf("default of column %s: %w", quote.Name(c.Name), err)
 	}
@@ -264,8 +264,8 @@ func (w *writer) defaultOf(c RelationColumn) (string, error) {
 	return w.stored(e, c)
 }
 
-// parseExpression parses an expression that stands alone.
-func parseExpression(sql string) (*pg.Node, error) {
+// ParseExpression parses an expression that stands alone.
+func ParseExpression(sql string) (*pg.Node, error) {
 	p, err := Parse("SELECT " + sql)
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func constantOnly(n *pg.Node, what string) error {
 
 // CheckDefault refuses an expression that cannot be the default of a column.
 func CheckDefault(sql string, c RelationColumn, env *Env) error {
-	n, err := parseExpression(sql)
+	n, err := ParseExpression(sql)
 	if err == nil {
 		err = constantOnly(n, "DEFAULT expression")
 	}

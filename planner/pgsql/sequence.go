@@ -295,7 +295,7 @@ func (w *writer) fillDefault(c RelationColumn) (sql string, ok bool, err error) 
 	if !strings.Contains(c.Default, "nextval") {
 		return "", false, nil
 	}
-	n, err := parseExpression(c.Default)
+	n, err := ParseExpression(c.Default)
 	if err != nil {
 		return "", false, fmt.Errorf("default of column %s: %w", quote.Name(c.Name), err)
 	}

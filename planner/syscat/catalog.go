@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/pgwire/hba"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/syscat/ruleutils"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -39,11 +40,15 @@ type Catalog struct {
 	indexes map[[2]string]uint32
 	// viewSQL are the definitions of PostgreSQL's views, by oid.
 	viewSQL map[uint32]string
+	// facts are read when a definition is first shown.
+	facts func() (*ruleutils.Facts, error)
 
 	mu struct {
 		sync.Mutex
 		batches map[string]arrow.RecordBatch // fixed rows, by relation and database
 		streams map[string][]byte            // of the relations that have no other rows
+		// definitions are those of the state of the catalog that was last asked for.
+		definitions *definitions
 	}
 }
 
@@ -71,6 +76,7 @@ func New(deps Deps) (*Catalog, error) {
 	if c.viewSQL, err = systemViews(); err != nil {
 		return nil, err
 	}
+	c.facts = sync.OnceValues(c.readFacts)
 	c.mu.batches, c.mu.streams = map[string]arrow.RecordBatch{}, map[string][]byte{}
 	for _, own := range ownRelations() {
 		c.shapes[own.schema+"."+own.name] = own.shape()

@@ -63,6 +63,10 @@ func fillInfoTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 }
 
 func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	always := identities(env)
 	for _, t := range baseTables(env) {
@@ -73,15 +77,15 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			if t.Own {
 				r["is_updatable"] = "YES"
 			}
-			if text, ok := t.Defaults[f.ID]; ok {
-				r["column_default"] = shownDefault(env, text)
+			if _, ok := t.Defaults[f.ID]; ok {
+				r["column_default"] = d.defaultText(env, t, f, false)
 			}
 			enumColumn(env, r, oid)
 			identityColumn(r, always[t.Face()][f.ID])
 			rows = append(rows, r)
 		}
 	}
-	return c.build("information_schema.columns", append(rows, viewColumns(env)...))
+	return c.build("information_schema.columns", append(rows, viewColumns(env, d)...))
 }
 
 // infoColumn is a row of information_schema.columns, by its rules for each type.

@@ -64,7 +64,7 @@ func checks(env *planner.SystemEnv) []check {
 }
 
 // checkConstraints are the rows of pg_constraint of CHECK constraints.
-func checkConstraints(env *planner.SystemEnv) []row {
+func checkConstraints(env *planner.SystemEnv, d *definitions) []row {
 	var rows []row
 	for _, x := range checks(env) {
 		var numbers []int64
@@ -75,7 +75,7 @@ func checkConstraints(env *planner.SystemEnv) []row {
 			"oid": x.oid, "conname": x.name, "connamespace": namespaceOID(env, x.table.Schema), "contype": "c",
 			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(x.table.Face()), "contypid": 0,
 			"conindid": 0, "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ", "confmatchtype": " ", "conislocal": true,
-			"coninhcount": 0, "connoinherit": false, "conbin": x.sql,
+			"coninhcount": 0, "connoinherit": false, "conbin": d.check(x, false),
 		}
 		if len(numbers) > 0 {
 			r["conkey"] = numbers
@@ -113,6 +113,10 @@ func checkColumns(env *planner.SystemEnv) []row {
 }
 
 func fillInfoChecks(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, n := range notNulls(env) {
 		rows = append(rows, row{
@@ -122,7 +126,7 @@ func fillInfoChecks(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 	}
 	for _, x := range checks(env) {
 		rows = append(rows, row{
-			"constraint_catalog": env.Database, "constraint_schema": x.table.Schema, "constraint_name": x.name, "check_clause": "(" + x.sql + ")",
+			"constraint_catalog": env.Database, "constraint_schema": x.table.Schema, "constraint_name": x.name, "check_clause": "(" + d.check(x, false) + ")",
 		})
 	}
 	return c.build("information_schema.check_constraints", rows)

@@ -58,6 +58,8 @@ func postgresFills() map[string]fill {
 		"information_schema.views":                                 fillInfoViews,
 		"information_schema.view_table_usage":                      fillInfoViewTables,
 		"information_schema.view_column_usage":                     fillInfoViewColumns,
+		"pg_catalog.expressions()":                                 fillExpressions,
+		"pg_catalog.check_definitions()":                           fillCheckDefinitions,
 		"pg_catalog.view_definitions()":                            fillDefinitions,
 		"pg_catalog.pg_rewrite":                                    fillRewrite,
 		"pg_catalog.pg_settings":                                   fillSettings,
@@ -235,18 +237,22 @@ func defaultOID(id change.TableID, num int) uint32 { return oidDefaults + uint32
 func arrayTypeOID(id change.TableID) uint32 { return planner.TypeOID(id) + 1<<29 }
 
 func fillAttrDef(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
-			if text, ok := t.Defaults[f.ID]; ok {
+			if _, ok := t.Defaults[f.ID]; ok {
 				num := attNum(f, i)
 				rows = append(rows, row{
-					"oid": defaultOID(t.Face(), num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": shownDefault(env, text),
+					"oid": defaultOID(t.Face(), num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": d.defaultText(env, t, f, false),
 				})
 			}
 		}
 	}
-	return c.build("pg_catalog.pg_attrdef", append(rows, viewDefaults(env)...))
+	return c.build("pg_catalog.pg_attrdef", append(rows, viewDefaults(env, d)...))
 }
 
 // attNum is the number of a table's i-th field: that of the source, which has gaps
@@ -388,6 +394,10 @@ func keyed(env *planner.SystemEnv) []*catalog.Table {
 func constraintOID(id change.TableID) uint32 { return planner.IndexOID(id) + 1<<28 }
 
 func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, x := range constraints(env) {
 		kind := "u"
@@ -401,7 +411,7 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": x.numbers(),
 		})
 	}
-	return c.build("pg_catalog.pg_constraint", append(append(rows, checkConstraints(env)...), foreignConstraints(env)...))
+	return c.build("pg_catalog.pg_constraint", append(append(rows, checkConstraints(env, d)...), foreignConstraints(env)...))
 }
 
 // fillType are the row types of tables, and those of their arrays.

@@ -46,14 +46,14 @@ func (c *Catalog) viewAttributes(env *planner.SystemEnv) []row {
 }
 
 // viewColumns are the rows of information_schema.columns of views.
-func viewColumns(env *planner.SystemEnv) []row {
+func viewColumns(env *planner.SystemEnv, d *definitions) []row {
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
 		can := updatable(env, v)
 		for i, f := range v.Columns {
 			r := infoColumn(env.Database, v.Schema, v.Name, i+1, f.Name, f.OID, f.TypMod, false)
 			if f.Default != "" {
-				r["column_default"] = shownDefault(env, f.Default)
+				r["column_default"] = d.viewDefault(env, f)
 			}
 			r["is_updatable"] = yesNo(can.Columns[i])
 			rows = append(rows, r)
@@ -88,13 +88,13 @@ func updatable(env *planner.SystemEnv, v *catalog.View) pgsql.Updatable {
 }
 
 // viewDefaults are the rows of pg_attrdef of views.
-func viewDefaults(env *planner.SystemEnv) []row {
+func viewDefaults(env *planner.SystemEnv, d *definitions) []row {
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
 		for i, f := range v.Columns {
 			if f.Default != "" {
 				rows = append(rows, row{
-					"oid": defaultOID(v.ID, i+1), "adrelid": planner.TableOID(v.ID), "adnum": i + 1, "adbin": shownDefault(env, f.Default),
+					"oid": defaultOID(v.ID, i+1), "adrelid": planner.TableOID(v.ID), "adnum": i + 1, "adbin": d.viewDefault(env, f),
 				})
 			}
 		}
@@ -103,19 +103,27 @@ func viewDefaults(env *planner.SystemEnv) []row {
 }
 
 func fillViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
-		rows = append(rows, row{"schemaname": v.Schema, "viewname": v.Name, "viewowner": "postgres", "definition": " " + v.SQL + ";"})
+		rows = append(rows, row{"schemaname": v.Schema, "viewname": v.Name, "viewowner": "postgres", "definition": d.definition(v)})
 	}
 	return c.build("pg_catalog.pg_views", rows)
 }
 
 func fillInfoViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	rows := systemInfoViews(c, env)
 	for _, v := range env.Snapshot.Views() {
 		can := updatable(env, v)
 		rows = append(rows, row{
-			"table_catalog": env.Database, "table_schema": v.Schema, "table_name": v.Name, "view_definition": " " + v.SQL + ";",
+			"table_catalog": env.Database, "table_schema": v.Schema, "table_name": v.Name, "view_definition": d.definition(v),
 			"check_option": strings.ToUpper(cmp.Or(define.CheckOption(v), "none")), "is_updatable": yesNo(can.Update && can.Delete),
 			"is_insertable_into": yesNo(can.Insert), "is_trigger_updatable": "NO",
 			"is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
@@ -189,12 +197,16 @@ func baseTables(env *planner.SystemEnv) []*catalog.Table {
 }
 
 func fillMaterialized(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
 		if t.Query != nil {
 			rows = append(rows, row{
 				"schemaname": t.Schema, "matviewname": t.Name, "matviewowner": env.Rights.Name(env.Rights.Owner(tableObject(t))),
-				"hasindexes": len(indexesOf(t)) > 0, "ispopulated": t.Query.Populated, "definition": " " + t.Query.SQL + ";",
+				"hasindexes": len(indexesOf(t)) > 0, "ispopulated": t.Query.Populated, "definition": d.definition(&catalog.View{ID: t.Face(), SQL: t.Query.SQL}),
 			})
 		}
 	}
@@ -333,13 +345,3 @@ const viewDefinition = `(SELECT min(v.definition) FROM {rel:pg_catalog.view_defi
 
 // prettyDefinition is that of pg_get_viewdef with a flag.
 const prettyDefinition = `(SELECT min(CASE WHEN $2 THEN v.pretty ELSE v.definition END) FROM {rel:pg_catalog.view_definitions()} v WHERE v.view = $1)`
-
-// fillDefinitions are the definitions of all views, materialized ones too.
-func fillDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
-	var rows []row
-	for _, v := range env.Snapshot.Queries() {
-		text := " " + v.SQL + ";"
-		rows = append(rows, row{"view": planner.TableOID(v.ID), "definition": text, "pretty": text})
-	}
-	return c.build("pg_catalog.view_definitions()", rows)
-}

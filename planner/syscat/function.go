@@ -21,7 +21,7 @@ func (c *Catalog) Functions() []planner.SystemFunction {
 	out = append(out, names()...)
 	out = append(out, descriptions()...)
 	out = append(out, routines()...)
-	out = append(out, definitions()...)
+	out = append(out, definers()...)
 	out = append(out, privileges()...)
 	out = append(out, server()...)
 	out = append(out, accessLists()...)
@@ -86,19 +86,21 @@ const foreignDef = `(SELECT min('FOREIGN KEY (' || k.own || ') REFERENCES ' || C
 		JOIN {rel:pg_catalog.pg_attribute} b ON b.attrelid = x.confrelid AND b.attnum = x.r GROUP BY x.oid) k ON k.oid = c.oid
 	WHERE c.oid = $1 AND c.contype = 'f')`
 
-// checkDef is a CHECK as SQL, in parentheses of its own if a condition says so.
-const checkDef = `(SELECT min('CHECK ' || CASE WHEN %s THEN '(' || CAST(c.conbin AS VARCHAR) || ')' ELSE CAST(c.conbin AS VARCHAR) END)
-	FROM {rel:pg_catalog.pg_constraint} c WHERE c.oid = $1 AND c.contype = 'c')`
+// checkDef is a CHECK as SQL, prettyCheck the one of pg_get_constraintdef with a flag.
+const (
+	checkDef    = `(SELECT min(x.definition) FROM {rel:pg_catalog.check_definitions()} x WHERE x.oid = $1)`
+	prettyCheck = `(SELECT min(CASE WHEN $2 THEN x.pretty ELSE x.definition END) FROM {rel:pg_catalog.check_definitions()} x WHERE x.oid = $1)`
+)
 
-func definitions() []planner.SystemFunction {
+func definers() []planner.SystemFunction {
 	null := "CAST(NULL AS VARCHAR)"
 	out := []planner.SystemFunction{
 		fn("format_type", oidText, "CASE WHEN $1 > 1073741824 AND "+pgsql.EnumName("{fact:types}", "$1")+" <> '' THEN "+pgsql.EnumName("{fact:types}", "$1")+" WHEN $2 IS NULL THEN skippr_type_name($1) ELSE skippr_format_type($1, $2) END", oidOID, oidInt4),
 		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_roles} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
 		fn("pg_get_indexdef", oidText, indexDef, oidOID),
 		fn("pg_get_indexdef", oidText, indexColumn, oidOID, oidInt4, oidBool),
-		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+foreignDef+", "+fmt.Sprintf(checkDef, "true")+")", oidOID),
-		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+foreignDef+", "+fmt.Sprintf(checkDef, "NOT $2")+")", oidOID, oidBool),
+		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+foreignDef+", "+checkDef+")", oidOID),
+		fn("pg_get_constraintdef", oidText, "coalesce("+constraintDef+", "+foreignDef+", "+prettyCheck+")", oidOID, oidBool),
 		fn("pg_encoding_to_char", oidName, "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END", oidInt4),
 		fn("pg_char_to_encoding", oidInt4, "CASE replace(lower($1), '-', '') WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END", oidName),
 		fn("pg_get_serial_sequence", oidText, serialSequence, oidText, oidText),
@@ -109,7 +111,7 @@ func definitions() []planner.SystemFunction {
 		fn("pg_get_ruledef", oidText, ruleDefinition(prettyRule), oidOID, oidBool),
 		fn("pg_get_function_sqlbody", oidText, null, oidOID),
 		fn("pg_get_expr", oidText, "$1", 194, oidOID),
-		fn("pg_get_expr", oidText, "$1", 194, oidOID, oidBool),
+		fn("pg_get_expr", oidText, prettyExpression, 194, oidOID, oidBool),
 		fn("pg_get_expr", oidText, "$1", oidText, oidOID),
 		fn("pg_relation_is_publishable", oidBool, "false", oidRegclass),
 		fn("pg_tablespace_location", oidText, "''", oidOID),

@@ -76,6 +76,7 @@ var queries = map[string]string{
 		WHERE c.relkind IN ('i', 't') AND a.attnum > 0 ORDER BY 1, 2`,
 	"pg_indexes":        `SELECT x.schemaname, x.tablename, x.indexname, x.tablespace, x.indexdef FROM pg_indexes x WHERE x.schemaname IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, 3`,
 	"index_definitions": `SELECT indexrelid, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 0, true) FROM pg_index ORDER BY 1`,
+	"check_definitions": `SELECT oid, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE contype = 'c' ORDER BY 1`,
 	"ts_token_type":     `SELECT tokid, alias, description FROM ts_token_type('default') ORDER BY 1`,
 	// PostgreSQL's keys, and the checks of the domains of information_schema with their conditions
 	// as SQL in the place of conbin.

@@ -1,0 +1,343 @@
+package syscat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/define"
+	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/syscat/ruleutils"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// definitions are queries and expressions of one state of the catalog as a session sees them:
+// which names need their schemas, and the time zone, differ between sessions. Those of the last
+// state that was asked for are kept.
+type definitions struct {
+	key      string
+	deparser *ruleutils.Deparser
+	rows     [][]any
+}
+
+var errUnstable = errors.New("a query that is not read as it is shown")
+
+// relationNames finds relations, types and sequences in a snapshot. Immutable.
+type relationNames struct {
+	c         *Catalog
+	path      []string
+	relations map[[2]string][]ruleutils.Column
+	enums     map[[2]string]*pgsql.Enum
+	byOID     map[uint32]*pgsql.Enum
+}
+
+func newRelationNames(c *Catalog, env *planner.SystemEnv) *relationNames {
+	n := &relationNames{
+		c: c, path: env.SearchPath, relations: map[[2]string][]ruleutils.Column{}, enums: map[[2]string]*pgsql.Enum{}, byOID: map[uint32]*pgsql.Enum{},
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		n.relations[[2]string{t.Schema, t.Name}] = tableColumns(t)
+	}
+	for _, v := range env.Snapshot.Views() {
+		var list []ruleutils.Column
+		for _, f := range v.Columns {
+			list = append(list, ruleutils.Column{Name: f.Name, Type: f.OID, Mod: f.TypMod})
+		}
+		n.relations[[2]string{v.Schema, v.Name}] = list
+	}
+	for _, s := range env.Snapshot.Sequences() {
+		n.relations[[2]string{s.Schema, s.Name}] = nil
+	}
+	for _, x := range env.Snapshot.Enums() {
+		e := define.EnumOf(x)
+		n.enums[[2]string{x.Schema, x.Name}], n.byOID[e.OID] = e, e
+	}
+	return n
+}
+
+func tableColumns(t *catalog.Table) []ruleutils.Column {
+	var list []ruleutils.Column
+	for _, f := range t.Current.Fields {
+		oid, mod := announced(f)
+		list = append(list, ruleutils.Column{Name: f.Name, Type: oid, Mod: mod})
+	}
+	return list
+}
+
+// Relation implements ruleutils.Names.
+func (n *relationNames) Relation(space, name string) (string, []ruleutils.Column, bool) {
+	path := n.path
+	if space != "" {
+		path = []string{space}
+	}
+	for _, s := range path {
+		if list, ok := n.relations[[2]string{s, name}]; ok {
+			return s, list, true
+		}
+		if rel, ok := n.c.Lookup(s, name); ok {
+			var list []ruleutils.Column
+			for _, col := range rel.Columns {
+				list = append(list, ruleutils.Column{Name: col.Name, Type: col.TypeOID, Mod: col.TypMod})
+			}
+			return s, list, true
+		}
+	}
+	return "", nil, false
+}
+
+// TypeName implements ruleutils.Names.
+func (n *relationNames) TypeName(t *pg.TypeName) (oid uint32, mod int32, err error) {
+	if len(t.Names) == 2 && len(t.ArrayBounds) == 0 {
+		if e := n.enums[[2]string{t.Names[0].GetString_().GetSval(), t.Names[1].GetString_().GetSval()}]; e != nil {
+			return e.OID, -1, nil
+		}
+	}
+	found, err := pgsql.ResolveTypeName(t)
+	return found.OID, found.Mod, err
+}
+
+// EnumName implements ruleutils.Names.
+func (n *relationNames) EnumName(oid uint32) string {
+	e := n.byOID[oid]
+	switch {
+	case e == nil:
+		return ""
+	case slices.Contains(n.path, e.Schema):
+		return quote.NameIfNeeded(e.Name)
+	}
+	return quote.NameIfNeeded(e.Schema) + "." + quote.NameIfNeeded(e.Name)
+}
+
+// definitionsOf are the definitions that a session sees.
+func (c *Catalog) definitionsOf(env *planner.SystemEnv) (*definitions, error) {
+	zone := ""
+	for _, s := range env.Settings {
+		if s.Name == "TimeZone" {
+			zone = s.Value
+		}
+	}
+	key := strings.Join(append(slices.Clone(env.SearchPath), zone, strconv.FormatUint(env.Snapshot.Version(), 10)), "\x00")
+	c.mu.Lock()
+	d := c.mu.definitions
+	c.mu.Unlock()
+	if d != nil && d.key == key && !env.Snapshot.IsDraft() {
+		return d, nil
+	}
+	facts, err := c.facts()
+	if err != nil {
+		return nil, err
+	}
+	d = &definitions{key: key, deparser: &ruleutils.Deparser{
+		Facts: facts, Names: newRelationNames(c, env), Path: env.SearchPath, Zone: zone,
+	}}
+	for _, v := range env.Snapshot.Queries() {
+		plain, pretty := d.view(v, env)
+		d.rows = append(d.rows, []any{planner.TableOID(v.ID), plain, pretty})
+	}
+	if !env.Snapshot.IsDraft() {
+		c.mu.Lock()
+		c.mu.definitions = d
+		c.mu.Unlock()
+	}
+	return d, nil
+}
+
+// readFacts are what PostgreSQL's catalog says of types, functions, operators and casts.
+func (c *Catalog) readFacts() (*ruleutils.Facts, error) {
+	return ruleutils.NewFacts(func(name string) (columns []string, rows [][]*string, err error) {
+		for _, col := range c.shapes["pg_catalog."+name].Columns {
+			columns = append(columns, col.Name)
+		}
+		rows, err = readTSV(name)
+		return columns, rows, err
+	})
+}
+
+// view is the definition of a view, without and with the flag that makes it pretty; as it was
+// written where it is not known how PostgreSQL shows it.
+func (d *definitions) view(v *catalog.View, env *planner.SystemEnv) (plain, pretty string) {
+	written := " " + v.SQL + ";"
+	var names []string
+	for _, col := range v.Columns {
+		names = append(names, col.Name)
+	}
+	if t, err := env.Snapshot.TableByFace(v.ID); err == nil && v.Materialized {
+		names = nil
+		for _, f := range t.Current.Fields {
+			names = append(names, f.Name)
+		}
+	}
+	plain, err := d.shown(v.SQL, names, false)
+	if err != nil {
+		return written, written
+	}
+	if pretty, err = d.shown(v.SQL, names, true); err != nil {
+		return written, written
+	}
+	return plain, pretty
+}
+
+// shown is a query as PostgreSQL shows it, which must be read, and in the end be shown again as it
+// was read: PostgreSQL writes some things otherwise when it reads what it wrote.
+func (d *definitions) shown(sql string, names []string, pretty bool) (string, error) {
+	first, last := "", sql
+	for range 4 {
+		p, err := pgsql.Parse(last)
+		if err != nil {
+			return "", err
+		}
+		text, err := d.deparser.View(unwrapped(p.Node.GetSelectStmt()), names, pretty)
+		if err != nil {
+			return "", err
+		}
+		first = cmp.Or(first, text)
+		if text == last {
+			return first, nil
+		}
+		last = text
+	}
+	return "", errUnstable
+}
+
+// unwrapped is the query in one that does nothing but give its columns other names: so is kept a
+// view that was made with a list of names for a query with an order.
+func unwrapped(sel *pg.SelectStmt) *pg.SelectStmt {
+	if len(sel.GetFromClause()) != 1 {
+		return sel
+	}
+	from := sel.FromClause[0].GetRangeSubselect()
+	names := from.GetAlias().GetColnames()
+	if from == nil || from.Lateral || from.Alias.GetAliasname() != "q" || len(names) != len(sel.TargetList) {
+		return sel
+	}
+	for i, t := range sel.TargetList {
+		f := t.GetResTarget().GetVal().GetColumnRef().GetFields()
+		if len(f) != 2 || f[0].GetString_().GetSval() != "q" || f[1].GetString_().GetSval() != names[i].GetString_().GetSval() {
+			return sel
+		}
+	}
+	bare := proto.Clone(sel).(*pg.SelectStmt)
+	bare.FromClause, bare.TargetList = nil, nil
+	if !proto.Equal(bare, &pg.SelectStmt{LimitOption: sel.LimitOption, Op: sel.Op}) {
+		return sel
+	}
+	return from.Subquery.GetSelectStmt()
+}
+
+// expression is an expression over columns, cast to a type unless that is 0; false
+// and as it was written where it is not known how PostgreSQL shows it.
+func (d *definitions) expression(sql string, columns []ruleutils.Column, to ruleutils.Column, pretty bool) (string, bool) {
+	n, err := pgsql.ParseExpression(sql)
+	if err != nil {
+		return sql, false
+	}
+	text, err := d.deparser.Expression(n, columns, to, pretty)
+	if err != nil {
+		return sql, false
+	}
+	return text, true
+}
+
+// defaultText is the default of a table's column, as PostgreSQL shows it.
+func (d *definitions) defaultText(env *planner.SystemEnv, t *catalog.Table, f schema.Field, pretty bool) string {
+	oid, mod := announced(f)
+	text, _ := d.expression(shownDefault(env, t.Defaults[f.ID]), nil, ruleutils.Column{Type: oid, Mod: mod}, pretty)
+	return text
+}
+
+// viewDefault is the default of a view's column.
+func (d *definitions) viewDefault(env *planner.SystemEnv, f catalog.ViewColumn) string {
+	text, _ := d.expression(shownDefault(env, f.Default), nil, ruleutils.Column{Type: f.OID, Mod: f.TypMod}, false)
+	return text
+}
+
+func fillDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
+	return d.rows, nil
+}
+
+// definition is the query of a view, as SQL.
+func (d *definitions) definition(v *catalog.View) string {
+	oid := planner.TableOID(v.ID)
+	for _, r := range d.rows {
+		if r[0] == oid {
+			return r[1].(string)
+		}
+	}
+	return " " + v.SQL + ";"
+}
+
+// fillCheckDefinitions are the CHECK constraints as SQL.
+func fillCheckDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, x := range checks(env) {
+		rows = append(rows, row{
+			"oid": x.oid, "definition": "CHECK (" + d.check(x, false) + ")", "pretty": "CHECK (" + d.check(x, true) + ")",
+		})
+	}
+	return c.build("pg_catalog.check_definitions()", rows)
+}
+
+// check is the condition of a CHECK.
+func (d *definitions) check(x check, pretty bool) string {
+	sql := strings.TrimSuffix(strings.TrimPrefix(x.sql, "("), ")")
+	text, ok := d.expression(sql, tableColumns(x.table), ruleutils.Column{}, pretty)
+	if !ok && !pretty {
+		return "(" + sql + ")"
+	}
+	return text
+}
+
+// fillExpressions are the pretty texts of expressions, by the relation and the text without.
+func fillExpressions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	add := func(id change.TableID, plain, pretty string) {
+		if plain != pretty {
+			rows = append(rows, row{"relation": planner.TableOID(id), "definition": plain, "pretty": pretty})
+		}
+	}
+	for _, t := range env.Snapshot.AllTables() {
+		for _, f := range t.Current.Fields {
+			if _, ok := t.Defaults[f.ID]; ok {
+				add(t.Face(), d.defaultText(env, t, f, false), d.defaultText(env, t, f, true))
+			}
+		}
+	}
+	for _, v := range env.Snapshot.Views() {
+		for _, f := range v.Columns {
+			if f.Default != "" {
+				to := ruleutils.Column{Type: f.OID, Mod: f.TypMod}
+				pretty, _ := d.expression(shownDefault(env, f.Default), nil, to, true)
+				add(v.ID, d.viewDefault(env, f), pretty)
+			}
+		}
+	}
+	for _, x := range checks(env) {
+		add(x.table.Face(), d.check(x, false), d.check(x, true))
+	}
+	return c.build("pg_catalog.expressions()", rows)
+}
+
+// prettyExpression is pg_get_expr with a flag.
+const prettyExpression = `CASE WHEN $3 THEN coalesce((SELECT min(x.pretty) FROM {rel:pg_catalog.expressions()} x WHERE x.relation = $2 AND x.definition = CAST($1 AS VARCHAR)), $1) ELSE $1 END`
