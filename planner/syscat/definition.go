@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
@@ -27,7 +29,15 @@ import (
 type definitions struct {
 	key      string
 	deparser *ruleutils.Deparser
-	rows     [][]any
+
+	once       sync.Once
+	shownViews map[change.TableID]viewText
+
+	mu struct {
+		sync.Mutex
+		// texts are the expressions that were asked for, by all that decides how they are shown.
+		texts map[string]expressionText
+	}
 }
 
 var errUnstable = errors.New("a query that is not read as it is shown")
@@ -140,10 +150,7 @@ func (c *Catalog) definitionsOf(env *planner.SystemEnv) (*definitions, error) {
 	d = &definitions{key: key, deparser: &ruleutils.Deparser{
 		Facts: facts, Names: newRelationNames(c, env), Path: env.SearchPath, Zone: zone,
 	}}
-	for _, v := range env.Snapshot.Queries() {
-		plain, pretty := d.view(v, env)
-		d.rows = append(d.rows, []any{planner.TableOID(v.ID), plain, pretty})
-	}
+	d.mu.texts = map[string]expressionText{}
 	if !env.Snapshot.IsDraft() {
 		c.mu.Lock()
 		c.mu.definitions = d
@@ -237,15 +244,33 @@ func unwrapped(sel *pg.SelectStmt) *pg.SelectStmt {
 // expression is an expression over columns, cast to a type unless that is 0; false
 // and as it was written where it is not known how PostgreSQL shows it.
 func (d *definitions) expression(sql string, columns []ruleutils.Column, to ruleutils.Column, pretty bool) (string, bool) {
+	key := fmt.Sprintf("%t %d %d %v %s", pretty, to.Type, to.Mod, columns, sql)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e, ok := d.mu.texts[key]
+	if !ok {
+		e = d.resolve(sql, columns, to, pretty)
+		d.mu.texts[key] = e
+	}
+	return e.text, e.ok
+}
+
+// expressionText is an expression as it is shown; ok is false if that is as it was written.
+type expressionText struct {
+	text string
+	ok   bool
+}
+
+func (d *definitions) resolve(sql string, columns []ruleutils.Column, to ruleutils.Column, pretty bool) expressionText {
 	n, err := pgsql.ParseExpression(sql)
 	if err != nil {
-		return sql, false
+		return expressionText{text: sql}
 	}
 	text, err := d.deparser.Expression(n, columns, to, pretty)
 	if err != nil {
-		return sql, false
+		return expressionText{text: sql}
 	}
-	return text, true
+	return expressionText{text: text, ok: true}
 }
 
 // defaultText is the default of a table's column, as PostgreSQL shows it.
@@ -266,18 +291,31 @@ func fillDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 	if err != nil {
 		return nil, err
 	}
-	return d.rows, nil
+	var rows [][]any
+	for id, v := range d.views(env) {
+		rows = append(rows, []any{planner.TableOID(id), v.plain, v.pretty})
+	}
+	return rows, nil
 }
 
-// definition is the query of a view, as SQL.
-func (d *definitions) definition(v *catalog.View) string {
-	oid := planner.TableOID(v.ID)
-	for _, r := range d.rows {
-		if r[0] == oid {
-			return r[1].(string)
+// views are the definitions of all views, by their ids, made when they are first asked for.
+func (d *definitions) views(env *planner.SystemEnv) map[change.TableID]viewText {
+	d.once.Do(func() {
+		d.shownViews = map[change.TableID]viewText{}
+		for _, v := range env.Snapshot.Queries() {
+			plain, pretty := d.view(v, env)
+			d.shownViews[v.ID] = viewText{plain, pretty}
 		}
-	}
-	return " " + v.SQL + ";"
+	})
+	return d.shownViews
+}
+
+// viewText is the definition of a view, without and with the flag that makes it pretty.
+type viewText struct{ plain, pretty string }
+
+// definition is the query of a view, as SQL.
+func (d *definitions) definition(env *planner.SystemEnv, id change.TableID) string {
+	return d.views(env)[id].plain
 }
 
 // fillCheckDefinitions are the CHECK constraints as SQL.

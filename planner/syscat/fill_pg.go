@@ -58,6 +58,7 @@ func postgresFills() map[string]fill {
 		"information_schema.views":                                 fillInfoViews,
 		"information_schema.view_table_usage":                      fillInfoViewTables,
 		"information_schema.view_column_usage":                     fillInfoViewColumns,
+		"pg_catalog.relation_sizes()":                              fillSizes,
 		"pg_catalog.expressions()":                                 fillExpressions,
 		"pg_catalog.check_definitions()":                           fillCheckDefinitions,
 		"pg_catalog.view_definitions()":                            fillDefinitions,
@@ -115,11 +116,13 @@ func namespaces(env *planner.SystemEnv) []namespace {
 	return out
 }
 
+// namespaceOID is the oid of a schema, 0 for none.
 func namespaceOID(env *planner.SystemEnv, name string) uint32 {
-	for _, n := range namespaces(env) {
-		if n.name == name {
-			return n.oid
-		}
+	if oid, ok := systemNamespaces[name]; ok {
+		return oid
+	}
+	if s, err := env.Snapshot.Schema(name); err == nil {
+		return s.OID
 	}
 	return 0
 }

@@ -67,10 +67,13 @@ func fillStatGSSAPI(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 // not counted, and nothing is vacuumed.
 func fillStatTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	changes := map[change.PipelineID][]ddl.TableStatus{}
+	changes := map[change.PipelineID]map[[2]string]ddl.TableStatus{}
 	for _, p := range env.Snapshot.Pipelines() {
 		status, _ := c.deps.Status(p.Name)
-		changes[p.ID] = status.Tables
+		changes[p.ID] = map[[2]string]ddl.TableStatus{}
+		for _, s := range status.Tables {
+			changes[p.ID][[2]string{s.Schema, s.Name}] = s
+		}
 	}
 	for _, t := range env.Snapshot.AllTables() {
 		r := row{
@@ -78,10 +81,8 @@ func fillStatTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 			"n_tup_hot_upd": 0, "n_dead_tup": 0, "n_mod_since_analyze": 0, "n_ins_since_vacuum": 0,
 			"vacuum_count": 0, "autovacuum_count": 0, "analyze_count": 0, "autoanalyze_count": 0,
 		}
-		for _, s := range changes[t.Pipeline] {
-			if s.Schema == t.Schema && s.Name == t.Name {
-				r["n_tup_ins"], r["n_tup_upd"], r["n_tup_del"] = s.Inserts, s.Updates, s.Deletes
-			}
+		if s, ok := changes[t.Pipeline][[2]string{t.Schema, t.Name}]; ok {
+			r["n_tup_ins"], r["n_tup_upd"], r["n_tup_del"] = s.Inserts, s.Updates, s.Deletes
 		}
 		rows = append(rows, r)
 	}
@@ -157,4 +158,42 @@ func systemInfoViews(c *Catalog, env *planner.SystemEnv) []row {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// fixedSizes are the sizes of the system relations, which take no space.
+func fixedSizes(c *Catalog, _ string) ([][]any, error) {
+	classes, err := systemClasses()
+	var rows [][]any
+	for _, k := range classes {
+		rows = append(rows, []any{k.oid, 0})
+	}
+	for _, s := range c.sorted() {
+		if s.own {
+			rows = append(rows, []any{s.OID, 0})
+		}
+	}
+	return rows, err
+}
+
+// fillSizes are the bytes that tables take: in the lake, and in the log what is not in the lake yet.
+// Indexes and views take none.
+func fillSizes(_ context.Context, _ *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows [][]any
+	for _, t := range env.Snapshot.AllTables() {
+		l, err := waiting(env, t)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, []any{planner.TableOID(t.Face()), env.Snapshot.LakeState(t.ID).Bytes + l.bytes})
+		for _, x := range indexesOf(t) {
+			rows = append(rows, []any{x.oid, 0})
+		}
+	}
+	for _, v := range env.Snapshot.Views() {
+		rows = append(rows, []any{planner.TableOID(v.ID), 0})
+	}
+	for _, s := range env.Snapshot.Sequences() {
+		rows = append(rows, []any{planner.TableOID(s.ID), 0})
+	}
+	return rows, nil
 }

@@ -109,7 +109,7 @@ func fillViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 	}
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
-		rows = append(rows, row{"schemaname": v.Schema, "viewname": v.Name, "viewowner": "postgres", "definition": d.definition(v)})
+		rows = append(rows, row{"schemaname": v.Schema, "viewname": v.Name, "viewowner": "postgres", "definition": d.definition(env, v.ID)})
 	}
 	return c.build("pg_catalog.pg_views", rows)
 }
@@ -123,7 +123,7 @@ func fillInfoViews(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 	for _, v := range env.Snapshot.Views() {
 		can := updatable(env, v)
 		rows = append(rows, row{
-			"table_catalog": env.Database, "table_schema": v.Schema, "table_name": v.Name, "view_definition": d.definition(v),
+			"table_catalog": env.Database, "table_schema": v.Schema, "table_name": v.Name, "view_definition": d.definition(env, v.ID),
 			"check_option": strings.ToUpper(cmp.Or(define.CheckOption(v), "none")), "is_updatable": yesNo(can.Update && can.Delete),
 			"is_insertable_into": yesNo(can.Insert), "is_trigger_updatable": "NO",
 			"is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO",
@@ -206,7 +206,7 @@ func fillMaterialized(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 		if t.Query != nil {
 			rows = append(rows, row{
 				"schemaname": t.Schema, "matviewname": t.Name, "matviewowner": env.Rights.Name(env.Rights.Owner(tableObject(t))),
-				"hasindexes": len(indexesOf(t)) > 0, "ispopulated": t.Query.Populated, "definition": d.definition(&catalog.View{ID: t.Face(), SQL: t.Query.SQL}),
+				"hasindexes": len(indexesOf(t)) > 0, "ispopulated": t.Query.Populated, "definition": d.definition(env, t.Face()),
 			})
 		}
 	}

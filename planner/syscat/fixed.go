@@ -18,16 +18,18 @@ type fixedFill func(c *Catalog, database string) ([][]any, error)
 // their rows, if any, is made by postgresFills.
 func fixedFills() map[string]fixedFill {
 	return map[string]fixedFill{
-		"pg_catalog.pg_class":        fixedClass,
-		"pg_catalog.pg_attribute":    fixedAttribute,
-		"pg_catalog.pg_type":         fixedType,
-		"pg_catalog.pg_constraint":   fixedConstraint,
-		"pg_catalog.pg_rewrite":      fixedRewrite,
-		"pg_catalog.pg_proc":         fixedProc,
-		"pg_catalog.pg_tables":       fixedTables,
-		"pg_catalog.pg_views":        fixedViews,
-		"information_schema.tables":  fixedInfoTables,
-		"information_schema.columns": fixedInfoColumns,
+		"pg_catalog.pg_class":      fixedClass,
+		"pg_catalog.pg_attribute":  fixedAttribute,
+		"pg_catalog.pg_type":       fixedType,
+		"pg_catalog.pg_constraint": fixedConstraint,
+		"pg_catalog.pg_rewrite":    fixedRewrite,
+
+		"pg_catalog.relation_sizes()": fixedSizes,
+		"pg_catalog.pg_proc":          fixedProc,
+		"pg_catalog.pg_tables":        fixedTables,
+		"pg_catalog.pg_views":         fixedViews,
+		"information_schema.tables":   fixedInfoTables,
+		"information_schema.columns":  fixedInfoColumns,
 
 		"pg_catalog.pg_extension":                    fixedExtension,
 		"pg_catalog.pg_available_extensions":         fixedAvailable,

@@ -126,8 +126,13 @@ func definers() []planner.SystemFunction {
 	return out
 }
 
-// sizeOf is a table's bytes in the lake.
-const sizeOf = "coalesce((SELECT x.relpages * 8192 FROM {rel:pg_catalog.pg_class} x WHERE x.oid = $1), 0)"
+// sizeOf is what a table takes in the lake and in the log, NULL for what is no relation; sizeOfAll
+// that of all.
+const (
+	sizeOf     = "(SELECT min(x.bytes) FROM {rel:pg_catalog.relation_sizes()} x WHERE x.relation = $1)"
+	sizeOfAll  = "CAST(coalesce((SELECT sum(x.bytes) FROM {rel:pg_catalog.relation_sizes()} x), 0) AS BIGINT)"
+	sizeOfPart = "CASE lower($2) WHEN 'main' THEN " + sizeOf + " WHEN 'fsm' THEN 0 WHEN 'vm' THEN 0 WHEN 'init' THEN 0 ELSE CAST(error('22023: invalid fork name') AS BIGINT) END"
+)
 
 // started is when the server began, since when it counts.
 const started = "(SELECT min(x.stats_reset) FROM {rel:pg_catalog.pg_stat_database} x)"
@@ -142,7 +147,7 @@ func server() []planner.SystemFunction {
 		fn("inet_client_addr", oidInet, "(SELECT min(s.client_addr) FROM {rel:pg_catalog.pg_stat_activity} s WHERE s.pid = CAST({fact:pid} AS INTEGER))"),
 		fn("inet_server_addr", oidInet, "nullif({fact:server_addr}, '')"),
 		fn("inet_server_port", oidInt4, "CAST(nullif({fact:server_port}, '') AS INTEGER)"),
-		fn("pg_database_size", oidInt8, "CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", oidAny),
+		fn("pg_database_size", oidInt8, sizeOfAll, oidAny),
 		fn("pg_stat_get_numscans", oidInt8, "CAST(0 AS BIGINT)", oidOID),
 	}
 	out = append(out,
@@ -159,12 +164,12 @@ func server() []planner.SystemFunction {
 		fn("pg_advisory_unlock_all", 2278, "CAST(NULL AS VARCHAR)"))
 	for _, arg := range []uint32{oidOID, oidName} {
 		out = append(out, fn("pg_tablespace_size", oidInt8,
-			"CAST(coalesce((SELECT sum(x.lake_bytes) FROM {rel:skippr.tables} x), 0) AS BIGINT)", arg))
+			sizeOfAll, arg))
 	}
 	for _, name := range []string{"pg_relation_size", "pg_table_size", "pg_total_relation_size"} {
 		out = append(out, fn(name, oidInt8, "CAST("+sizeOf+" AS BIGINT)", oidRegclass))
 	}
-	out = append(out, fn("pg_indexes_size", oidInt8, "CAST(0 AS BIGINT)", oidRegclass),
-		fn("pg_relation_size", oidInt8, "CAST("+sizeOf+" AS BIGINT)", oidRegclass, oidText))
+	out = append(out, fn("pg_indexes_size", oidInt8, "CAST(0 * "+sizeOf+" AS BIGINT)", oidRegclass),
+		fn("pg_relation_size", oidInt8, "CAST("+sizeOfPart+" AS BIGINT)", oidRegclass, oidText))
 	return out
 }

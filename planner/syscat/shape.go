@@ -176,6 +176,9 @@ func functionShapes(shapes map[string]*shape) map[string]*shape {
 	expressions := shape{own: true}
 	expressions.Columns = cols("relation", oidOID, "definition", oidText, "pretty", oidText)
 	add("expressions", expressions)
+	sizes := shape{own: true}
+	sizes.Columns = cols("relation", oidOID, "bytes", oidInt8)
+	add("relation_sizes", sizes)
 	tokens := shape{own: true}
 	tokens.Columns = cols("tokid", oidInt4, "alias", oidText, "description", oidText)
 	add("ts_token_type", tokens)
