@@ -112,6 +112,21 @@ func sourceError(verb string, err error) error {
 	return fmt.Errorf("%s: %w: %w", verb, ErrSourceUnavailable, err)
 }
 
+// ofTable says of an error which came while the source was asked about one table alone that it
+// is that table's: a source that says which of its conditions it is (SQLSTATE) has answered,
+// unless that is of the connection, its rights, resources or the server's state.
+func ofTable(err error) bool {
+	var said interface{ SQLState() string }
+	if !errors.As(err, &said) || len(said.SQLState()) != 5 {
+		return false
+	}
+	switch said.SQLState()[:2] {
+	case "08", "25", "28", "3D", "53", "57", "58":
+		return false
+	}
+	return true
+}
+
 // reasonOf is err as a pipeline shows it: what a source said in words for its user, else
 // all of it but that the source is unavailable, which is said by every layer.
 func reasonOf(err error) string {

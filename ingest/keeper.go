@@ -176,7 +176,7 @@ func (s *session) recordStates(txn *catalog.Txn, state catalog.PipelineState) er
 		if !s.caughtUp(t) {
 			continue
 		}
-		t.State, t.Reason, t.Hint = catalog.TableReady, "", ""
+		t.State, t.Reason, t.Hint, t.GaveUp = catalog.TableReady, "", "", nil
 		if err := txn.PutTable(t); err != nil {
 			return err
 		}

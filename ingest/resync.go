@@ -207,10 +207,13 @@ func (s *session) remake(ctx context.Context) error {
 		}
 		wanted := []catalog.SelectedTable{sourceNames{}.of(t, selectedAs(s.pipeline, t))}
 		found, err := s.source.Discover(ctx, catalog.TableSelection{Tables: wanted, OutOfRangeText: s.pipeline.Selection.OutOfRangeText})
-		if err != nil {
+		switch {
+		case err != nil && context.Cause(ctx) == nil && ofTable(err):
+			s.out.Warn("table not copied anew", env.KeyTable, t.Schema+"."+t.Name, env.KeyError, err)
+			continue
+		case err != nil:
 			return sourceError("discover tables", err)
-		}
-		if checkNamed(found, wanted) != nil {
+		case checkNamed(found, wanted) != nil:
 			continue
 		}
 		if _, err := nextSchema(t.Current, found[0]); err != nil {
@@ -242,7 +245,10 @@ func (s *session) remake(ctx context.Context) error {
 func (s *session) resync(ctx context.Context) error {
 	for _, t := range s.toResync() {
 		fresh, err := describeNow(ctx, s.source, s.pipeline, t, selectedAs(s.pipeline, t))
-		if errors.Is(err, ErrSourceUnavailable) {
+		switch {
+		case context.Cause(ctx) != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrSourceUnavailable) && !ofTable(err), errors.Is(err, ErrLost):
 			return err
 		}
 		early := false // nobody reads it: what the lake has is of another generation
@@ -296,7 +302,7 @@ func (s *session) resyncOne(txn *catalog.Txn, t *catalog.Table, fresh SourceTabl
 	case t.Answers():
 		err = beginCopy(txn, t, fresh)
 	default:
-		err = beginAgain(txn, t, fresh)
+		err = s.beginAgainItself(txn, t, fresh)
 	}
 	var problem *TableError
 	switch {
@@ -304,12 +310,32 @@ func (s *session) resyncOne(txn *catalog.Txn, t *catalog.Table, fresh SourceTabl
 		return noCopy(txn, s.pipeline.Name, t, problem)
 	case errors.Is(err, catalog.ErrTableNotFound):
 		return noCopy(txn, s.pipeline.Name, t, &TableError{Reason: err.Error()})
+	case unknown != nil:
+		return noCopy(txn, s.pipeline.Name, t, &TableError{Reason: reasonOf(err)})
 	case err != nil:
 		return err
 	}
 	return txn.AddEvent(catalog.Event{
 		At: txn.Now(), Level: "info", Pipeline: s.pipeline.Name, Table: t.Schema + "." + t.Name, Kind: "table copied anew", Detail: why,
 	})
+}
+
+// beginAgainItself copies a table that nobody reads anew in its own place, of its own accord. Until
+// it is ready that counts as a copy given up, so that one which stops again rests.
+func (s *session) beginAgainItself(txn *catalog.Txn, t *catalog.Table, fresh SourceTable) error {
+	gave := catalog.GaveUp{At: txn.Now(), Times: 1}
+	if t.GaveUp != nil {
+		gave.Times += t.GaveUp.Times
+	}
+	if err := beginAgain(txn, t, fresh); err != nil {
+		return err
+	}
+	now, err := txn.TableByID(t.ID)
+	if err != nil {
+		return err
+	}
+	now.GaveUp = &gave
+	return txn.PutTable(now)
 }
 
 // remadeEarly says that the source has another table under the name of one that was never

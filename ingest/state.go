@@ -229,7 +229,7 @@ func finish(t *catalog.Table, at time.Time, consistent bool) {
 	}
 	t.State = catalog.TableCatchup
 	if consistent && t.StoppedAt == "" {
-		t.State = catalog.TableReady
+		t.State, t.GaveUp = catalog.TableReady, nil
 	}
 }
 
