@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog"
@@ -147,8 +148,9 @@ func (c *Comparer) compareOne(ctx context.Context, pipeline string, t *catalog.T
 	inner, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	began := c.Clock.Now()
+	perSecond, _ := strconv.ParseInt(p.Options["backfill_rows_per_second"], 10, 64) // checked when it was set; 0: unlimited
 	s, err := c.freeze(inner, p, Request{
-		Pipeline: pipeline, Tables: []catalog.SelectedTable{{Schema: t.SourceSchema, Name: t.SourceName}}, Wait: waitMost,
+		Pipeline: pipeline, Tables: []catalog.SelectedTable{{Schema: t.SourceSchema, Name: t.SourceName}}, Wait: waitMost, RowsPerSecond: perSecond,
 	}, func(string) {
 		switch gone := c.gone(p); {
 		case gone != nil:
