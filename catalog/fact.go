@@ -241,6 +241,9 @@ type Table struct {
 	Indexes []Index `json:",omitempty"`
 	// Foreign are foreign keys, of a table of our own. None is changed in place.
 	Foreign []ForeignKey `json:",omitempty"`
+	// Unchecked says that rows come, change and go without a look at foreign keys, its own and
+	// those that refer to it: ALTER TABLE … DISABLE TRIGGER ALL.
+	Unchecked bool `json:",omitempty"`
 	// Comment and Comments are what COMMENT ON says of the table and, by field id, of its
 	// columns.
 	Comment  string           `json:",omitempty"`

@@ -258,7 +258,7 @@ func (s *session) unchanged(now *catalog.Snapshot, t *catalog.Table) error {
 // lockTable waits for a table, as long as lock_timeout allows.
 func (s *session) lockTable(ctx context.Context, id change.TableID) error {
 	if s.tx.holder == nil {
-		s.tx.holder, s.tx.changes = s.engine.deps.Own.Holder(), &write.Changes{}
+		s.tx.holder, s.tx.changes = s.engine.deps.Own.Holder(s.startup.PID), &write.Changes{}
 		s.tx.writes = map[change.TableID]*write.Table{}
 	}
 	limited, stop := withTimeout(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)

@@ -206,7 +206,7 @@ func (n *names) elsewhere(name string) []string {
 // relationOf describes a table to the analysis.
 func relationOf(t *catalog.Table) *pgsql.Relation {
 	r := define.RelationOf(t)
-	r.OID, r.IndexOID = TableOID(t.Face()), IndexOID(t.Face())
+	r.OID, r.IndexOID, r.Unchecked = TableOID(t.Face()), IndexOID(t.Face()), t.Unchecked
 	return r
 }
 

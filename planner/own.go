@@ -159,7 +159,8 @@ func (s *session) planChange(ctx context.Context, sql string, plan func(*define.
 		Reserve:    func() (change.PipelineID, change.TableID, error) { return s.engine.deps.Own.Reserve(ctx) },
 		NextOID:    s.world().NextOID,
 		TempSchema: temp.SchemaName(s.startup.PID), TempFirst: tempFirst(s.values.Value("search_path")), ReserveTemp: s.openTemp,
-		Step: s.step, Settle: s.settle,
+		Superuser: func() bool { b := s.book(); return b.Superuser(s.who(b).Current) },
+		Step:      s.step, Settle: s.settle,
 		Initial: func(c pgsql.RelationColumn) (*string, error) { return s.initial(ctx, c, s.env(n)) },
 	})
 	if err != nil {

@@ -137,6 +137,10 @@ func (s *session) refuse(n *pg.Node) error {
 		return e.WithHint("%s", settingHint(n.GetAlterSystemStmt().Setstmt))
 	case n.GetAlterDatabaseSetStmt() != nil:
 		return e.WithHint("%s", settingHint(n.GetAlterDatabaseSetStmt().Setstmt))
+	case n.GetMergeStmt() != nil:
+		return e.WithHint("INSERT … ON CONFLICT DO UPDATE puts rows in place of others; UPDATE … FROM and DELETE … USING change those that match.")
+	case n.GetDoStmt() != nil, n.GetCallStmt() != nil, n.GetCreateFunctionStmt() != nil:
+		return e.WithHint("There are no procedural languages. Send the statements themselves, in a transaction.")
 	}
 	return e
 }

@@ -211,6 +211,9 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 	}
 	env.Shown = s.shown
 	env.Locks, env.Copies = s.engine.advisory.List, s.engine.copies.List
+	if own := s.engine.deps.Own; own != nil {
+		env.TableLocks = own.TableLocks
+	}
 	env.Role = s.who(env.Rights).Current
 	switch {
 	case s.seen != nil:

@@ -98,8 +98,9 @@ type SystemEnv struct {
 	// Prepared and Cursors are the session's own.
 	Prepared []PreparedInfo
 	Cursors  []CursorInfo
-	// Locks lists the advisory locks of all sessions.
-	Locks func() []advisory.Info
+	// Locks lists the advisory locks of all sessions, TableLocks those on tables of our own.
+	Locks      func() []advisory.Info
+	TableLocks func() []TableLock
 	// Copies lists the COPYs of all sessions.
 	Copies func() []copying.Info
 }

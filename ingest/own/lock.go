@@ -3,6 +3,7 @@ package own
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -35,6 +36,7 @@ type lock struct {
 // goroutine.
 type Holder struct {
 	locks *Locks
+	pid   uint32
 	held  []change.TableID // guarded by locks.mu
 	// waits is the table that it waits for, and got is signalled when it has it.
 	waits change.TableID
@@ -48,8 +50,31 @@ func NewLocks(tasks env.Tasks) *Locks {
 	return l
 }
 
-// Holder returns a holder of nothing.
-func (l *Locks) Holder() *Holder { return &Holder{locks: l, got: make(chan struct{}, 1)} }
+// Holder returns a holder of nothing, of the session pid.
+func (l *Locks) Holder(pid uint32) *Holder {
+	return &Holder{locks: l, pid: pid, got: make(chan struct{}, 1)}
+}
+
+// LockInfo is a lock that a session has or, if it is not granted, waits for.
+type LockInfo struct {
+	Table   change.TableID
+	PID     uint32
+	Granted bool
+}
+
+// List is what is locked, by table, and of each who has it and then who waits, in turn.
+func (l *Locks) List() (out []LockInfo) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, table := range slices.Sorted(maps.Keys(l.mu.tables)) {
+		at := l.mu.tables[table]
+		out = append(out, LockInfo{table, at.holder.pid, true})
+		for _, w := range at.queue {
+			out = append(out, LockInfo{table, w.pid, false})
+		}
+	}
+	return out
+}
 
 // Lock waits until the table is the holder's, ErrDeadlock, or the end of ctx, whose cause
 // it returns. A table that it holds already is no wait.

@@ -60,7 +60,7 @@ func newLocks() *own.Locks {
 func TestLocksAreTakenInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks()
-		a, b, c, d := l.Holder(), l.Holder(), l.Holder(), l.Holder()
+		a, b, c, d := l.Holder(1), l.Holder(1), l.Holder(1), l.Holder(1)
 		lock(t, a, 1).want(t, "free", nil)
 		lock(t, a, 1).want(t, "held by itself", nil)
 		lock(t, b, 2).want(t, "another table", nil)
@@ -77,7 +77,7 @@ func TestLocksAreTakenInTurn(t *testing.T) {
 		d.Release()
 		d.Release()
 		for _, table := range []change.TableID{1, 2} {
-			lock(t, l.Holder(), table).want(t, "all released", nil)
+			lock(t, l.Holder(1), table).want(t, "all released", nil)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestDeadlock(t *testing.T) {
 			l := newLocks()
 			var holders []*own.Holder
 			for i := range n {
-				holders = append(holders, l.Holder())
+				holders = append(holders, l.Holder(1))
 				lock(t, holders[i], change.TableID(i+1)).want(t, "free", nil)
 			}
 			var waiting []*waiter
@@ -98,7 +98,7 @@ func TestDeadlock(t *testing.T) {
 				w.waits(t, "held by the next")
 				waiting = append(waiting, w)
 			}
-			outside := lock(t, l.Holder(), 1)
+			outside := lock(t, l.Holder(1), 1)
 			outside.waits(t, "in no circle")
 			lock(t, holders[n-1], 1).want(t, "closes the circle", own.ErrDeadlock)
 			holders[n-1].Release()
@@ -115,7 +115,7 @@ func TestDeadlock(t *testing.T) {
 func TestLockIsGivenAndGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks()
-		a, b := l.Holder(), l.Holder()
+		a, b := l.Holder(1), l.Holder(1)
 		lock(t, a, 1).want(t, "free", nil)
 		w := lock(t, b, 1)
 		w.cancel(context.Canceled)
@@ -123,7 +123,7 @@ func TestLockIsGivenAndGivenUp(t *testing.T) {
 		synctest.Wait()
 		<-w.done
 		b.Release()
-		lock(t, l.Holder(), 1).want(t, "given back", nil)
+		lock(t, l.Holder(1), 1).want(t, "given back", nil)
 	})
 }
 
@@ -132,13 +132,13 @@ func TestLockIsGivenAndGivenUp(t *testing.T) {
 func TestReleaseToMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks()
-		a := l.Holder()
+		a := l.Holder(1)
 		lock(t, a, 1).want(t, "free", nil)
 		mark := a.Mark()
 		lock(t, a, 1).want(t, "held by itself", nil)
 		lock(t, a, 2).want(t, "free", nil)
 		lock(t, a, 3).want(t, "free", nil)
-		first, second, third := lock(t, l.Holder(), 1), lock(t, l.Holder(), 2), lock(t, l.Holder(), 2)
+		first, second, third := lock(t, l.Holder(1), 1), lock(t, l.Holder(1), 2), lock(t, l.Holder(1), 2)
 		if gone := a.ReleaseTo(mark); !slices.Equal(gone, []change.TableID{2, 3}) || a.Mark() != mark {
 			t.Errorf("gave back %v and holds %d", gone, a.Mark())
 		}
@@ -151,6 +151,29 @@ func TestReleaseToMark(t *testing.T) {
 		lock(t, a, 3).want(t, "again", nil)
 		a.Release()
 		first.want(t, "released", nil)
-		lock(t, l.Holder(), 3).want(t, "released", nil)
+		lock(t, l.Holder(1), 3).want(t, "released", nil)
+	})
+}
+
+// What is locked is listed with who waits for it, in turn.
+func TestLocksAreListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocks()
+		a, b, c := l.Holder(7), l.Holder(8), l.Holder(9)
+		lock(t, a, 2).want(t, "free", nil)
+		lock(t, c, 1).want(t, "free", nil)
+		lock(t, b, 2).waits(t, "held")
+		lock(t, c, 2).waits(t, "held")
+		want := []own.LockInfo{{1, 9, true}, {2, 7, true}, {2, 8, false}, {2, 9, false}}
+		if got := l.List(); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		a.Release()
+		b.Release()
+		c.Release()
+		synctest.Wait()
+		if got := l.List(); len(got) > 0 {
+			t.Errorf("left: %v", got)
+		}
 	})
 }

@@ -77,6 +77,7 @@ func (a *alteration) done(what string) *Change {
 		t.Schema, t.Name, t.SourceSchema, t.SourceName = next.Schema, next.Name, next.Schema, next.Name
 		t.Current, t.Defaults, t.Checks, t.Comments, t.Indexes = next.Current, next.Defaults, next.Checks, next.Comments, next.Indexes
 		t.KeyName, t.KeyComments, t.Storage, t.Query, t.Foreign = next.KeyName, next.KeyComments, next.Storage, next.Query, next.Foreign
+		t.Unchecked = next.Unchecked
 		if err := upheld(txn, t); err != nil {
 			return err
 		}

@@ -33,6 +33,8 @@ type Context struct {
 	ReserveTemp func() (change.TableID, error)
 	// Initial evaluates the default of a new column for the rows that there are; nil is null.
 	Initial func(c pgsql.RelationColumn) (*string, error)
+	// Superuser says whether the session's role is one.
+	Superuser func() bool
 	// Step is by how much a change of a sequence raises its Resets: another number each time.
 	Step func() uint64
 	// Settle says, within the transaction of the catalog, which value a sequence gave last; the

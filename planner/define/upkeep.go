@@ -38,6 +38,12 @@ var storageWords = map[pg.AlterTableType]string{
 // storage does a command of ALTER TABLE that says how rows are kept; known is false for any
 // other.
 func (a *alteration) storage(n *pg.AlterTableCmd) (known bool, err error) {
+	switch n.Subtype {
+	case pg.AlterTableType_AT_EnableTrigAll:
+		return true, a.check(true)
+	case pg.AlterTableType_AT_DisableTrigAll:
+		return true, a.check(false)
+	}
 	word, known := storageWords[n.Subtype]
 	if !known {
 		return idle[n.Subtype], nil
@@ -69,6 +75,16 @@ var rowSecurity = map[pg.AlterTableType]bool{pg.AlterTableType_AT_EnableRowSecur
 
 // idle are those that turn on or off what no table has.
 var idle = map[pg.AlterTableType]bool{
-	pg.AlterTableType_AT_DisableRowSecurity: true, pg.AlterTableType_AT_NoForceRowSecurity: true, pg.AlterTableType_AT_EnableTrigAll: true,
-	pg.AlterTableType_AT_DisableTrigAll: true, pg.AlterTableType_AT_EnableTrigUser: true, pg.AlterTableType_AT_DisableTrigUser: true,
+	pg.AlterTableType_AT_DisableRowSecurity: true, pg.AlterTableType_AT_NoForceRowSecurity: true,
+	pg.AlterTableType_AT_EnableTrigUser: true, pg.AlterTableType_AT_DisableTrigUser: true,
+}
+
+// check is ENABLE and DISABLE TRIGGER ALL: the only triggers are those that look at foreign keys, which
+// are the system's.
+func (a *alteration) check(on bool) error {
+	if of := append(slices.Clone(a.rel.Foreign), a.rel.Referenced...); len(of) > 0 && !a.context.Superuser() {
+		return pgerr.New(codes.InsufficientPrivilege, "permission denied: \"RI_ConstraintTrigger_c_%d\" is a system trigger", of[0].ID)
+	}
+	a.table.Unchecked = !on
+	return nil
 }

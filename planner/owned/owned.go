@@ -124,7 +124,15 @@ func (o *Tables) Settle(ctx context.Context, id change.TableID) error {
 }
 
 // Holder implements planner.OwnTables: it returns a holder of no table.
-func (o *Tables) Holder() planner.TableHolder { return holder{o.Locks.Holder()} }
+func (o *Tables) Holder(pid uint32) planner.TableHolder { return holder{o.Locks.Holder(pid)} }
+
+// TableLocks implements planner.OwnTables.
+func (o *Tables) TableLocks() (out []planner.TableLock) {
+	for _, l := range o.Locks.List() {
+		out = append(out, planner.TableLock{Table: l.Table, PID: l.PID, Granted: l.Granted})
+	}
+	return out
+}
 
 type holder struct{ *own.Holder }
 

@@ -59,6 +59,8 @@ type Relation struct {
 	Materialized, Unpopulated bool
 	// Foreign are its foreign keys, Referenced those of any table, its own too, that refer to it.
 	Foreign, Referenced []*Foreign
+	// Unchecked says that neither are looked at when its rows change.
+	Unchecked bool
 }
 
 // The check options of views.

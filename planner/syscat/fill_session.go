@@ -190,12 +190,21 @@ func offsetText(seconds int) string {
 	return fmt.Sprintf("%s%02d:%02d:%02d", sign, seconds/3600, seconds/60%60, seconds%60)
 }
 
-// fillLocks is pg_locks: advisory locks, which are the only ones that sessions have.
+// fillLocks is pg_locks: advisory locks, and tables that sessions change or are about to. Those are
+// a mode that keeps all others from changing them and nobody from reading.
 func fillLocks(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	if env.Locks == nil {
 		return nil, nil
 	}
 	var rows []row
+	if env.TableLocks != nil {
+		for _, l := range env.TableLocks() {
+			rows = append(rows, row{
+				"locktype": "relation", "database": oidDatabase, "relation": planner.TableOID(l.Table),
+				"virtualtransaction": fmt.Sprintf("%d/0", l.PID), "pid": l.PID, "mode": "ExclusiveLock", "granted": l.Granted, "fastpath": false,
+			})
+		}
+	}
 	for _, l := range env.Locks() {
 		rows = append(rows, row{
 			"locktype": "advisory", "database": oidDatabase, "classid": l.A, "objid": l.B, "objsubid": int16(l.Sub),
