@@ -260,15 +260,19 @@ func (a *analyzer) bindArgs(c *signature, args []expr) ([]expr, Type, error) {
 	case OIDAnyElement:
 		return out, plain(elem), nil
 	case OIDAnyArray:
-		if c.name == "array_agg" && ElemOf(elem) != 0 && !isVector(plain(elem)) { // of one more dimension
-			return out, plain(elem), nil
-		}
-		if err := arrayable(elem); err != nil {
-			return nil, Type{}, err
-		}
-		return out, plain(ArrayOf(elem)), nil
+		array, err := arrayType(c, elem)
+		return out, array, err
 	}
 	return out, plain(c.result), nil
+}
+
+// arrayType is the type of an array of elem that a function returns: of arrays array_agg makes one
+// of one more dimension.
+func arrayType(c *signature, elem uint32) (Type, error) {
+	if c.name == "array_agg" && ElemOf(elem) != 0 && !isVector(plain(elem)) {
+		return plain(elem), nil
+	}
+	return plain(ArrayOf(elem)), arrayable(elem)
 }
 
 // arrayable reports that there are arrays of a type.
