@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/wal/mutant"
 )
 
 // prepareMade prepares CREATE TABLE AS and CREATE MATERIALIZED VIEW.
@@ -115,7 +116,10 @@ func (s *session) refill(ctx context.Context, t *catalog.Table, n *pg.RefreshMat
 	if err != nil {
 		return err
 	}
-	if err := s.changesOf(w).Truncate(w); err != nil || n.SkipData {
+	if !mutant.On(mutant.RefreshNotEmptied) {
+		err = s.changesOf(w).Truncate(w)
+	}
+	if err != nil || n.SkipData {
 		return err
 	}
 	// Its owner reads, whoever asks for it: the owner could else read what is another's through it.

@@ -163,6 +163,9 @@ type foreignCheck struct {
 // lockParents has the transaction be the only one that changes the tables which new values of foreign
 // keys refer to, before the table itself: who changes those locks them in that order too.
 func (s *session) lockParents(ctx context.Context, w *pgsql.Write, word string) error {
+	if mutant.On(mutant.ForeignParentFree) {
+		return nil
+	}
 	for _, f := range w.Relation.Foreign {
 		if w.Old != nil && !writesAny(w.Written, f.Columns) || f.Parent == w.Relation {
 			continue
@@ -280,6 +283,8 @@ func (s *session) follow(ctx context.Context, f *pgsql.Foreign, gone write.Rows)
 		return err
 	case action == 'c' && gone.New != nil:
 		return s.actOn(ctx, f, foreign.Update(f), append(slices.Clip(gone.Old), gone.New...))
+	case mutant.On(mutant.ForeignNotFollowed):
+		return nil
 	case action == 'c':
 		return s.actOn(ctx, f, foreign.Delete(f), gone.Old)
 	}
@@ -388,7 +393,7 @@ func (s *session) findKey(ctx context.Context, st foreign.Statement, values []ar
 // checkForeign checks, at the end of a statement, or of the transaction, what there is left to check
 // of foreign keys.
 func (s *session) checkForeign(ctx context.Context, end bool) error {
-	if len(s.tx.checks) == 0 {
+	if len(s.tx.checks) == 0 || end && mutant.On(mutant.ForeignDeferredForgotten) {
 		return nil
 	}
 	err := s.checkDue(ctx, end, func(c foreignCheck) bool { return end || !c.deferred })
@@ -469,7 +474,7 @@ func (s *session) checkKeys(ctx context.Context, f *pgsql.Foreign, values []arro
 	}
 	found, err := s.findKey(ctx, st, values)
 	switch {
-	case err != nil || found == nil:
+	case err != nil || found == nil || !ofParent && mutant.On(mutant.ForeignNotLooked):
 		return err
 	case ofParent:
 		return foreign.StillReferenced(f, found)
@@ -517,6 +522,9 @@ func (s *session) prepareConstraints(n *pg.ConstraintsSetStmt) (pgwire.Statement
 		if err := s.checkDue(ctx, true, func(c foreignCheck) bool { return !s.tx.defers(c.key) }); err != nil {
 			s.tx.immediate = before
 			return nil, clientError(ctx, err)
+		}
+		if mutant.On(mutant.ForeignSettledAtOnce) {
+			s.tx.checks = slices.DeleteFunc(s.tx.checks, func(c foreignCheck) bool { return !s.tx.defers(c.key) })
 		}
 		return done, nil
 	}}, nil

@@ -30,7 +30,7 @@ func (w *World) directed(r script.Record) bool {
 		w.wait(time.Duration(r.Rand) * time.Second)
 	case script.Do:
 		w.do(r)
-	case script.Client:
+	case script.Client, script.ClientMore:
 		if w.own != nil {
 			w.clientStep(r.Client())
 		}

@@ -34,6 +34,7 @@ var marksAlways = []string{
 	"client told error 22P04", "client told error 57014", "client told error 25P02", "client told error 42P01",
 	"client told error 42P07", "client cancelled", "own commit in doubt",
 	"defined at once", "defined in a transaction", "own transaction held", "values drawn", "sequence set", "client told ALTER",
+	"client told error 23503", "client told SET CONSTRAINTS", "rows locked", "materialized view filled", "rows followed their parent", "row kept its parent", "foreign key added",
 	"client told that its commit is in doubt", "client told GRANT", "client told REVOKE", "client told CREATE INDEX", "client told DROP INDEX", "client told SELECT",
 	"value left out", "unchanged values looked up", "unchanged values fetched", "columns computed", "computed value refused",
 }

@@ -163,6 +163,20 @@ const (
 	DoubtToldCanceled
 	// BackupLeftOpen writes rows while the backup may have a definition that was undone.
 	BackupLeftOpen
+	// ForeignNotLooked adds rows without a look for what they refer to.
+	ForeignNotLooked
+	// ForeignParentFree lets others change what new rows of a transaction refer to.
+	ForeignParentFree
+	// ForeignNotFollowed leaves rows alone whose parent goes.
+	ForeignNotFollowed
+	// ForeignDeferredForgotten leaves out what is left to be checked at the commit.
+	ForeignDeferredForgotten
+	// ForeignSettledAtOnce takes what SET CONSTRAINTS has checked for checked for good.
+	ForeignSettledAtOnce
+	// RowsNotLocked lets others change the rows that a query has locked.
+	RowsNotLocked
+	// RefreshNotEmptied leaves the rows of before in a materialized view that is filled anew.
+	RefreshNotEmptied
 
 	end
 )
@@ -219,5 +233,8 @@ var names = [end]string{
 	ValuesNotSetApart: "values not set apart", ValuesNotBackedUp: "values not backed up", SetvalForgotten: "setval forgotten",
 	UniqueNotLooked: "unique values not looked up", UniqueNotRechecked: "changed unique values not looked up",
 	UniqueNotProved: "unique index not proved", DoubtToldCanceled: "commit in doubt told as canceled",
-	BackupLeftOpen: "backup left open",
+	BackupLeftOpen:   "backup left open",
+	ForeignNotLooked: "what rows refer to not looked up", ForeignParentFree: "parent not locked", ForeignNotFollowed: "children not followed",
+	ForeignDeferredForgotten: "deferred check forgotten", ForeignSettledAtOnce: "deferred check settled for good",
+	RowsNotLocked: "rows not locked", RefreshNotEmptied: "materialized view not emptied",
 }

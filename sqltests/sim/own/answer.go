@@ -2,6 +2,7 @@ package own
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,10 @@ import (
 func (c *Client) hear(b []byte) {
 	eachMessage(b, func(kind byte, body []byte) {
 		switch kind {
+		case 'D':
+			if c.sent != nil && c.sent.kind == lockRows {
+				c.sent.seen = append(c.sent.seen, wireRow(body))
+			}
 		case 'C':
 			c.succeeded(string(bytes.TrimRight(body, "\x00")))
 		case 'E':
@@ -29,6 +34,21 @@ func (c *Client) hear(b []byte) {
 	})
 }
 
+// wireRow is a row of an answer, in text.
+func wireRow(body []byte) string {
+	var out []string
+	for b := body[2:]; len(b) >= 4; {
+		n := int(int32(binary.BigEndian.Uint32(b)))
+		if b = b[4:]; n < 0 {
+			out = append(out, "\\N")
+			continue
+		}
+		out = append(out, string(b[:n]))
+		b = b[n:]
+	}
+	return strings.Join(out, "|")
+}
+
 // fieldOf is a field of an error.
 func fieldOf(body []byte, which byte) string {
 	for _, f := range bytes.Split(body, []byte{0}) {
@@ -43,7 +63,7 @@ func (c *Client) ready(status byte) {
 	c.greeted, c.sent, c.data = true, nil, nil
 	c.open, c.conn.cancelled = status != 'I', false
 	if !c.open {
-		c.txn, c.marks, c.local, c.muddled = nil, nil, nil, false
+		c.txn, c.marks, c.local, c.muddled, c.immediate = nil, nil, nil, false, false
 		for ; c.spares > 0; c.spares-- {
 			c.settleSpare()
 		}
@@ -65,7 +85,11 @@ func (c *Client) judge(s *statement) verdict {
 			s.drawn = append(s.drawn, *c.local+int64(i))
 		}
 	}
-	return s.run(t, v, rows, c.uniques(s.table, v))
+	out := s.run(t, v, rows, c.uniques(s.table, v))
+	if related(s.table) {
+		out = c.follow(s, out)
+	}
+	return out
 }
 
 // wrong says that an answer is not that of a naive execution.
@@ -80,6 +104,8 @@ func (s *statement) short() string {
 		"INSERT", "COPY", "COPY csv", "UPDATE", "DELETE", "TRUNCATE", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT",
 		"ROLLBACK TO", "CREATE TABLE", "DROP TABLE", "GRANT", "REVOKE", "ADD COLUMN", "DROP COLUMN", "CREATE UNIQUE INDEX",
 		"DROP INDEX", "setval", "TRUNCATE RESTART IDENTITY", "RESTART WITH",
+		"UPDATE key", "SET CONSTRAINTS IMMEDIATE", "SET CONSTRAINTS DEFERRED", "ADD FOREIGN KEY", "DROP CONSTRAINT",
+		"SELECT FOR UPDATE", "REFRESH", "REFRESH CONCURRENTLY",
 	}[s.kind], s.table)
 }
 
@@ -96,11 +122,12 @@ func (c *Client) succeeded(tag string) {
 	case begin:
 		c.txn, c.marks = &Txn{}, nil
 	case savepoint:
-		c.marks = append(c.marks, mark{len(c.txn.changes), len(c.txn.edits)})
+		c.marks = append(c.marks, mark{len(c.txn.changes), len(c.txn.edits), len(c.txn.locked), c.immediate})
 	case rollbackTo:
 		m := c.marks[len(c.marks)-1]
 		c.muddled = c.muddled || c.local != nil // what it goes back to of the sequence is not followed
 		c.txn.changes, c.txn.edits = c.txn.changes[:m.changes], slices.Clip(c.txn.edits[:m.edits])
+		c.immediate, c.txn.locked = m.immediate, c.txn.locked[:m.locked]
 	case commit:
 		switch {
 		case c.txn == nil:
@@ -110,7 +137,17 @@ func (c *Client) succeeded(tag string) {
 			c.denied(c.txn, "")
 		}
 	case rollback:
+	case lockRows:
+		c.locked(s)
 	case setValue:
+		if c.local != nil { // of the sequence that the block has begun anew
+			next := s.number + 1
+			c.local = &next
+		}
+	case setImmediate, setDeferred:
+		if c.immediate = s.kind == setImmediate; c.immediate && c.enforced() && c.owes() {
+			c.wrong("succeeded, and a row refers to one that is not there")
+		}
 	default:
 		if s.edits() {
 			c.defined(s)
@@ -128,6 +165,9 @@ func (c *Client) written(s *statement) {
 	if s.committed == nil {
 		s.verdict = c.judge(s)
 	}
+	if s.refreshes() {
+		c.refreshed(s)
+	}
 	switch {
 	case s.unknown:
 	case s.bad || s.failed:
@@ -136,6 +176,8 @@ func (c *Client) written(s *statement) {
 		c.wrong("succeeded before the end of its data")
 	case s.taken:
 		c.wrong("succeeded, and a key is there already")
+	case s.dangling:
+		c.wrong("succeeded, and a row refers to one that is not there")
 	case s.table == spare && c.ledger.gone(spare) && c.undisturbed(s):
 		c.wrong("succeeded, and the table was dropped")
 	case c.txn != nil:
@@ -169,6 +211,13 @@ func (c *Client) refused(code, text string) {
 		}
 		if !s.taken && !s.unknown {
 			c.wrong("a key is said to be taken: %s", text)
+		}
+	case "23503":
+		if s.committed == nil && s.writes() {
+			s.verdict = c.judge(s)
+		}
+		if owed := s.writes() && s.dangling || (s.kind == foreign || !s.writes() && c.enforced()) && c.owes(); !owed && !s.unknown {
+			c.wrong("a row is said to refer to none: %s", text)
 		}
 	case "22P04", "22P02":
 		if !s.bad {
@@ -217,6 +266,12 @@ func (c *Client) defined(s *statement) {
 	if s.kind == unique {
 		if v := c.judge(s); v.taken && !v.unknown {
 			c.wrong("succeeded, and values are equal")
+		}
+	}
+	if s.kind == foreign {
+		c.server.hooks.Mark("foreign key added")
+		if c.owes() {
+			c.wrong("succeeded, and a row refers to one that is not there")
 		}
 	}
 	if s.defines() {

@@ -44,6 +44,8 @@ func (c *Client) Change(table string, like []source.Row, updates bool, serial in
 			s.set = float64(serial) / 2
 		case schema.Int32:
 			s.set = serial % 8
+		case schema.Int64:
+			s.set = like[0][changed(v)]
 		}
 	}
 	c.say(s)
@@ -173,4 +175,61 @@ func (c *Client) Restart() { c.say(&statement{kind: restart, table: numbered}) }
 // RestartWith begins the sequence anew with a value.
 func (c *Client) RestartWith(at int64) {
 	c.say(&statement{kind: restartWith, table: numbered, number: max(at, 1)})
+}
+
+// Rekey gives the row with the key of the first that of the last.
+func (c *Client) Rekey(table string, rows []source.Row) {
+	v := c.Shape(table)
+	if v == nil || len(rows) == 0 || !related(table) {
+		return
+	}
+	at := found(v)
+	c.say(&statement{kind: rekey, table: table, keys: []any{rows[0][at]}, set: rows[len(rows)-1][at]})
+}
+
+// LockRows locks the rows that are found as those given are.
+func (c *Client) LockRows(table string, like []source.Row) {
+	v := c.Shape(table)
+	if v == nil || !c.open {
+		return
+	}
+	s := &statement{kind: lockRows, table: table}
+	for _, r := range like {
+		if at := r[found(v)]; at != nil {
+			s.keys = append(s.keys, at)
+		}
+	}
+	c.say(s)
+}
+
+// Refresh fills the materialized view anew.
+func (c *Client) Refresh(concurrently bool) {
+	k := refresh
+	if concurrently {
+		k = refreshConcurrently
+	}
+	c.say(&statement{kind: k, table: summary})
+}
+
+// Constraints has all constraints that can be deferred be checked at once, or at the end of the block.
+func (c *Client) Constraints(immediate bool) {
+	k := setDeferred
+	if immediate {
+		k = setImmediate
+	}
+	if c.open {
+		c.say(&statement{kind: k})
+	}
+}
+
+// Foreign has the rows of the grandchild's refer to children that are there, or no more.
+func (c *Client) Foreign(is bool) {
+	k := notForeign
+	if is {
+		k = foreign
+	}
+	if c.open && c.enforced() == is {
+		return // it would end the block
+	}
+	c.say(&statement{kind: k, table: grandTable})
 }

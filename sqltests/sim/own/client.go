@@ -2,6 +2,7 @@ package own
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/skipprd/skipprd/sqltests/sim/source"
 )
@@ -29,12 +30,17 @@ type Client struct {
 	// not; muddled: nobody knows what there is, so that the block can only be rolled back.
 	local   *int64
 	muddled bool
+	// immediate says that the block has all constraints checked at once.
+	immediate bool
 	// data are those of its COPY that were not sent yet.
 	data []byte
 }
 
 // mark is where a transaction is, to come back to.
-type mark struct{ changes, edits int }
+type mark struct {
+	changes, edits, locked int
+	immediate              bool
+}
 
 // NewClient makes a client that is not connected.
 func NewClient(name string, l *Ledger) *Client { return &Client{Name: name, ledger: l} }
@@ -147,6 +153,9 @@ func (c *Client) say(s *statement) {
 		c.ledger.making++
 		c.ledger.begun++
 		delete(c.ledger.there, spare)
+	}
+	if t, _ := c.view(parentTable); s.refreshes() && t != nil {
+		s.before, s.txns = slices.Clone(c.ledger.rows(t)), len(c.ledger.DB.Txns)
 	}
 	s.begun, s.settled = c.ledger.begun, c.ledger.making == 0
 	c.announce(s)

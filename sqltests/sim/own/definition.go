@@ -27,6 +27,8 @@ type definition struct {
 	// given another start.
 	unique string
 	read   bool // a role may
+	// foreign says that the grandchild's rows must refer to children that are there.
+	foreign bool
 }
 
 // definitionsOf are those of a moment of a catalog.
@@ -49,6 +51,7 @@ func definitionsOf(snap *catalog.Snapshot) definitions {
 		}
 		slices.Sort(unique)
 		d.unique = strings.Join(unique, " ")
+		d.foreign = t.Name == grandTable && slices.ContainsFunc(t.Foreign, func(f catalog.ForeignKey) bool { return f.Deferrable })
 		d.read = role != nil && book.Has(role.OID, right.Table(uint32(t.Face())), right.Select) != 0
 		out[t.Name] = d
 	}
@@ -173,6 +176,8 @@ func (c *Client) editOf(s *statement) (out edit) {
 		out.do = changing(s.table, func(d *definition) { d.unique = "" })
 	case restartWith:
 		out.restarts = true
+	case foreign, notForeign:
+		out.do = changing(grandTable, func(d *definition) { d.foreign = s.kind == foreign })
 	case addColumn, dropColumn:
 		if t == nil {
 			return out

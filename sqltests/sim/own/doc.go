@@ -8,7 +8,8 @@
 // naive execution (K1), and a commit is durable exactly if its client was told so, unless it
 // was told nothing (A3): definitions, rights and rows of one transaction all at once, as soon as
 // a catalog has them. A value of a sequence is given once (V1), and no two rows have one that is
-// to be unique (U1).
+// to be unique (U1). No row refers to one that is not there (I1), and rows that a transaction has
+// locked are as it saw them until its commit (K2).
 //
 // Reading order: Ledger, Client, Statement, Server.
 package own

@@ -21,6 +21,10 @@ const (
 	labelValue = "V1"
 	// labelUnique: no two rows have a value that is to be unique.
 	labelUnique = "U1"
+	// labelForeign: no row refers to one that is not there.
+	labelForeign = "I1"
+	// labelLocked: rows that a transaction has locked are as it saw them until its commit.
+	labelLocked = "K2"
 )
 
 // Ledger is the fate of the transactions of clients, over all lives of all hosts. The history
@@ -35,6 +39,8 @@ type Ledger struct {
 	// the token that they had there.
 	attempts map[int64]attempt
 	durable  int64
+	// reign is the newest epoch that is known to have read its log.
+	reign segment.Epoch
 	// tables are those that there ever were, by number.
 	tables map[uint32]*source.Table
 	// there says of tables that come and go whether they do exist; not known when missing.
@@ -73,6 +79,8 @@ type Txn struct {
 	held bool
 	// server is where it is committed.
 	server *Server
+	// locked are the rows that it has locked, in order.
+	locked []lockedRows
 }
 
 // rows are rows of a table after what a transaction has done; changes: also to rows.
@@ -163,8 +171,12 @@ func (l *Ledger) spareVersion() *source.Version {
 const spareLike = "ints"
 
 // deliver notes that a transaction was given to a log as a whole. One of a later epoch takes
-// the place of an earlier one's: who writes later has read what the log had.
+// the place of an earlier one's: who writes later has read what the log had, and nothing that an
+// earlier one is given from then on is in it.
 func (l *Ledger) deliver(epoch segment.Epoch, token int64, t *Txn) {
+	if epoch < l.reign {
+		return
+	}
 	if had, ok := l.attempts[token]; !ok || had.epoch <= epoch {
 		l.attempts[token] = attempt{epoch, t}
 	}
@@ -174,6 +186,7 @@ func (l *Ledger) deliver(epoch segment.Epoch, token int64, t *Txn) {
 // and never will be.
 func (l *Ledger) begin(epoch segment.Epoch, at int64) {
 	l.Durable(at)
+	l.reign = max(l.reign, epoch)
 	for token, a := range l.attempts {
 		if token > at && a.epoch <= epoch {
 			delete(l.attempts, token)
@@ -204,6 +217,7 @@ func (l *Ledger) Durable(to int64) {
 // enter puts a transaction into the history.
 func (l *Ledger) enter(token int64, t *Txn) {
 	l.fits(token, t)
+	l.lockKept(token, t)
 	t.lsn = token
 	l.reshape(t, !t.done)
 	l.DB.CommitAt(token, t.settled())
@@ -213,6 +227,7 @@ func (l *Ledger) enter(token int64, t *Txn) {
 			break
 		}
 	}
+	l.whole(token, t.settled())
 }
 
 // fits makes sure that a transaction finds the rows that it was made for: what it has seen of a

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,8 @@ func (r *runner) Query(ctx context.Context, p *duckdb.Plan) (planner.Rows, error
 		return r.find(ctx, p)
 	case strings.Contains(p.SQL, " HAVING count(*) >= "):
 		return r.taken(ctx, p)
+	case ofForeign(p):
+		return r.foreign(ctx, p)
 	case st.kind == setValue && p.Output.Kind == duckdb.OutputArrow:
 		return answer(argumentsOfSetval, nil, [][]any{{"", st.number}})
 	case st.kind == setValue:
@@ -64,10 +67,16 @@ func (r *runner) Query(ctx context.Context, p *duckdb.Plan) (planner.Rows, error
 			return nil, err
 		}
 		return answer(v, nil, st.values(v, rows))
-	case update, remove:
+	case update, remove, rekey:
 		return r.change(ctx, st, v, p)
+	case lockRows:
+		return r.show(ctx, st, v, p)
+	case refresh, refreshConcurrently:
+		return r.refill(ctx, st, v, p)
 	case unique:
 		return r.prove(ctx, p)
+	case foreign:
+		return r.unmatched(ctx, p)
 	}
 	return nil, fmt.Errorf("statement %s has no plan", st.short())
 }
@@ -99,10 +108,67 @@ var argumentsOfSetval = &source.Version{Columns: []source.Column{
 
 // oneRow is the answer of a number, as the wire has it.
 func oneRow(n int64) *rows {
-	text := strconv.FormatInt(n, 10)
-	body := binary.BigEndian.AppendUint16(nil, 1)
-	body = append(binary.BigEndian.AppendUint32(body, uint32(len(text))), text...)
-	return &rows{data: message(nil, 'D', body), count: 1}
+	return &rows{data: dataRow(nil, source.Row{n}), count: 1}
+}
+
+// dataRow appends a row as the wire has it, in text.
+func dataRow(dst []byte, r source.Row) []byte {
+	body := binary.BigEndian.AppendUint16(nil, uint16(len(r)))
+	for _, v := range r {
+		text, ok := textOf(v)
+		if !ok {
+			body = binary.BigEndian.AppendUint32(body, math.MaxUint32) // null
+			continue
+		}
+		body = append(binary.BigEndian.AppendUint32(body, uint32(len(text))), text...)
+	}
+	return message(dst, 'D', body)
+}
+
+// table reads the one table of a plan, in the columns of a version.
+func (r *runner) table(ctx context.Context, v *source.Version, p *duckdb.Plan) ([]source.Row, error) {
+	if len(p.Relations) != 1 {
+		return nil, fmt.Errorf("query of %d relations: %w", len(p.Relations), duckdb.ErrPlan)
+	}
+	read, err := r.s.deps.Executor().Scan(ctx, &p.Relations[0])
+	if err != nil {
+		return nil, err
+	}
+	out := make([]source.Row, len(read))
+	for i, row := range read {
+		for _, c := range v.Columns {
+			at := slices.IndexFunc(p.Relations[0].Columns, func(rc duckdb.Column) bool { return rc.Name == c.Name })
+			out[i] = append(out[i], row[at])
+		}
+	}
+	return out, nil
+}
+
+// show answers a query of the rows that it finds.
+func (r *runner) show(ctx context.Context, st *statement, v *source.Version, p *duckdb.Plan) (planner.Rows, error) {
+	read, err := r.table(ctx, v, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &rows{}
+	for _, row := range st.found(v, read) {
+		out.data, out.count = dataRow(out.data, row), out.count+1
+	}
+	return out, nil
+}
+
+// refill answers the query of a materialized view, which has the columns of what it reads.
+func (r *runner) refill(ctx context.Context, st *statement, v *source.Version, p *duckdb.Plan) (planner.Rows, error) {
+	read, err := r.table(ctx, v, p)
+	if err != nil {
+		return nil, err
+	}
+	st.read = read
+	out := make([][]any, len(read))
+	for i, row := range read {
+		out[i] = row
+	}
+	return answer(v, nil, out)
 }
 
 // taken answers the look for rows that have values which are to be unique: the places of those.
@@ -276,7 +342,7 @@ func (r *runner) change(ctx context.Context, st *statement, v *source.Version, p
 		for i := range v.Columns {
 			switch {
 			case st.kind == remove:
-			case i == changed(v):
+			case i == st.changed(v):
 				one = append(one, st.set)
 			default:
 				one = append(one, row[place[i]])

@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest/own"
+	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner"
@@ -19,7 +20,7 @@ func MakeTables(c *catalog.Catalog, fake *env.Fake, statements []string) error {
 	ctx := context.Background()
 	tasks := env.Goroutines(fake)
 	e := planner.New(planner.Deps{
-		Catalog: c, DDL: noDDL{}, System: noSystem{}, Clock: fake, Version: "15.8", Database: "lake",
+		Catalog: c, Runner: empty{}, DDL: noDDL{}, System: noSystem{}, Clock: fake, Version: "15.8", Database: "lake",
 		Own: &owned.Tables{
 			Tables: &own.Tables{Catalog: c, Pipelines: resting{c}}, Store: own.NewStore(own.Deps{Clock: fake, Tasks: tasks}),
 			Locks: own.NewLocks(tasks),
@@ -53,6 +54,12 @@ func execute(ctx context.Context, s pgwire.Session, sql string) error {
 	}
 	return s.Sync(ctx, false)
 }
+
+// empty is an engine over tables without rows.
+type empty struct{}
+
+// Query implements planner.Runner.
+func (empty) Query(context.Context, *duckdb.Plan) (planner.Rows, error) { return &rows{}, nil }
 
 // silent is a sink of statements that have no rows.
 type silent struct{ pgwire.Sink }

@@ -37,6 +37,14 @@ const (
 	setValue
 	restart
 	restartWith
+	rekey
+	setImmediate
+	setDeferred
+	foreign
+	notForeign
+	lockRows
+	refresh
+	refreshConcurrently
 )
 
 // spare is the table that clients make and drop, numbered the one whose key a sequence gives.
@@ -65,6 +73,12 @@ type statement struct {
 	// bad: the data of a COPY have a row that cannot be read; ended: they were sent to their
 	// end; failed: the client gave up.
 	bad, ended, failed bool
+	// seen are the rows that it was told, as the wire has them, and read those that a materialized view
+	// is made of; before are the rows there were when it was sent, txns how many transactions then.
+	seen   []string
+	read   []source.Row
+	before []source.Row
+	txns   int
 	// answered: its client was told how it ended.
 	answered bool
 	// begun is how many statements that make or drop a table had begun with it.
@@ -83,8 +97,8 @@ type statement struct {
 type verdict struct {
 	changes []source.Change
 	count   int
-	// taken: a new row has the key of another.
-	taken bool
+	// taken: a new row has the key of another; dangling: a row would refer to one that is not there.
+	taken, dangling bool
 	// unknown: the server sees less than there is, so that nothing can be said.
 	unknown bool
 }
@@ -95,11 +109,17 @@ func (s *statement) copies() bool { return s.kind == copyText || s.kind == copyC
 func (s *statement) defines() bool { return s.kind == create || s.kind == drop }
 
 // writes says whether it changes rows.
-func (s *statement) writes() bool { return s.kind <= truncate || s.kind == restart }
+func (s *statement) writes() bool {
+	return s.kind <= truncate || s.kind == restart || s.kind == rekey || s.refreshes()
+}
 
 // edits says whether it changes definitions.
 func (s *statement) edits() bool {
-	return s.kind >= create && s.kind <= notUnique || s.kind == restartWith
+	switch s.kind {
+	case restartWith, foreign, notForeign:
+		return true
+	}
+	return s.kind >= create && s.kind <= notUnique
 }
 
 // given are the places of the columns that it gives values.
@@ -129,13 +149,13 @@ func (s *statement) sql() string {
 		return "COPY " + s.table + s.columnNames() + " FROM STDIN"
 	case copyCSV:
 		return "COPY " + s.table + s.columnNames() + " FROM STDIN WITH (FORMAT csv)"
-	case update:
+	case update, rekey:
 		v := s.shape
-		return fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s", s.table, v.Columns[changed(v)].Name, literal(s.set), s.where(v))
+		return fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s", s.table, v.Columns[s.changed(v)].Name, literal(s.set), s.where(v))
 	case remove:
 		return "DELETE FROM " + s.table + " WHERE " + s.where(s.shape)
 	case truncate:
-		return "TRUNCATE " + s.table
+		return "TRUNCATE " + s.table + cascade(s.table)
 	case begin:
 		return "BEGIN"
 	case commit:
@@ -174,8 +194,10 @@ func (s *statement) definition() string {
 		return fmt.Sprintf("SELECT setval('%s_id_seq', %d)", numbered, s.number)
 	case restart:
 		return "TRUNCATE " + numbered + " RESTART IDENTITY"
+	case restartWith:
+		return fmt.Sprintf("ALTER TABLE %s ALTER COLUMN id RESTART WITH %d", numbered, s.number)
 	}
-	return fmt.Sprintf("ALTER TABLE %s ALTER COLUMN id RESTART WITH %d", numbered, s.number)
+	return s.relation()
 }
 
 func (s *statement) where(v *source.Version) string {
@@ -207,6 +229,14 @@ func changed(v *source.Version) int {
 		}
 	}
 	return 0
+}
+
+// changed is the column that the statement changes.
+func (s *statement) changed(v *source.Version) int {
+	if s.kind == rekey {
+		return found(v)
+	}
+	return changed(v)
 }
 
 func (s *statement) tuples() string {
@@ -290,28 +320,42 @@ func (s *statement) run(t *source.Table, v *source.Version, rows []source.Row, u
 	case truncate, restart:
 		base.Truncate = true
 		out.changes = []source.Change{base}
+	case lockRows:
+		out.count = len(s.found(v, rows))
+	case refresh, refreshConcurrently:
+		out.changes = s.refilled(base)
 	case unique:
 		at := slices.IndexFunc(v.Columns, func(c source.Column) bool { return c.Name == uniqueColumn(s.table) })
 		out.taken = repeated(rows, []int{at})
 	case insert, copyText, copyCSV:
 		out = s.adds(base, rows)
-	case update, remove:
-		for _, r := range rows {
-			if r[found(v)] == nil || !slices.Contains(s.keys, r[found(v)]) {
-				continue
-			}
+	case update, remove, rekey:
+		for _, r := range s.found(v, rows) {
 			c := base
 			c.Op, c.Old = change.Delete, r
-			if s.kind == update {
+			if s.kind != remove {
 				c.Op, c.New = change.Update, slices.Clone(r)
-				c.New[changed(v)] = s.set
+				c.New[s.changed(v)] = s.set
 			}
 			out.changes = append(out.changes, c)
 			out.count++
 		}
 	}
+	if s.kind == rekey && len(out.changes) > 0 {
+		out.taken = repeated(apply(t, rows, out.changes), v.KeyIndexes())
+	}
 	if s.kind != remove && len(out.changes) > 0 && len(uniques) > 0 {
 		out.taken = out.taken || repeated(apply(t, rows, out.changes), uniques)
+	}
+	return out
+}
+
+// found are the rows that the statement finds.
+func (s *statement) found(v *source.Version, rows []source.Row) (out []source.Row) {
+	for _, r := range rows {
+		if at := r[found(v)]; at != nil && slices.Contains(s.keys, at) {
+			out = append(out, r)
+		}
 	}
 	return out
 }
@@ -400,8 +444,10 @@ func (s *statement) tag() string {
 		return fmt.Sprintf("INSERT 0 %d", s.count)
 	case copyText, copyCSV:
 		return fmt.Sprintf("COPY %d", s.count)
-	case update:
+	case update, rekey:
 		return fmt.Sprintf("UPDATE %d", s.count)
+	case lockRows:
+		return fmt.Sprintf("SELECT %d", s.count)
 	case remove:
 		return fmt.Sprintf("DELETE %d", s.count)
 	}
@@ -410,5 +456,7 @@ func (s *statement) tag() string {
 		rollbackTo: "ROLLBACK", create: "CREATE TABLE", drop: "DROP TABLE", grant: "GRANT", revoke: "REVOKE",
 		addColumn: "ALTER TABLE", dropColumn: "ALTER TABLE", unique: "CREATE INDEX", notUnique: "DROP INDEX",
 		setValue: "SELECT 1", restart: "TRUNCATE TABLE", restartWith: "ALTER TABLE",
+		setImmediate: "SET CONSTRAINTS", setDeferred: "SET CONSTRAINTS", foreign: "ALTER TABLE", notForeign: "ALTER TABLE",
+		refresh: "REFRESH MATERIALIZED VIEW", refreshConcurrently: "REFRESH MATERIALIZED VIEW",
 	}[s.kind]
 }

@@ -44,14 +44,25 @@ const (
 	SetValue    // of a sequence
 	Restart     // TRUNCATE … RESTART IDENTITY
 	RestartWith // ALTER TABLE … RESTART WITH
+	Rekey       // gives the first row the key of the last
+	Immediate   // SET CONSTRAINTS ALL IMMEDIATE, and Deferred
+	Deferred
+	Foreign // rows must refer to ones that are there, or need not
+	NotForeign
+	Lock    // SELECT … FOR UPDATE
+	Refresh // of a materialized view, and the same with CONCURRENTLY
+	RefreshConcurrently
 
 	verbEnd
 )
 
+// verbsOfOne is how many verbs there are to an operation.
+const verbsOfOne = 32
+
 // Clients, and the tables that they change.
 var (
 	clientWords   = []string{"one", "two", "three"}
-	ownTableWords = []string{"ints", "texts", "log", "extra", "numbered"}
+	ownTableWords = []string{"ints", "texts", "log", "extra", "numbered", "parent", "child", "grand"}
 	ownShapeWords = []string{"plain", "null", "odd", "long"}
 )
 
@@ -76,7 +87,9 @@ var verbs = [verbEnd]struct {
 	Cancel: {"cancel", takesNothing}, Grant: {"grant", takesTable}, Revoke: {"revoke", takesTable},
 	AddColumn: {"add_column", takesTable}, DropColumn: {"drop_column", takesTable}, Unique: {"unique", takesTable},
 	NotUnique: {"not_unique", takesTable}, SetValue: {"setval", takesRows}, Restart: {"restart", takesNothing},
-	RestartWith: {"restart_with", takesRows},
+	RestartWith: {"restart_with", takesRows}, Rekey: {"rekey", takesRows}, Immediate: {"immediate", takesNothing},
+	Deferred: {"deferred", takesNothing}, Foreign: {"foreign", takesNothing}, NotForeign: {"not_foreign", takesNothing},
+	Lock: {"lock", takesRows}, Refresh: {"refresh", takesNothing}, RefreshConcurrently: {"refresh_concurrently", takesNothing},
 }
 
 // ClientStep is what a client does.
@@ -93,6 +106,9 @@ func (r Record) Client() ClientStep {
 	s := ClientStep{
 		Client: int(r.Arg>>6) % len(clientWords), Verb: Verb(r.Arg & 0x1f), First: int(r.Rand & 0x3f), Last: int(r.Rand >> 6 & 0x3f),
 		Table: ownTableWords[(int(r.Rand>>12&3)+int(r.Arg>>5&1)*4)%len(ownTableWords)], Shape: ownShapeWords[r.Rand>>14],
+	}
+	if r.Op == ClientMore {
+		s.Verb += verbsOfOne
 	}
 	if s.Verb >= verbEnd {
 		s.Verb = Connect
@@ -118,7 +134,7 @@ func (r Record) clientText() (string, bool) {
 		}
 	}
 	back, err := parseClient(strings.Fields(text))
-	return text, err == nil && back.Arg == r.Arg && back.Rand == r.Rand
+	return text, err == nil && back.Op == r.Op && back.Arg == r.Arg && back.Rand == r.Rand
 }
 
 // parseClient reads CLIENT VERB [TABLE [FIRST[-LAST]] [SHAPE]].
@@ -141,7 +157,10 @@ func parseClient(words []string) (Record, error) {
 	if verb < 0 {
 		return r, fmt.Errorf("unknown verb %q", words[1])
 	}
-	r.Arg = client<<6 | uint8(verb)
+	if verb >= verbsOfOne {
+		r.Op = ClientMore
+	}
+	r.Arg = client<<6 | uint8(verb%verbsOfOne)
 	most := map[takes]int{takesNothing: 2, takesTable: 3, takesRows: 5}[verbs[verb].takes]
 	if len(words) > most || len(words) == 2 && most > 2 {
 		return r, fmt.Errorf("%s takes other words than %q", words[1], words[2:])

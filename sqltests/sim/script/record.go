@@ -36,8 +36,10 @@ const (
 	Wait   Op = 22 // seconds pass, and everything goes on
 	Do     Op = 23 // one action, and nothing else moves
 	Client Op = 24 // a client of tables of our own sends something
+	// ClientMore is Client with the verbs that have no room there. Scripts say client of both.
+	ClientMore Op = 25
 
-	opEnd = Client + 1
+	opEnd = ClientMore + 1
 )
 
 // OpsMax bounds the codes: an op is decoded by its low bits.
@@ -46,6 +48,7 @@ const OpsMax = 32
 var opNames = [opEnd]string{
 	"tick", "run", "part", "txn", "crash", "query", "statement", "hold", "compact", "seal", "pause", "skew", "idle",
 	"alter", "space", "takeover", "abort", "settle", "change", "commit", "stop", "go", "wait", "do", "client",
+	"client_more",
 }
 
 // String names the operation, as scripts do.

@@ -54,11 +54,15 @@ func Format(s Schedule, faultName func(uint8) string) string {
 }
 
 func formatRecord(b *strings.Builder, r Record, faultName func(uint8) string) {
-	b.WriteString(r.Op.String())
-	if text, ok := r.directed(); ok {
-		b.WriteByte(' ')
-		b.WriteString(text)
+	text, ok := r.directed()
+	if ok {
+		op := r.Op
+		if op == ClientMore {
+			op = Client
+		}
+		b.WriteString(op.String() + " " + text)
 	} else {
+		b.WriteString(r.Op.String())
 		switch {
 		case r.Arg == 0:
 		case r.Op < Change:

@@ -162,7 +162,7 @@ func (r Record) directed() (string, bool) {
 		return strconv.Itoa(int(r.Rand)), r.Arg == 0
 	case Do:
 		return r.doText()
-	case Client:
+	case Client, ClientMore:
 		return r.clientText()
 	}
 	return "", false
@@ -213,7 +213,7 @@ func parseDirected(op Op, words []string) (Record, error) {
 		r.Rand = uint16(n)
 	case Do:
 		return parseDo(words)
-	case Client:
+	case Client, ClientMore:
 		return parseClient(words)
 	}
 	return r, err
