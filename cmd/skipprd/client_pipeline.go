@@ -267,12 +267,15 @@ func checkTables(ctx context.Context, conn *pgx.Conn) ([]problem, error) {
 	return out, nil
 }
 
-// printEvents tells the latest errors, which may be mended by now.
+// printEvents tells the latest errors as what was: they may be mended by now.
 func printEvents(ctx context.Context, conn *pgx.Conn) error {
 	tables, err := query(ctx, conn, `SELECT to_char(at, 'HH24:MI:SS'), kind, coalesce(table_name, pipeline, ''), coalesce(detail, '')
 		FROM skippr.events WHERE level = 'error' AND at > now() - interval '1 hour' ORDER BY at DESC LIMIT 5`)
 	if err != nil {
 		return err
+	}
+	if len(tables[0].rows) > 0 {
+		fmt.Println("Errors of the last hour, the latest first, which may be over:")
 	}
 	for _, r := range tables[0].rows {
 		fmt.Printf("· at %s: %s %s: %.300s\n", text(r[0]), text(r[1]), text(r[2]), text(r[3]))
