@@ -82,7 +82,7 @@ func (r *copyReader) next() error {
 		if err != nil {
 			return err
 		}
-		m := &reader{body: body}
+		m := &reader{body: body, from: r.session.charmap()}
 		why := m.text()
 		if m.err != nil {
 			return m.err

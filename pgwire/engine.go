@@ -159,6 +159,13 @@ type FunctionCaller interface {
 	Function(ctx context.Context, oid uint32) (sql string, types []uint32, err error)
 }
 
+// EncodedSession is a Session whose client may use another encoding than UTF-8. Its statements,
+// values and rows are in UTF-8 all the same, but for the data of COPY.
+type EncodedSession interface {
+	// ClientEncoding is the value of client_encoding now. It is asked for each message.
+	ClientEncoding() string
+}
+
 // VanishingPortal is a Portal that may go with the savepoint behind which it was bound.
 type VanishingPortal interface{ Gone() bool }
 

@@ -27,19 +27,19 @@ func (s *session) serve(kind byte, body []byte) (ctx context.Context, err error)
 	ctx = context.Background()
 	switch kind {
 	case 'P':
-		m, err := readParse(body)
+		m, err := readParse(body, s.charmap())
 		if err != nil {
 			return ctx, err
 		}
 		return s.within("parse", m.Query, func(ctx context.Context) error { return s.parse(ctx, m) })
 	case 'B':
-		m, rest, err := readBind(body)
+		m, rest, err := readBind(body, s.charmap())
 		if err != nil {
 			return ctx, err
 		}
 		return s.within("bind", s.textOf(m.PreparedStatement), func(ctx context.Context) error { return s.bind(ctx, m, rest) })
 	case 'E':
-		m, err := readExecute(body)
+		m, err := readExecute(body, s.charmap())
 		if err != nil {
 			return ctx, err
 		}
@@ -49,13 +49,13 @@ func (s *session) serve(kind byte, body []byte) (ctx context.Context, err error)
 		}
 		return s.within("execute", text, func(ctx context.Context) error { return s.execute(ctx, m) })
 	case 'D':
-		m, err := readDescribe(body)
+		m, err := readDescribe(body, s.charmap())
 		if err == nil {
 			err = s.describe(m)
 		}
 		return ctx, err
 	case 'C':
-		m, err := readClose(body)
+		m, err := readClose(body, s.charmap())
 		if err == nil {
 			err = s.close(m)
 		}
@@ -217,6 +217,9 @@ func (s *session) bindPortal(ctx context.Context, p *portal, m *pgproto3.Bind) e
 	if p.statement.Empty() {
 		return nil
 	}
+	if err := s.decodeValues(m.Parameters, p.statement.Params(), paramFormats); err != nil {
+		return err
+	}
 	var err error
 	p.Portal, err = p.statement.Bind(ctx, m.Parameters, paramFormats, formats)
 	return err
@@ -322,7 +325,7 @@ func (s *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 	}
 	s.server.metrics.queries.add(1)
 	limit := int(int32(m.MaxRows)) // negative: no limit, as in PostgreSQL
-	tag, done, err := p.Execute(ctx, s.sink.begin(ctx), max(limit, 0))
+	tag, done, err := p.Execute(ctx, s.sink.begin(ctx).of(p.Columns(), p.formats), max(limit, 0))
 	if err != nil {
 		p.failed = true
 		return err

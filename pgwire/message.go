@@ -2,12 +2,17 @@ package pgwire
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/pgwire/charmap"
+	"github.com/skipprd/skipprd/pgwire/clienttext"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/wal/env"
 )
 
 // reader takes a message's body apart, as strictly as PostgreSQL, and with its errors: the
@@ -16,6 +21,8 @@ import (
 type reader struct {
 	body []byte
 	err  error
+	// from is the encoding of the texts, nil for UTF-8.
+	from *charmap.Charmap
 }
 
 func (r *reader) fail(message string) {
@@ -36,6 +43,14 @@ func (r *reader) text() string {
 		return ""
 	}
 	r.body = r.body[len(r.body)-len(rest):]
+	if r.from != nil {
+		converted, problem := r.from.Decode(nil, []byte(text))
+		if problem != nil {
+			r.err = pgerr.OfText(problem)
+			return ""
+		}
+		return string(converted)
+	}
 	if err := pgerr.BadUTF8(text); err != nil {
 		r.err = err
 		return ""
@@ -106,8 +121,8 @@ func (r *reader) end() error {
 	return r.err
 }
 
-func readParse(body []byte) (*pgproto3.Parse, error) {
-	r := &reader{body: body}
+func readParse(body []byte, from *charmap.Charmap) (*pgproto3.Parse, error) {
+	r := &reader{body: body, from: from}
 	m := &pgproto3.Parse{Name: r.text(), Query: r.text()}
 	for n := r.int16(); n > 0 && r.err == nil; n-- {
 		m.ParameterOIDs = append(m.ParameterOIDs, uint32(r.int32()))
@@ -117,8 +132,8 @@ func readParse(body []byte) (*pgproto3.Parse, error) {
 
 // readBind reads the names, for which err is; rest reads the rest, once they are known to
 // be good.
-func readBind(body []byte) (m *pgproto3.Bind, rest func() error, err error) {
-	r := &reader{body: body}
+func readBind(body []byte, from *charmap.Charmap) (m *pgproto3.Bind, rest func() error, err error) {
+	r := &reader{body: body, from: from}
 	m = &pgproto3.Bind{DestinationPortal: r.text(), PreparedStatement: r.text()}
 	return m, func() error {
 		m.ParameterFormatCodes, m.Parameters, m.ResultFormatCodes = r.formats(), r.values(), r.formats()
@@ -126,20 +141,20 @@ func readBind(body []byte) (m *pgproto3.Bind, rest func() error, err error) {
 	}, r.err
 }
 
-func readDescribe(body []byte) (*pgproto3.Describe, error) {
-	r := &reader{body: body}
+func readDescribe(body []byte, from *charmap.Charmap) (*pgproto3.Describe, error) {
+	r := &reader{body: body, from: from}
 	m := &pgproto3.Describe{ObjectType: r.kind(), Name: r.text()}
 	return m, r.end()
 }
 
-func readExecute(body []byte) (*pgproto3.Execute, error) {
-	r := &reader{body: body}
+func readExecute(body []byte, from *charmap.Charmap) (*pgproto3.Execute, error) {
+	r := &reader{body: body, from: from}
 	m := &pgproto3.Execute{Portal: r.text(), MaxRows: uint32(r.int32())}
 	return m, r.end()
 }
 
-func readClose(body []byte) (*pgproto3.Close, error) {
-	r := &reader{body: body}
+func readClose(body []byte, from *charmap.Charmap) (*pgproto3.Close, error) {
+	r := &reader{body: body, from: from}
 	m := &pgproto3.Close{ObjectType: r.kind(), Name: r.text()}
 	return m, r.end()
 }
@@ -157,8 +172,118 @@ func readFunctionCall(body []byte) (m *pgproto3.FunctionCall, rest func() error,
 	}, r.err
 }
 
-func readQuery(body []byte) (string, error) {
-	r := &reader{body: body}
+func readQuery(body []byte, from *charmap.Charmap) (string, error) {
+	r := &reader{body: body, from: from}
 	sql := r.text()
 	return sql, r.end()
+}
+
+// clientEncoding is an encoding by its name: charmap is nil for UTF-8, and for SQL_ASCII, which
+// says that the client takes what there is.
+type clientEncoding struct {
+	name    string
+	charmap *charmap.Charmap
+}
+
+// charmap is what the client's texts are converted by, nil where they are not: it may be another
+// one after each statement.
+func (s *session) charmap() *charmap.Charmap {
+	e, ok := s.sql.(EncodedSession)
+	if !ok {
+		return nil
+	}
+	if name := e.ClientEncoding(); name != s.client.name {
+		c, err := charmap.Of(name)
+		if err != nil { // a table of the binary that cannot be read
+			s.log.Error("client encoding", env.KeyError, err)
+		}
+		s.client = clientEncoding{name, c}
+	}
+	return s.client.charmap
+}
+
+// decodeValues makes the client's parameters UTF-8, in place.
+func (s *session) decodeValues(values [][]byte, types []uint32, formats []int16) error {
+	from := s.charmap()
+	if from == nil {
+		return nil
+	}
+	for i, v := range values {
+		converted, problem := clienttext.Parameter(from, v, types[i], formats[i])
+		if problem != nil {
+			e := pgerr.OfText(problem)
+			e.Where = fmt.Sprintf("parameter $%d", i+1)
+			return e
+		}
+		values[i] = converted
+	}
+	return nil
+}
+
+// encodeResponse puts the texts of an error or a notice into the client's encoding.
+func (s *session) encodeResponse(m *pgproto3.ErrorResponse) *charmap.Error {
+	to := s.charmap()
+	if to == nil {
+		return nil
+	}
+	for _, text := range []*string{
+		&m.Message, &m.Detail, &m.Hint, &m.Where, &m.SchemaName, &m.TableName, &m.ColumnName, &m.DataTypeName, &m.ConstraintName,
+	} {
+		converted, problem := to.Encode(nil, []byte(*text))
+		if problem != nil {
+			return problem
+		}
+		*text = string(converted)
+	}
+	return nil
+}
+
+// legible is a text in the client's encoding, with question marks for what that has not.
+func (s *session) legible(text string) string {
+	to := s.charmap()
+	if to == nil {
+		return text
+	}
+	var out []byte
+	for _, r := range text {
+		var problem *charmap.Error
+		if out, problem = to.Encode(out, []byte(string(r))); problem != nil {
+			out = append(out, '?')
+		}
+	}
+	return string(out)
+}
+
+// tellNotification sends what a NOTIFY said.
+func (s *session) tellNotification(m Notification) error {
+	if to := s.charmap(); to != nil {
+		for _, text := range []*string{&m.Channel, &m.Payload} {
+			converted, problem := to.Encode(nil, []byte(*text))
+			if problem != nil {
+				return s.failed(pgerr.OfText(problem))
+			}
+			*text = string(converted)
+		}
+	}
+	return s.conn.send(&pgproto3.NotificationResponse{PID: m.PID, Channel: m.Channel, Payload: m.Payload})
+}
+
+// textError is what the conversion of rows failed with.
+func textError(err error) error {
+	var problem *charmap.Error
+	if errors.As(err, &problem) {
+		return pgerr.OfText(problem)
+	}
+	return err
+}
+
+// withoutWhere is an error without where it arose.
+func withoutWhere(err error) error {
+	e, ok := pgerr.As(err)
+	if !ok {
+		return err
+	}
+	c := *e
+	c.Where = ""
+	return &c
 }

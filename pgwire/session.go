@@ -47,6 +47,8 @@ type session struct {
 	// changed are parameters to report before ReadyForQuery, told what was reported.
 	changed, told map[string]string
 	activity      activity
+	// client is the encoding of the client's texts, by its name: see charmap.
+	client clientEncoding
 	// busy says that a statement runs.
 	busy atomic.Bool
 	// ending is the cause for which the session shall end at its next wait.
@@ -245,7 +247,7 @@ func (s *session) tellChanges() error {
 		if told, ok := s.told[name]; ok && told == value {
 			continue
 		}
-		if err := s.conn.send(&pgproto3.ParameterStatus{Name: name, Value: value}); err != nil {
+		if err := s.conn.send(&pgproto3.ParameterStatus{Name: name, Value: s.legible(value)}); err != nil {
 			return err
 		}
 		s.told[name] = value
@@ -323,7 +325,7 @@ func (s *session) tellNotifications() (told bool, err error) {
 	}
 	for _, m := range n.Notifications() {
 		told = true
-		if err := s.conn.send(&pgproto3.NotificationResponse{PID: m.PID, Channel: m.Channel, Payload: m.Payload}); err != nil {
+		if err := s.tellNotification(m); err != nil {
 			return true, err
 		}
 	}
@@ -417,9 +419,21 @@ func (s *session) terminate(cause error) {
 }
 
 // sendError sends and counts an error; like PostgreSQL, it is written out at once.
-func (s *session) sendError(e *pgerr.Error) error {
-	s.server.metrics.countError(string(e.Code))
+func (s *session) sendError(e *pgerr.Error) error { return s.sendResponse(e, s.response(e)) }
+
+// response is an error as the client gets it, in the encoding that it has now.
+func (s *session) response(e *pgerr.Error) pgproto3.ErrorResponse {
 	m := errorResponse(e)
+	if problem := s.encodeResponse(&m); problem != nil { // of which PostgreSQL tells instead
+		other := *pgerr.OfText(problem)
+		other.Severity = e.Severity
+		return errorResponse(&other)
+	}
+	return m
+}
+
+func (s *session) sendResponse(e *pgerr.Error, m pgproto3.ErrorResponse) error {
+	s.server.metrics.countError(string(e.Code))
 	if err := s.conn.send(&m); err != nil {
 		return err
 	}

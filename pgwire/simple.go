@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/pgwire/clienttext"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
 // query serves a Query message: several statements, one implicit transaction.
 func (s *session) query(body []byte) error {
-	sql, err := readQuery(body)
+	sql, err := readQuery(body, s.charmap())
 	if err != nil {
 		return s.finishQuery(context.Background(), err)
 	}
@@ -94,7 +95,7 @@ func (s *session) runOne(ctx context.Context, sql string, last bool) error {
 		return err
 	}
 	defer p.Close()
-	sink := s.sink.begin(ctx)
+	sink := s.sink.begin(ctx).of(p.Columns(), formats)
 	if binary {
 		sink.formats = formats
 	}
@@ -151,7 +152,7 @@ func (s *session) callFunction(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer p.Close()
-	one := &callSink{sink: s.sink.begin(ctx)}
+	one := &callSink{sink: s.sink.begin(ctx).of(p.Columns(), []int16{int16(m.ResultFormatCode)})}
 	if _, _, err := p.Execute(ctx, one, 0); err != nil {
 		return err
 	}
@@ -187,6 +188,9 @@ func (s *session) bindCall(ctx context.Context, m *pgproto3.FunctionCall, sql st
 	if err != nil {
 		return nil, err
 	}
+	if err := s.decodeValues(m.Arguments, types, formats); err != nil {
+		return nil, withoutWhere(err)
+	}
 	return st.Bind(ctx, m.Arguments, formats, []int16{int16(m.ResultFormatCode)})
 }
 
@@ -199,6 +203,12 @@ type callSink struct {
 // Rows implements Sink.
 func (k *callSink) Rows(messages []byte, _ int) error {
 	const head = 1 + 4 + 2
+	if to := k.session.charmap(); to != nil {
+		var err error
+		if messages, err = clienttext.Rows(nil, to, messages, k.rows); err != nil {
+			return textError(err)
+		}
+	}
 	k.value = append([]byte(nil), messages[head:]...)
 	return k.cause()
 }
@@ -245,9 +255,14 @@ func (s *session) complete(tag string) error {
 // rowDescription announces columns; formats is nil for text.
 func (s *session) rowDescription(columns []Column, formats []int16) error {
 	fields := make([]pgproto3.FieldDescription, len(columns))
+	to := s.charmap()
 	for i, c := range columns {
+		name, problem := clienttext.Value(to, []byte(c.Name), 0, 0)
+		if problem != nil {
+			return pgerr.OfText(problem)
+		}
 		fields[i] = pgproto3.FieldDescription{
-			Name: []byte(c.Name), TableOID: c.TableOID, TableAttributeNumber: c.AttNum,
+			Name: name, TableOID: c.TableOID, TableAttributeNumber: c.AttNum,
 			DataTypeOID: c.TypeOID, DataTypeSize: c.TypeSize, TypeModifier: c.TypMod,
 		}
 		if formats != nil {

@@ -2,10 +2,12 @@ package pgwire
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/skipprd/skipprd/pgwire/clienttext"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -17,10 +19,26 @@ type sink struct {
 	owed []Column
 	// formats are those of the owed columns, nil for text.
 	formats []int16
+	// rows are the columns of what Rows gets.
+	rows []clienttext.Column
+	// converted is where rows are put into the client's encoding.
+	converted []byte
 }
 
 func (k *sink) begin(ctx context.Context) *sink {
-	k.ctx, k.owed, k.formats = ctx, nil, nil
+	k.ctx, k.owed, k.formats, k.rows = ctx, nil, nil, k.rows[:0]
+	return k
+}
+
+// of says what columns the rows have, and in which formats, nil for text.
+func (k *sink) of(columns []Column, formats []int16) *sink {
+	for i, c := range columns {
+		column := clienttext.Column{OID: c.TypeOID}
+		if i < len(formats) {
+			column.Format = formats[i]
+		}
+		k.rows = append(k.rows, column)
+	}
 	return k
 }
 
@@ -48,6 +66,21 @@ func (k *sink) Rows(messages []byte, n int) error {
 	if err := k.pay(); err != nil {
 		return err
 	}
+	if to := k.session.charmap(); to != nil && len(k.rows) > 0 {
+		var err error
+		if k.converted, err = clienttext.Rows(k.converted[:0], to, messages, k.rows); err != nil {
+			return errors.Join(k.session.conn.write(k.converted), textError(err)) // the rows before it
+		}
+		messages = k.converted
+		if cap(k.converted) > keepBytes {
+			k.converted = nil
+		}
+	}
+	return k.put(messages, n)
+}
+
+// put sends messages as they are.
+func (k *sink) put(messages []byte, n int) error {
 	if err := k.session.conn.write(messages); err != nil {
 		return err
 	}
@@ -57,7 +90,11 @@ func (k *sink) Rows(messages []byte, n int) error {
 
 // Notice implements Sink.
 func (k *sink) Notice(e *pgerr.Error) error {
-	m := pgproto3.NoticeResponse(errorResponse(e))
+	r := errorResponse(e)
+	if problem := k.session.encodeResponse(&r); problem != nil {
+		return pgerr.OfText(problem)
+	}
+	m := pgproto3.NoticeResponse(r)
 	if err := k.session.conn.send(&m); err != nil {
 		return err
 	}
@@ -85,7 +122,7 @@ func copyFormats(format int16, columns int) []uint16 {
 }
 
 // CopyData implements Sink.
-func (k *sink) CopyData(messages []byte, n int) error { return k.Rows(messages, n) }
+func (k *sink) CopyData(messages []byte, n int) error { return k.put(messages, n) }
 
 // CopyDone implements Sink.
 func (k *sink) CopyDone() error {

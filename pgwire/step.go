@@ -183,9 +183,10 @@ func (s *session) failedIn(ctx context.Context, err error) error {
 	if e.Severity == "FATAL" {
 		return e
 	}
+	m := s.response(e) // before the error takes back the encoding
 	s.sql.Fail()
 	s.undone()
-	if err := s.sendError(e); err != nil || !s.lost {
+	if err := s.sendResponse(e, m); err != nil || !s.lost {
 		return err
 	}
 	return fatal(codes.ProtocolViolation, "terminating connection because protocol synchronization was lost")

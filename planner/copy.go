@@ -33,10 +33,6 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 	if err != nil {
 		return nil, err
 	}
-	coded, err := dataCharset(opts)
-	if err != nil {
-		return nil, err
-	}
 	sel := n.Query.GetSelectStmt()
 	if n.Relation != nil {
 		if err := s.copied(n.Relation, opts.ForceQuote); err != nil {
@@ -45,7 +41,7 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		sel = copySelect(n)
 	}
 	if word := writeWord(n.Query); word != "" {
-		return s.prepareCopyWritten(sql, n.Query, word, opts, coded)
+		return s.prepareCopyWritten(sql, n.Query, word, opts)
 	}
 	if sel == nil {
 		return nil, s.refuse(n.Query)
@@ -62,8 +58,8 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		progress := s.engine.copies.Begin(s.startup.PID, relation, false)
 		defer progress.End()
 		var out pgwire.Sink = counted{sink, progress}
-		if coded != nil {
-			out = coded.Sink(out)
+		if out, err = s.encoded(opts, out, q.columns); err != nil {
+			return nil, err
 		}
 		rows, err := s.copyOut(ctx, q, opts, out)
 		if err != nil {
@@ -163,12 +159,29 @@ func parseCopyOptions(sql string, list []*pg.Node, parse func([]copyin.Option) (
 	return parse(given)
 }
 
-// dataCharset is what the data of a COPY is converted by, nil for nothing.
-func dataCharset(o copyin.Options) (*recode.Charset, error) {
+// dataCharset is what the data of a COPY is converted by, nil for nothing. The texts in a binary
+// one are in the client's encoding, whatever it says.
+func (s *session) dataCharset(o copyin.Options, reading bool) (*recode.Charset, error) {
 	if o.Encoding == "" || o.Format == copyin.Binary {
-		return nil, nil
+		return recode.Of(s.ClientEncoding(), reading)
 	}
-	return recode.Of(o.Encoding)
+	return recode.Of(o.Encoding, reading)
+}
+
+// encoded is sink for the data of a COPY TO, in its encoding.
+func (s *session) encoded(o copyin.Options, sink pgwire.Sink, columns []pgwire.Column) (pgwire.Sink, error) {
+	coded, err := s.dataCharset(o, false)
+	switch {
+	case err != nil || coded == nil:
+		return sink, err
+	case o.Format != copyin.Binary:
+		return coded.Sink(sink), nil
+	}
+	var types []uint32
+	for _, c := range columns {
+		types = append(types, c.TypeOID)
+	}
+	return coded.BinarySink(sink, types), nil
 }
 
 // outputKinds are the engine's words for formats.
@@ -199,7 +212,7 @@ func encodeOptions(o copyin.Options, columns []pgwire.Column) (duckdb.CopyOption
 }
 
 // prepareCopyWritten prepares COPY (statement that writes) TO STDOUT, of what it returns.
-func (s *session) prepareCopyWritten(sql string, n *pg.Node, word string, opts copyin.Options, coded *recode.Charset) (pgwire.Statement, error) {
+func (s *session) prepareCopyWritten(sql string, n *pg.Node, word string, opts copyin.Options) (pgwire.Statement, error) {
 	w, err := s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: n}, nil, word)
 	if err != nil {
 		return nil, err
@@ -208,10 +221,11 @@ func (s *session) prepareCopyWritten(sql string, n *pg.Node, word string, opts c
 		return nil, pgerr.New(codes.FeatureNotSupported, "COPY query must have a RETURNING clause")
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		if coded != nil {
-			sink = coded.Sink(sink)
+		out, err := s.encoded(opts, sink, w.columns)
+		if err != nil {
+			return nil, err
 		}
-		rows, err := s.copyWritten(ctx, w, opts, sink)
+		rows, err := s.copyWritten(ctx, w, opts, out)
 		if err != nil {
 			return nil, clientError(ctx, err)
 		}

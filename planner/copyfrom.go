@@ -35,16 +35,12 @@ func (s *session) prepareCopyFrom(sql string, n *pg.CopyStmt) (pgwire.Statement,
 	if err != nil {
 		return nil, err
 	}
-	coded, err := dataCharset(opts)
-	if err != nil {
-		return nil, err
-	}
 	if _, _, err := s.copyTarget(n); err != nil {
 		return nil, err
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		mark := s.markChanges()
-		rows, err := s.copyFrom(ctx, sql, n, opts, coded, sink)
+		rows, err := s.copyFrom(ctx, sql, n, opts, sink)
 		if err != nil {
 			s.rollbackChanges(mark)
 			return nil, clientError(ctx, err)
@@ -106,7 +102,7 @@ func (s *session) lockCopyTarget(ctx context.Context, n *pg.CopyStmt) (t *write.
 }
 
 // copyFrom takes the client's rows into the transaction: all, or none.
-func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o copyin.Options, coded *recode.Charset, sink pgwire.Sink) (int, error) {
+func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o copyin.Options, sink pgwire.Sink) (int, error) {
 	t, rel, columns, err := s.lockCopyTarget(ctx, n)
 	if err != nil {
 		return 0, err
@@ -129,6 +125,10 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	if o.Format == copyin.Binary {
 		format = 1
 	}
+	coded, err := s.dataCharset(o, true)
+	if err != nil {
+		return 0, err
+	}
 	data, err := sink.CopyIn(format, len(columns))
 	if err != nil {
 		return 0, err
@@ -136,8 +136,8 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	progress := s.engine.copies.Begin(s.startup.PID, rel.OID, true)
 	defer progress.End()
 	input := progress.Reader(data)
-	if coded != nil {
-		input = coded.Reader(input)
+	if coded != nil && o.Format != copyin.Binary {
+		input, coded = coded.Reader(input), nil
 	}
 	decoder, err := copyin.New(input, config)
 	if err != nil {
@@ -145,16 +145,10 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	}
 	load := &copyLoad{
 		job:      &writeJob{session: s, table: t, analysis: analysis},
-		progress: progress, decoder: decoder, columns: columns, format: format, input: s.input(), ignore: o.OnErrorIgnore,
+		progress: progress, decoder: decoder, columns: columns, format: format, input: s.input(), ignore: o.OnErrorIgnore, coded: coded,
 	}
 	if o.Verbose {
-		load.told = func(i int) error {
-			where := strings.SplitN(decoder.Where(i), ", column ", 2)
-			name, shown, _ := strings.Cut(where[1], ": ")
-			e := pgerr.Notice("skipping row due to data type incompatibility at line %d for column \"%s\": %s", decoder.Line(), name, shown)
-			e.Where = where[0]
-			return s.notice(sink, e)
-		}
+		load.told = func(i int) error { return s.notice(sink, skippedRow(decoder, i)) }
 	}
 	load.open()
 	defer load.builder.Release()
@@ -174,6 +168,15 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	return load.rows, err
 }
 
+// skippedRow says for which column a row was ignored.
+func skippedRow(d *copyin.Decoder, column int) *pgerr.Error {
+	where := strings.SplitN(d.Where(column), ", column ", 2)
+	name, shown, _ := strings.Cut(where[1], ": ")
+	e := pgerr.Notice("skipping row due to data type incompatibility at line %d for column \"%s\": %s", d.Line(), name, shown)
+	e.Where = where[0]
+	return e
+}
+
 // copyLoad is one COPY FROM.
 type copyLoad struct {
 	job      *writeJob
@@ -183,6 +186,7 @@ type copyLoad struct {
 	format   int16
 	input    encode.Input
 	ignore   bool
+	coded    *recode.Charset // of the texts in binary values, nil for UTF-8
 	// told says which column of the row that was read last was ignored for; nil: nobody asked.
 	told func(column int) error
 	// builder gathers the piece: for each column its value as text, and whether its default
@@ -241,7 +245,12 @@ func (l *copyLoad) row(fields []copyin.Field, whole bool) (taken bool, err error
 		if f.Value == nil {
 			continue
 		}
-		text, err := l.input.Decode(rel.Columns[l.columns[i]].Type.OID, l.format, f.Value)
+		oid := rel.Columns[l.columns[i]].Type.OID
+		value, err := l.coded.Value(f.Value, oid)
+		text := ""
+		if err == nil {
+			text, err = l.input.Decode(oid, l.format, value)
+		}
 		if err != nil && l.ignore && whole {
 			l.ignored++
 			if l.told == nil {

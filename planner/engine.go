@@ -131,7 +131,7 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 	delete(client, "role")
 	values, err := setting.NewValues(server, client)
 	if err != nil {
-		return nil, err
+		return nil, setting.Starting(client, err)
 	}
 	values.From("user", role.Settings)
 	s := newSession(e, st, values)

@@ -14,6 +14,7 @@ import (
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
+	"github.com/skipprd/skipprd/pgwire/encname"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/advisory"
@@ -68,6 +69,12 @@ type session struct {
 	// transaction's pin; closed. draftNames are the names in one of them.
 	drafted, pinDrafted *catalog.Snapshot
 	draftNames          *names
+	// encoding is the client's, as of a version of the settings.
+	encoding struct {
+		name    string
+		version uint64
+		known   bool
+	}
 }
 
 func newSession(e *Engine, st pgwire.Startup, values *setting.Values) *session {
@@ -81,6 +88,15 @@ func newSession(e *Engine, st pgwire.Startup, values *setting.Values) *session {
 		engine: e, startup: st, values: values, prepared: st.Statements, cursors: map[string]*cursor{},
 		notes: e.hub.Session(st.PID, st.Wake), locks: e.advisory.Owner(st.PID),
 	}
+}
+
+// ClientEncoding implements pgwire.EncodedSession.
+func (s *session) ClientEncoding() string {
+	if v := s.values.Version(); !s.encoding.known || s.encoding.version != v {
+		s.encoding.name, _ = encname.Own(s.values.Value("client_encoding"))
+		s.encoding.version, s.encoding.known = v, true
+	}
+	return s.encoding.name
 }
 
 // Parameters implements pgwire.Session.

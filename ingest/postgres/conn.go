@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/postgres/charset"
 	"github.com/skipprd/skipprd/ingest/postgres/outage"
 	"github.com/skipprd/skipprd/ingest/postgres/visible"
+	"github.com/skipprd/skipprd/pgwire/charmap"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -151,7 +152,7 @@ func (s *Source) charset(ctx context.Context) (c *charset.Charset, err error) {
 
 // asBytes is text in the database's encoding.
 func asBytes(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
-	if charset.IsASCII([]byte(text)) {
+	if charmap.IsASCII([]byte(text)) {
 		return text, nil
 	}
 	row, err := oneRow(ctx, conn, "SELECT pg_catalog.encode(pg_catalog.convert_to("+quoteLiteral(text)+", pg_catalog.getdatabaseencoding()), 'hex')")

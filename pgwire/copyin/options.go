@@ -54,8 +54,8 @@ type Options struct {
 	OnErrorIgnore, Verbose bool
 	// Freeze asks for rows that are seen at once, which a table that is new has anyway.
 	Freeze bool
-	// Encoding is that of the data, by PostgreSQL's own name, "" for UTF-8. A decoder is given
-	// UTF-8 all the same.
+	// Encoding is that of the data, by PostgreSQL's own name, "" for the client's. A decoder is
+	// given UTF-8 all the same.
 	Encoding string
 }
 
@@ -197,8 +197,6 @@ func encoding(v string, position int32) (string, error) {
 	switch name, ok := encname.Own(v); {
 	case !ok:
 		return "", pgerr.New(codes.InvalidParameterValue, "argument to option \"encoding\" must be a valid encoding name").WithPosition(position)
-	case name == encname.UTF8 || name == "SQL_ASCII": // which says that the data is what the server has
-		return "", nil
 	default:
 		return name, nil
 	}

@@ -1,7 +1,10 @@
 // Package encname knows PostgreSQL's names of character sets.
 package encname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // UTF8 is the one that the server has.
 const UTF8 = "UTF8"
@@ -18,12 +21,29 @@ var aliases = map[string]string{
 	"windows1258": "WIN1258",
 }
 
-// own are the names that PostgreSQL shows.
+// own are the names that PostgreSQL shows, by its numbers of them.
 var own = []string{
-	"SQL_ASCII", UTF8, "EUC_JP", "EUC_CN", "EUC_KR", "EUC_TW", "EUC_JIS_2004", "MULE_INTERNAL", "LATIN1", "LATIN2", "LATIN3", "LATIN4",
+	"SQL_ASCII", "EUC_JP", "EUC_CN", "EUC_KR", "EUC_TW", "EUC_JIS_2004", UTF8, "MULE_INTERNAL", "LATIN1", "LATIN2", "LATIN3", "LATIN4",
 	"LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9", "LATIN10", "WIN1256", "WIN1258", "WIN866", "WIN874", "KOI8R", "WIN1251", "WIN1252",
 	"ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8", "WIN1250", "WIN1253", "WIN1254", "WIN1255", "WIN1257", "KOI8U",
 	"SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB", "SHIFT_JIS_2004",
+}
+
+// clientOnly are those that no database can have: a byte of a character may be ASCII.
+var clientOnly = map[string]bool{"SJIS": true, "BIG5": true, "GBK": true, "UHC": true, "GB18030": true, "JOHAB": true, "SHIFT_JIS_2004": true}
+
+// ClientOnly says that no database can have an encoding, by its own name.
+func ClientOnly(name string) bool { return clientOnly[name] }
+
+// Number is PostgreSQL's number of an encoding by its own name, -1 for what is none.
+func Number(name string) int { return slices.Index(own, name) }
+
+// Named is the encoding of a number, "" for none.
+func Named(number int) string {
+	if number < 0 || number >= len(own) {
+		return ""
+	}
+	return own[number]
 }
 
 var names = func() map[string]string {

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/charmap"
 )
 
 // BadUTF8 is PostgreSQL's error of the first bytes of text that are no UTF-8 character,
@@ -41,4 +43,13 @@ func BadUTF8At(bytes string) *Error {
 		hex = append(hex, fmt.Sprintf("0x%02x", c))
 	}
 	return New(codes.CharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\": %s", strings.Join(hex, " "))
+}
+
+// OfText is the error of a text that cannot be converted.
+func OfText(e *charmap.Error) *Error {
+	code := codes.UntranslatableCharacter
+	if e.Invalid {
+		code = codes.CharacterNotInRepertoire
+	}
+	return New(code, "%s", e.Error())
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/lake/scalar"
+	"github.com/skipprd/skipprd/pgwire/charmap"
+	"github.com/skipprd/skipprd/pgwire/encname"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -65,22 +67,6 @@ func bytesFunctions() []scalar.Function {
 			ok, err := likeBytes(a[0].Text, a[1].Text)
 			return scalar.OfBool(ok), err
 		}},
-		{Name: "skippr_b_text", Params: kinds(blob, text), Result: text, Call: func(a []value) (value, error) {
-			if err := knownEncoding(a[1].Text); err != nil {
-				return value{}, err
-			}
-			for i := 0; i < len(a[0].Text); {
-				r, n := utf8.DecodeRuneInString(a[0].Text[i:])
-				if r == 0 || r == utf8.RuneError && n == 1 {
-					return value{}, badUTF8(a[0].Text[i:])
-				}
-				i += n
-			}
-			return a[0], nil
-		}},
-		{Name: "skippr_b_of", Params: kinds(text, text), Result: blob, Call: func(a []value) (value, error) {
-			return a[0], knownEncoding(a[1].Text)
-		}},
 	}
 }
 
@@ -95,17 +81,6 @@ func hashFunctions() []scalar.Function {
 		hash("skippr_b_sha384", func(s string) string { h := sha512.Sum384([]byte(s)); return string(h[:]) }),
 		hash("skippr_b_sha512", func(s string) string { h := sha512.Sum512([]byte(s)); return string(h[:]) }),
 	}
-}
-
-// badUTF8 names the bytes that begin no character.
-func badUTF8(s string) error { return pgerr.BadUTF8At(s) }
-
-func knownEncoding(name string) error {
-	switch strings.ReplaceAll(strings.ToLower(name), "-", "") {
-	case "utf8", "unicode":
-		return nil
-	}
-	return unsupported("encoding \"%s\" is not supported", strings.Clone(name))
 }
 
 func byteIndex(i int64, n int) error {
@@ -298,4 +273,161 @@ func likeBytes(s, p string) (bool, error) {
 		j++
 	}
 	return j == len(p), nil
+}
+
+// convertFunctions are those on texts in other encodings, as bytes.
+func convertFunctions() []scalar.Function {
+	text, blob, i32 := scalar.Text, scalar.Blob, scalar.Int32
+	return []scalar.Function{
+		{Name: "skippr_b_text", Params: kinds(blob, text), Result: text, Call: func(a []value) (value, error) {
+			from, err := encodingNamed("source ", a[1].Text)
+			if err != nil {
+				return value{}, err
+			}
+			s, err := convertText(a[0].Text, from, encname.UTF8)
+			return scalar.OfText(s), err
+		}},
+		{Name: "skippr_b_of", Params: kinds(text, text), Result: blob, Call: func(a []value) (value, error) {
+			to, err := encodingNamed("destination ", a[1].Text)
+			if err != nil {
+				return value{}, err
+			}
+			s, err := convertText(a[0].Text, encname.UTF8, to)
+			return scalar.OfText(s), err
+		}},
+		{Name: "skippr_b_convert", Params: kinds(blob, text, text), Result: blob, Call: func(a []value) (value, error) {
+			from, err := encodingNamed("source ", a[1].Text)
+			if err != nil {
+				return value{}, err
+			}
+			to, err := encodingNamed("destination ", a[2].Text)
+			if err != nil {
+				return value{}, err
+			}
+			s, err := convertText(a[0].Text, from, to)
+			return scalar.OfText(s), err
+		}},
+		{Name: "skippr_b_length", Params: kinds(blob, text), Result: i32, Call: func(a []value) (value, error) {
+			name, err := encodingNamed("", a[1].Text)
+			if err != nil {
+				return value{}, err
+			}
+			n, err := lengthIn(a[0].Text, name)
+			return scalar.OfInt(int64(n)), err
+		}},
+		{Name: "skippr_enc_name", Params: kinds(i32), Result: text, Call: func(a []value) (value, error) {
+			return scalar.OfText(encname.Named(int(a[0].Int))), nil
+		}},
+		{Name: "skippr_enc_number", Params: kinds(text), Result: i32, Call: func(a []value) (value, error) {
+			name, _ := encname.Own(strings.Clone(a[0].Text))
+			return scalar.OfInt(int64(encname.Number(name))), nil
+		}},
+	}
+}
+
+// encodingNamed is PostgreSQL's own name of an encoding.
+func encodingNamed(which, name string) (string, error) {
+	if own, ok := encname.Own(name); ok {
+		return own, nil
+	}
+	return "", invalid("invalid %sencoding name \"%s\"", which, strings.Clone(name))
+}
+
+const (
+	sqlASCII = "SQL_ASCII"
+	mule     = "MULE_INTERNAL"
+)
+
+// direct are encodings between which PostgreSQL converts without UTF-8, by what they have in
+// common.
+var direct = map[string]string{
+	"KOI8R": "cyrillic", "WIN1251": "cyrillic", "WIN866": "cyrillic", "ISO_8859_5": "cyrillic", "EUC_JP": "japanese", "SJIS": "japanese",
+	"EUC_TW": "taiwan", "BIG5": "taiwan", "LATIN2": "central", "WIN1250": "central", "EUC_JIS_2004": "2004", "SHIFT_JIS_2004": "2004",
+}
+
+// convertText converts a text between encodings, which may be the same.
+func convertText(s, from, to string) (string, error) {
+	if s == "" {
+		return s, nil
+	}
+	if from == mule && to != encname.UTF8 || to == mule && from != encname.UTF8 {
+		return "", unsupported("conversion from \"%s\" to \"%s\" is not supported", from, to)
+	}
+	if from != encname.UTF8 || to != encname.UTF8 {
+		if err := checkIn(s, from); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case from == sqlASCII || from == to:
+		return s, checkIn(s, to)
+	case to == sqlASCII:
+		return s, nil
+	case from == encname.UTF8:
+		return converted(s, to, (*charmap.Charmap).Encode, from, to)
+	case to == encname.UTF8:
+		return converted(s, from, (*charmap.Charmap).Decode, from, to)
+	case direct[from] != "" && direct[from] == direct[to]:
+		return "", unsupported("conversion from \"%s\" to \"%s\" is not supported", from, to)
+	}
+	return "", noConversion(from, to)
+}
+
+func noConversion(from, to string) error {
+	return pgerr.New(codes.UndefinedFunction, "default conversion function for encoding \"%s\" to \"%s\" does not exist", from, to)
+}
+
+// converted converts a text by the table of an encoding.
+func converted(s, name string, convert func(*charmap.Charmap, []byte, []byte) ([]byte, *charmap.Error), from, to string) (string, error) {
+	c, err := charmap.Of(name)
+	if err != nil {
+		return "", err
+	}
+	if c == nil {
+		return "", noConversion(from, to)
+	}
+	out, problem := convert(c, nil, []byte(s))
+	if problem != nil {
+		return "", pgerr.OfText(problem)
+	}
+	return string(out), nil
+}
+
+// checkIn says that a text is not of an encoding. Those of no table are taken as they are.
+func checkIn(s, name string) error {
+	c, err := charmap.Of(name)
+	if err != nil {
+		return err
+	}
+	var problem *charmap.Error
+	switch {
+	case c != nil:
+		problem = c.Check([]byte(s))
+	case name == encname.UTF8:
+		problem = charmap.CheckUTF8([]byte(s))
+	case name == sqlASCII && strings.IndexByte(s, 0) >= 0:
+		problem = &charmap.Error{Bytes: []byte{0}, From: sqlASCII, Invalid: true}
+	}
+	if problem != nil {
+		return pgerr.OfText(problem)
+	}
+	return nil
+}
+
+// lengthIn is the number of characters of a text in an encoding.
+func lengthIn(s, name string) (int, error) {
+	if name == mule && s != "" {
+		return 0, unsupported("encoding \"%s\" is not supported", name)
+	}
+	if err := checkIn(s, name); err != nil {
+		return 0, err
+	}
+	c, err := charmap.Of(name)
+	if err != nil || name == sqlASCII {
+		return len(s), err
+	}
+	if c == nil {
+		return len([]rune(s)), nil
+	}
+	return c.Count([]byte(s)), nil
 }

@@ -18,7 +18,7 @@ import (
 
 // Functions are all functions of the package. The list is always the same one.
 var Functions = sync.OnceValue(func() []scalar.Function {
-	list := slices.Concat(numericFunctions(), jsonFunctions(), jsonRowFunctions(), jsonTextFunctions(), identFunctions(), intervalFunctions(), intervalModFunctions(), momentFunctions(), dateFunctions(), zoneFunctions(), bitFunctions(), regexFunctions(), bytesFunctions(), hashFunctions(), textFunctions(), templateFunctions(),
+	list := slices.Concat(numericFunctions(), jsonFunctions(), jsonRowFunctions(), jsonTextFunctions(), identFunctions(), intervalFunctions(), intervalModFunctions(), momentFunctions(), dateFunctions(), zoneFunctions(), bitFunctions(), regexFunctions(), bytesFunctions(), convertFunctions(), hashFunctions(), textFunctions(), templateFunctions(),
 		sumListFunctions(), normalFunctions(), network.Functions(), arrays.Functions(), bitstring.Functions(), span.Functions(), jsonpath.Functions(), hash.Functions())
 	for i, f := range list {
 		list[i].Call = coded(f.Call)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/skipprd/skipprd/pgwire/encname"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -475,6 +476,10 @@ func (a *analyzer) fact(name string) string {
 		return host
 	case "types":
 		return a.env.enumNames()
+	case "client_encoding":
+		name, _ := a.env.Setting("client_encoding")
+		own, _ := encname.Own(name)
+		return own
 	case "temp_schema":
 		return a.env.TempSchema
 	}

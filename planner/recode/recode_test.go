@@ -11,7 +11,7 @@ import (
 
 // TestReader: whatever pieces the data comes in, all before what cannot be converted is read.
 func TestReader(t *testing.T) {
-	c, err := Of("WIN1252")
+	c, err := Of("WIN1252", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func (c *collected) CopyData(messages []byte, _ int) error {
 }
 
 func TestSink(t *testing.T) {
-	c, err := Of("LATIN9")
+	c, err := Of("LATIN9", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +74,45 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// TestOf: characters of several bytes are refused, by the name that was asked for.
+// TestOf: what PostgreSQL does not convert is refused in its words, and what it takes as it is is
+// not converted.
 func TestOf(t *testing.T) {
-	for _, name := range []string{"EUC_JP", "SJIS", "GB18030", "MULE_INTERNAL"} {
-		if _, err := Of(name); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+	if _, err := Of("MULE_INTERNAL", true); err == nil || !strings.Contains(err.Error(), `default conversion function for encoding "MULE_INTERNAL" to "UTF8" does not exist`) {
+		t.Error(err)
+	}
+	for _, name := range []string{"UTF8", "SQL_ASCII"} {
+		if c, err := Of(name, true); c != nil || err != nil {
+			t.Errorf("%s: %v, %v", name, c, err)
+		}
+	}
+}
+
+// TestReaderCut: characters of several bytes are whole wherever the data is cut.
+func TestReaderCut(t *testing.T) {
+	for _, test := range []struct{ encoding, in, want, problem string }{
+		{"EUC_JP", "\xc6\xfc\xcb\xdc\x8f\xb0\xa1x", "日本丂x", ""},
+		{"GB18030", "\x90\x30\x81\x30a\x81\x30\x84\x36", "\U00010000a¥", ""},
+		{"SJIS", "\x95\x5c\n\x83\x5c", "表\nソ", ""},
+		{"SJIS", "a\x95", "a", `invalid byte sequence for encoding "SJIS": 0x95`},
+		{"GB18030", "a\x81\x30\x84", "a", `invalid byte sequence for encoding "GB18030": 0x81 0x30 0x84`},
+		{"EUC_JP", "a\xc6(", "a", `invalid byte sequence for encoding "EUC_JP": 0xc6 0x28`},
+	} {
+		c, err := Of(test.encoding, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, from := range map[string]io.Reader{
+			"whole": strings.NewReader(test.in), "bytes": iotest.OneByteReader(strings.NewReader(test.in)),
+			"end with data": iotest.DataErrReader(iotest.OneByteReader(strings.NewReader(test.in))),
+		} {
+			got, err := io.ReadAll(c.Reader(from))
+			problem := ""
+			if err != nil {
+				problem = err.Error()
+			}
+			if string(got) != test.want || !strings.Contains(problem, test.problem) || (problem == "") != (test.problem == "") {
+				t.Errorf("%s %s: %q: %q, %s", test.encoding, name, test.in, got, problem)
+			}
 		}
 	}
 }

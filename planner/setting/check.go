@@ -97,14 +97,34 @@ func checkApplicationName(_, value string) (string, error) {
 
 func checkEncoding(_, value string) (string, error) {
 	switch name, ok := encname.Own(value); {
-	case name == encname.UTF8:
+	case !ok:
+		return "", invalid("client_encoding", value)
+	case name == mule:
+		e := invalid("client_encoding", value).WithDetail("Conversion between %s and %s is not supported.", name, encname.UTF8)
+		e.Code = codes.FeatureNotSupported
+		return "", e
+	case value == unicodeName:
+		return value, nil
+	default:
 		return name, nil
-	case ok:
-		return "", pgerr.New(codes.FeatureNotSupported, "client encoding \"%s\" is not supported",
-			value).WithHint("Use UTF8.")
 	}
-	return "", invalid("client_encoding", value)
 }
+
+// Starting is an error of NewValues as PostgreSQL tells a client of it that starts with values.
+func Starting(client map[string]string, err error) error {
+	name, _ := encname.Own(client["client_encoding"])
+	if e, ok := pgerr.As(err); ok && name == mule && e.Code == codes.FeatureNotSupported {
+		return pgerr.New(e.Code, "conversion between %s and %s is not supported", mule, encname.UTF8)
+	}
+	return err
+}
+
+const (
+	// mule is an encoding that PostgreSQL has no conversion from UTF-8 to.
+	mule = "MULE_INTERNAL"
+	// unicodeName is a name of UTF8 that is kept as it is, for old drivers.
+	unicodeName = "UNICODE"
+)
 
 // checkSearchPath keeps the list as it was written, after checking its quotes.
 func checkSearchPath(_, value string) (string, error) {

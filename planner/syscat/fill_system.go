@@ -144,7 +144,7 @@ func fixedType(c *Catalog, _ string) ([][]any, error) {
 }
 
 // holders are the relations whose rows name functions.
-var holders = []string{"pg_type", "pg_cast", "pg_operator", "pg_aggregate", "pg_am", "pg_amproc", "pg_language", "pg_range", "pg_ts_parser", "pg_ts_template"}
+var holders = []string{"pg_type", "pg_cast", "pg_operator", "pg_aggregate", "pg_am", "pg_amproc", "pg_language", "pg_range", "pg_conversion", "pg_ts_parser", "pg_ts_template"}
 
 // fixedProc are the functions that statements can call, and those that other rows
 // name: of types, casts, operators.

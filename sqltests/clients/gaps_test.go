@@ -9,7 +9,7 @@ const (
 
 var psqlGaps = map[string]string{
 	`\l`:  "another server has other databases",
-	`\dx`: "PL/pgSQL is not here, skippr is", `\dx+`: "PL/pgSQL is not here, skippr is", `\dL`: noObjects, `\dcS sjis*`: noObjects,
+	`\dx`: "PL/pgSQL is not here, skippr is", `\dx+`: "PL/pgSQL is not here, skippr is", `\dL`: noObjects,
 	`\echo :SERVER_VERSION_NUM :ENCODING`: "another minor version",
 }
 

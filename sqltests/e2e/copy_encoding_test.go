@@ -9,14 +9,15 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/skipprd/skipprd/ingest/postgres/charset"
+	"github.com/skipprd/skipprd/pgwire/charmap"
 	"github.com/skipprd/skipprd/pgwire/encname"
 	"github.com/skipprd/skipprd/sqltests/harness"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
 
-// encodings of one byte for each character.
-var singleByte = []string{
+// converted are the encodings that PostgreSQL converts.
+var converted = []string{
+	"EUC_JP", "EUC_CN", "EUC_KR", "EUC_TW", "EUC_JIS_2004", "SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB", "SHIFT_JIS_2004",
 	"LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9", "LATIN10", "ISO_8859_5", "ISO_8859_6",
 	"ISO_8859_7", "ISO_8859_8", "KOI8R", "KOI8U", "WIN866", "WIN874", "WIN1250", "WIN1251", "WIN1252", "WIN1253", "WIN1254", "WIN1255",
 	"WIN1256", "WIN1257", "WIN1258",
@@ -36,21 +37,24 @@ func TestCopyEncoding(t *testing.T) {
 		}
 	}
 	both("", "CREATE TEMP TABLE ce (n int, v text)", nil)
-	for n, name := range singleByte {
-		runes, ok, err := charset.Single(name)
-		if err != nil || !ok {
-			t.Fatalf("%s: %t, %v", name, ok, err)
+	for n, name := range converted {
+		c, err := charmap.Of(name)
+		if err != nil || c == nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 		var all, bad []byte
-		for i, r := range runes {
-			line := fmt.Appendf(nil, "%d\ta%cb\n", n, 'x')
-			line[len(line)-3] = byte(0x80 + i)
-			if r != 0 {
-				all = append(all, line...)
-			} else if bad == nil {
+		each := 0
+		c.Sequences(func(code []byte) {
+			line := fmt.Appendf(nil, "%d\ta%sb\n", n, code)
+			switch _, as := c.Size(code); {
+			case as > 0:
+				if each++; len(code) == 1 || each%16 == 0 || code[len(code)-1] == '\\' {
+					all = append(all, line...)
+				}
+			case bad == nil:
 				bad = append([]byte("1\tfirst\n"), line...)
 			}
-		}
+		})
 		both(name, fmt.Sprintf("COPY ce FROM STDIN (ENCODING '%s')", name), all)
 		both(name, fmt.Sprintf("COPY (SELECT string_agg(v, ',' ORDER BY v COLLATE \"C\") FROM ce WHERE n = %d) TO STDOUT", n), nil)
 		both(name, fmt.Sprintf("COPY (SELECT v FROM ce WHERE n = %d ORDER BY v COLLATE \"C\") TO STDOUT (FORMAT csv, HEADER, ENCODING '%s')", n, name), nil)
@@ -66,6 +70,12 @@ func TestCopyEncoding(t *testing.T) {
 	both("ascii", "COPY ce FROM STDIN (ENCODING 'sql ascii')", []byte("300\té\n"))
 	both("ascii", "COPY (SELECT v FROM ce WHERE n = 300) TO STDOUT (ENCODING sql_ascii)", nil)
 	both("binary", "COPY (SELECT v FROM ce WHERE n = 300) TO STDOUT (FORMAT binary, ENCODING 'latin1')", nil)
+	both("no conversion", "COPY ce FROM STDIN (ENCODING 'mule_internal')", []byte("1\ta\n"))
+	both("no conversion", "COPY (SELECT 'é') TO STDOUT (ENCODING 'mule_internal')", nil)
+	both("cut at the end", "COPY ce FROM STDIN (ENCODING 'sjis')", []byte("1\t\x95\x5c\n2\t\x95"))
+	both("cut by a delimiter", "COPY ce FROM STDIN (ENCODING 'gbk')", []byte("1\tfirst\n2\t\x81\n"))
+	both("delimiter in a character", "COPY ce FROM STDIN (FORMAT csv, DELIMITER '|', QUOTE '\\', ENCODING 'sjis')", []byte("350|\\\x90\x5c|\x94\x7c\\\n"))
+	both("delimiter in a character", "COPY (SELECT n, v FROM ce WHERE n = 350) TO STDOUT (FORMAT csv, DELIMITER '|', QUOTE '\\', ENCODING 'sjis')", nil)
 	both("unknown", "COPY ce TO STDOUT (ENCODING 'nothing')", nil)
 	both("unknown", "COPY ce FROM STDIN (ENCODING '')", nil)
 	large := bytes.Repeat([]byte("400\t\xe9\xe8\xff and some more\n"), 20_000) // of many reads

@@ -10,11 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// fresh are corners that have a connection of their own.
-var fresh = []struct {
+// freshCorner is what comes of a connection of its own.
+type freshCorner struct {
 	name string
 	run  func(t *testing.T, s target) string
-}{
+}
+
+// fresh are corners that have a connection of their own.
+var fresh = []freshCorner{
 	{"no TLS", func(t *testing.T, s target) string {
 		w := dial(t, s)
 		w.send(request(codeSSL))

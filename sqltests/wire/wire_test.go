@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,13 +22,13 @@ func TestWire(t *testing.T) {
 	theirs, theirsHello := login(t, their, protocol30)
 	ours.others, theirs.others = map[uint32]string{ours.key.ProcessID: "a"}, map[uint32]string{theirs.key.ProcessID: "a"}
 	g.compare(t, "login", oursHello, theirsHello)
-	for _, c := range append(corners, scrolling()...) {
+	for _, c := range slices.Concat(corners, scrolling(), encodings(t)) {
 		b := encoded(t, c.send...)
 		ours.send(b)
 		theirs.send(b)
 		g.compare(t, c.name, ours.read(t, c.ready, c.until), theirs.read(t, c.ready, c.until))
 	}
-	for _, f := range fresh {
+	for _, f := range slices.Concat(fresh, freshEncodings) {
 		g.compare(t, f.name, f.run(t, our), f.run(t, their))
 	}
 	for _, p := range pairs {

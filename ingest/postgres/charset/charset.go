@@ -3,87 +3,32 @@ package charset
 import (
 	"encoding/hex"
 	"fmt"
-	"math/bits"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/value"
+	"github.com/skipprd/skipprd/pgwire/charmap"
 )
 
 // Mark is how a text begins that Append could not convert: no UTF-8 has this byte. The text
 // follows as it was.
 const Mark = 0xFF
 
-// The bytes that begin, and continue, sequences of several bytes.
-const (
-	high      = 0x80 // and above: not ASCII
-	single2   = 0x8E // SS2
-	single3   = 0x8F // SS3
-	row       = 0xA0 // where the places of a row begin
-	rowPlaces = 0x60
-	planes    = 7 // that SS2 reaches in EUC_TW: 0xA1 to 0xA7
-)
-
-// form is how long the sequences of an encoding are.
-type form uint8
-
-const (
-	oneByte form = iota
-	twoBytes
-	japanese // three behind SS3, else two
-	taiwan   // four behind SS2, else two
-)
-
-// longest is the longest sequence.
-const longest = 4
+// high is the least byte that is not ASCII.
+const high = 0x80
 
 // Charset is an encoding. Safe for concurrent use.
-type Charset struct {
-	name string
-	form form
-	// places are the code points of the sequences by place, packed as UTF-8 with the first
-	// byte lowest; 0: UTF-8 has none. pair is a code point that is written as two.
-	places []uint32
-	pairs  map[int]string
-}
-
-// pair stands for a place of Charset.pairs: no UTF-8 begins with it.
-const pair = 0x80
-
-// Name is the server's name of the encoding.
-func (c *Charset) Name() string { return c.name }
+type Charset struct{ *charmap.Charmap }
 
 // Append appends src as UTF-8 to dst. A text that is not of the encoding, or has what UTF-8
 // has no equivalent of, is appended as it is behind Mark.
 func (c *Charset) Append(dst, src []byte) []byte {
 	begin := len(dst)
-	for at := 0; at < len(src); {
-		if src[at] < high {
-			from := at
-			for at++; at < len(src) && src[at] < high; {
-				at++
-			}
-			dst = append(dst, src[from:at]...)
-			continue
-		}
-		place, size := c.place(src[at:])
-		packed := uint32(0)
-		if place >= 0 {
-			packed = c.places[place]
-		}
-		switch {
-		case packed == 0:
-			return append(append(dst[:begin], Mark), src...)
-		case packed == pair:
-			dst = append(dst, c.pairs[place]...)
-		default:
-			for ; packed != 0; packed >>= 8 {
-				dst = append(dst, byte(packed))
-			}
-		}
-		at += size
+	dst, err := c.Decode(dst, src)
+	if err != nil {
+		return append(append(dst[:begin], Mark), src...)
 	}
 	return dst
 }
@@ -92,10 +37,7 @@ func (c *Charset) Append(dst, src []byte) []byte {
 func (c *Charset) String(src string) string {
 	var out []byte
 	for b := []byte(src); len(b) > 0; {
-		n := 1
-		if b[0] >= high {
-			_, n = c.place(b)
-		}
+		n, _ := c.Size(b)
 		if one := c.Append(nil, b[:n]); one[0] != Mark {
 			out = append(out, one...)
 		} else {
@@ -110,7 +52,7 @@ func (c *Charset) String(src string) string {
 func (c *Charset) Decoder(d value.Decoder) value.Decoder {
 	var scratch []byte
 	return func(dst array.Builder, src []byte) error {
-		if IsASCII(src) {
+		if charmap.IsASCII(src) {
 			return d(dst, src)
 		}
 		scratch = c.Append(Scratch(scratch), src)
@@ -129,7 +71,7 @@ func (c *Charset) Convert(values [][]byte, most int, scratch []byte) []byte {
 		return nil
 	}
 	for i, v := range values {
-		if len(v) > most || IsASCII(v) {
+		if len(v) > most || charmap.IsASCII(v) {
 			continue
 		}
 		begin := len(scratch)
@@ -159,22 +101,13 @@ func (c *Charset) Longer(b []byte, most int) bool {
 			b = b[1:]
 			continue
 		}
-		place, size := c.place(b)
-		if place >= 0 {
-			n += c.grows(place, size)
+		size, as := c.Size(b)
+		if as > 0 {
+			n += as - size
 		}
 		b = b[size:]
 	}
 	return n > most
-}
-
-// grows is by how many bytes a sequence is longer as UTF-8.
-func (c *Charset) grows(place, size int) int {
-	packed := c.places[place]
-	if packed == pair {
-		return len(c.pairs[place]) - size
-	}
-	return (bits.Len32(packed)+7)/8 - size
 }
 
 // Explained is err, or what is known of a converted value that was refused with err: see
@@ -205,87 +138,14 @@ const scratchKept = 1 << 20
 // marked is what Append made of it.
 func (c *Charset) Explain(marked []byte) *value.Error {
 	for b := marked[1:]; len(b) > 0; {
-		n := 1
-		if b[0] >= high {
-			_, n = c.place(b)
-		}
-		if one := c.Append(nil, b[:n]); one[0] == Mark {
+		n, as := c.Size(b)
+		if as == 0 {
 			return &value.Error{
-				Class: fmt.Sprintf("has the bytes 0x%s of encoding %s, which UTF-8 has no equivalent of", hex.EncodeToString(b[:n]), c.name),
+				Class: fmt.Sprintf("has the bytes 0x%s of encoding %s, which UTF-8 has no equivalent of", hex.EncodeToString(b[:n]), c.Name()),
 				Code:  deadletter.CodeNoUTF8,
 			}
 		}
 		b = b[n:]
 	}
 	return value.ErrEncoding
-}
-
-// IsASCII says that a text is the same in all encodings.
-func IsASCII(b []byte) bool {
-	for len(b) >= 8 {
-		if (b[0]|b[1]|b[2]|b[3]|b[4]|b[5]|b[6]|b[7])&high != 0 {
-			return false
-		}
-		b = b[8:]
-	}
-	for _, c := range b {
-		if c >= high {
-			return false
-		}
-	}
-	return true
-}
-
-// place is where the sequence that b begins with is among places, and its length; negative
-// where the encoding has no such sequence. b[0] is not ASCII.
-func (c *Charset) place(b []byte) (place, size int) {
-	size = c.size(b[0])
-	if size > len(b) {
-		return -1, len(b)
-	}
-	if size == 1 {
-		return int(b[0]) - high, 1
-	}
-	for _, x := range b[1:size] {
-		if x < row {
-			return -1, 1
-		}
-	}
-	lead, second := int(b[0])-high, int(b[1])-row
-	switch size {
-	case 2:
-		return lead*rowPlaces + second, 2
-	case 3:
-		return high*rowPlaces + second*rowPlaces + int(b[2]) - row, 3
-	}
-	if second < 1 || second > planes {
-		return -1, 1
-	}
-	return high*rowPlaces + ((second-1)*rowPlaces+int(b[2])-row)*rowPlaces + int(b[3]) - row, size
-}
-
-// size is how many bytes a sequence has by its first.
-func (c *Charset) size(first byte) int {
-	switch {
-	case c.form == oneByte:
-		return 1
-	case c.form == japanese && first == single3:
-		return 3
-	case c.form == taiwan && first == single2:
-		return longest
-	}
-	return 2
-}
-
-// room is how many places an encoding has.
-func (f form) room() int {
-	switch f {
-	case oneByte:
-		return high
-	case twoBytes:
-		return high * rowPlaces
-	case japanese:
-		return high*rowPlaces + rowPlaces*rowPlaces
-	}
-	return high*rowPlaces + planes*rowPlaces*rowPlaces
 }

@@ -75,22 +75,6 @@ func TestLonger(t *testing.T) {
 	}
 }
 
-func TestIsASCII(t *testing.T) {
-	for n := range 20 {
-		b := []byte(strings.Repeat("\x7f", n))
-		if !charset.IsASCII(b) {
-			t.Errorf("%d bytes are not ASCII", n)
-		}
-		for i := range b {
-			b[i] = 0x80
-			if charset.IsASCII(b) {
-				t.Errorf("%d bytes with 0x80 at %d are ASCII", n, i)
-			}
-			b[i] = 'x'
-		}
-	}
-}
-
 // FuzzAppend: whatever the bytes, the result is UTF-8, or the bytes behind the mark.
 func FuzzAppend(f *testing.F) {
 	all := []*charset.Charset{of(f, "EUC_TW"), of(f, "EUC_JIS_2004"), of(f, "EUC_KR"), of(f, "WIN1252")}

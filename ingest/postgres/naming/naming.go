@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/ingest/postgres/charset"
+	"github.com/skipprd/skipprd/pgwire/charmap"
 )
 
 // Reader reads texts of one database's catalog. It is for one goroutine.
@@ -58,7 +59,7 @@ func (r *Reader) Text(came string) string {
 	if err != nil {
 		return came + unsaid // not of a query of SQL
 	}
-	if charset.IsASCII(b) {
+	if charmap.IsASCII(b) {
 		return string(b)
 	}
 	if r.texts == nil {
@@ -72,7 +73,7 @@ func (r *Reader) Text(came string) string {
 // Convert is Text of what came as it is in the database, whose encoding is texts; nil: it
 // is not converted.
 func Convert(texts *charset.Charset, raw string) string {
-	if texts == nil || charset.IsASCII([]byte(raw)) {
+	if texts == nil || charmap.IsASCII([]byte(raw)) {
 		return raw
 	}
 	if out := texts.Append(nil, []byte(raw)); out[0] != charset.Mark {

@@ -29,26 +29,27 @@ const shapes = `SELECT n.nspname, c.relname, c.relkind, c.oid, a.attname,
 // fixed are relations whose rows are the same in every database that has no objects of
 // its own, and the filter that keeps the built-in ones clients look at.
 var fixed = map[string]string{
-	"pg_type":      "oid < 10000 OR " + systemRows + " OR typnamespace = 'information_schema'::regnamespace AND (typtype = 'd' OR typelem <> 0)",
-	"pg_am":        "true",
-	"pg_language":  "oid < 100",
-	"pg_collation": "collname IN ('default', 'C', 'POSIX')",
-	"pg_cast":      "true",
-	"pg_operator":  "oid < 10000",
-	"pg_range":     "true",
-	"pg_opclass":   "true",
-	"pg_opfamily":  "true",
-	"pg_aggregate": "true",
-	"pg_amop":      "true",
-	"pg_amproc":    "true",
-	"pg_index":     "true",
-	"pg_ts_config": "true", "pg_ts_config_map": "true", "pg_ts_dict": "true", "pg_ts_parser": "true", "pg_ts_template": "true",
+	"pg_type":       "oid < 10000 OR " + systemRows + " OR typnamespace = 'information_schema'::regnamespace AND (typtype = 'd' OR typelem <> 0)",
+	"pg_am":         "true",
+	"pg_language":   "oid < 100",
+	"pg_collation":  "collname IN ('default', 'C', 'POSIX')",
+	"pg_cast":       "true",
+	"pg_operator":   "oid < 10000",
+	"pg_range":      "true",
+	"pg_conversion": "true",
+	"pg_opclass":    "true",
+	"pg_opfamily":   "true",
+	"pg_aggregate":  "true",
+	"pg_amop":       "true",
+	"pg_amproc":     "true",
+	"pg_index":      "true",
+	"pg_ts_config":  "true", "pg_ts_config_map": "true", "pg_ts_dict": "true", "pg_ts_parser": "true", "pg_ts_template": "true",
 	// All functions of PostgreSQL; the server shows those that it has.
 	"pg_proc": "(oid < 10000 OR proname LIKE 'dsnowball%') AND pronamespace = 'pg_catalog'::regnamespace",
 	"pg_description": `classoid IN ('pg_type'::regclass, 'pg_proc'::regclass, 'pg_am'::regclass, 'pg_namespace'::regclass, 'pg_ts_config'::regclass,
 			'pg_ts_dict'::regclass, 'pg_ts_parser'::regclass, 'pg_ts_template'::regclass)
 		OR classoid = 'pg_operator'::regclass AND objoid < 10000
-		OR classoid = 'pg_language'::regclass AND objoid < 100
+		OR classoid = 'pg_language'::regclass AND objoid < 100 OR classoid = 'pg_conversion'::regclass
 		OR classoid = 'pg_collation'::regclass AND objoid IN (SELECT oid FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX'))`,
 	"pg_authid":       `rolname LIKE 'pg\_%'`,
 	"pg_auth_members": "roleid < 16384 AND member < 16384",
