@@ -140,7 +140,7 @@ func isDefinition(key []byte) bool {
 	}
 	switch key[0] {
 	case prefixPipeline, prefixTable, prefixPlan, prefixProgress, prefixConnection, prefixSecret, prefixRole,
-		prefixRight, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixEnum, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
+		prefixRight, prefixSetting, prefixSchema, prefixView, prefixSequence, prefixType, prefixLeftLake, prefixLeftLog, prefixOffset, prefixRebuild:
 		return true
 	}
 	return false
@@ -152,7 +152,7 @@ var imagePrefixes = []byte{
 	prefixFormat, prefixCounter, prefixKeyCheck, prefixRebuild, prefixPipeline, prefixTable, prefixPlan, prefixProgress,
 	prefixConnection, prefixSecret, prefixRole, prefixSetting, prefixSchema, prefixLake, prefixLeftLake, prefixLeftLog,
 	prefixRight, prefixOffset, prefixSegment, prefixLive, prefixPending, prefixPendingTxn, prefixDeadLetter, prefixView,
-	prefixSequence, prefixEnum,
+	prefixSequence, prefixType,
 }
 
 // fileBackup keeps the image in a file.

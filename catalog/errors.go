@@ -74,7 +74,7 @@ const (
 	KindTable      ObjectKind = "table"
 	KindView       ObjectKind = "view"
 	KindSequence   ObjectKind = "sequence"
-	KindEnum       ObjectKind = "type"
+	KindType       ObjectKind = "type"
 	KindPipeline   ObjectKind = "pipeline"
 	KindConnection ObjectKind = "connection"
 	KindSecret     ObjectKind = "secret"
@@ -84,7 +84,7 @@ const (
 )
 
 var notFound = map[ObjectKind]error{
-	KindTable: ErrTableNotFound, KindView: ErrTableNotFound, KindSequence: ErrTableNotFound, KindEnum: ErrTableNotFound, KindPipeline: ErrPipelineNotFound,
+	KindTable: ErrTableNotFound, KindView: ErrTableNotFound, KindSequence: ErrTableNotFound, KindType: ErrTableNotFound, KindPipeline: ErrPipelineNotFound,
 	KindConnection: ErrConnectionNotFound, KindSecret: ErrSecretNotFound,
 	KindRole: ErrRoleNotFound, KindSchema: ErrSchemaNotFound,
 	KindCompaction: ErrCompactionNotFound,

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/skipprd/skipprd/catalog/enum"
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/catalog/sequence"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -36,7 +36,7 @@ type facts struct {
 	schemas        map[string]*Schema
 	views          map[string]*View              // by viewKey
 	sequences      map[string]*sequence.Sequence // by viewKey
-	enums          map[string]*enum.Enum         // by viewKey
+	types          map[string]*usertype.Type     // by viewKey
 	settings       map[string]string
 	lakes          map[change.TableID]lakeRow
 	planned        map[string]*Compaction // by id
@@ -77,7 +77,7 @@ func emptyFacts() *facts {
 		pipelines: map[change.PipelineID]*Pipeline{}, pipelineByName: map[string]change.PipelineID{},
 		tables: map[change.TableID]*Table{}, tableByName: map[tableName]change.TableID{},
 		connections: map[string]*Connection{}, secrets: map[string]*Secret{},
-		roles: map[string]*Role{}, rights: map[string]*right.Entry{}, schemas: map[string]*Schema{}, views: map[string]*View{}, sequences: map[string]*sequence.Sequence{}, enums: map[string]*enum.Enum{}, settings: map[string]string{},
+		roles: map[string]*Role{}, rights: map[string]*right.Entry{}, schemas: map[string]*Schema{}, views: map[string]*View{}, sequences: map[string]*sequence.Sequence{}, types: map[string]*usertype.Type{}, settings: map[string]string{},
 		lakes: map[change.TableID]lakeRow{}, planned: map[string]*Compaction{},
 		counters: map[string]uint64{}, pending: map[change.PipelineID]PendingTxn{},
 		rebuilding: map[change.PipelineID]rebuildRow{},
@@ -89,7 +89,7 @@ func (f *facts) share() *facts {
 	c := &facts{
 		version: f.version, pipelines: f.pipelines, pipelineByName: f.pipelineByName,
 		tables: f.tables, tableByName: f.tableByName, connections: f.connections,
-		secrets: f.secrets, roles: f.roles, rights: f.rights, schemas: f.schemas, views: f.views, sequences: f.sequences, enums: f.enums, settings: f.settings,
+		secrets: f.secrets, roles: f.roles, rights: f.rights, schemas: f.schemas, views: f.views, sequences: f.sequences, types: f.types, settings: f.settings,
 		lakes: f.lakes, planned: f.planned, counters: f.counters, pending: f.pending,
 		rebuilding: f.rebuilding, restored: f.restored,
 	}
@@ -161,7 +161,7 @@ func loadFacts(r kv.Reader) (*facts, error) {
 		{prefixSchema, loadNamed(f.schemas)},
 		{prefixView, loadNamed(f.views)},
 		{prefixSequence, loadNamed(f.sequences)},
-		{prefixEnum, loadNamed(f.enums)},
+		{prefixType, loadNamed(f.types)},
 		{prefixSetting, f.loadSetting},
 		{prefixLake, f.loadLake},
 		{prefixCompaction, f.loadCompaction},

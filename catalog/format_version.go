@@ -12,8 +12,8 @@ import (
 // versions) and initial values of columns, which a program that reads 1 would pass over;
 // version 3 rows that are told apart by all their columns, copies that are to take their
 // table's place, and dead letters; version 4 foreign keys, enumerated types, materialized
-// views and tables that get another key.
-const formatVersion = 4
+// views and tables that get another key; version 5 types of pipelines' sources.
+const formatVersion = 5
 
 const formatVersionOldest = 2
 

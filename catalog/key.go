@@ -41,7 +41,7 @@ const (
 	prefixDeadLetter = 0x26 // table id, closed, token, ordinal, number
 	prefixView       = 0x2a // schema, 0, name
 	prefixSequence   = 0x2b // schema, 0, name
-	prefixEnum       = 0x2c // schema, 0, name
+	prefixType       = 0x2c // schema, 0, name
 )
 
 func nameKey(prefix byte, name string) []byte { return append([]byte{prefix}, name...) }

@@ -63,7 +63,7 @@ type segmentID struct {
 
 // ownedMaps says which maps of facts are the transaction's own.
 type ownedMaps struct {
-	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, rights, schemas, views, sequences, enums, settings,
+	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, rights, schemas, views, sequences, types, settings,
 	lakes, planned, counters, pending, rebuilding bool
 }
 

@@ -124,6 +124,9 @@ func (t *Txn) DeletePipeline(id change.PipelineID) error {
 			return err
 		}
 	}
+	if err := t.leaveTypes(id); err != nil {
+		return err
+	}
 	own(&t.facts.pipelines, &t.owned.pipelines)
 	delete(t.facts.pipelines, id)
 	t.renamePipeline(p.Name, "", id)
@@ -404,7 +407,7 @@ func (t *Txn) schemaInUse(name string) bool {
 			return true
 		}
 	}
-	for _, e := range t.facts.enums {
+	for _, e := range t.facts.types {
 		if e.Schema == name {
 			return true
 		}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/skipprd/skipprd/catalog/enum"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/sequence"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -208,14 +208,15 @@ type namedObject struct {
 	// replaces is the id of the one that has the name, 0 for none.
 	replaces change.TableID
 	owner    uint32
+	bits     uint32 // of a type's oid, beside its id
 }
 
 func (n namedObject) object(id change.TableID) right.Object {
 	switch n.prefix {
 	case prefixSequence:
 		return right.SequenceOf(uint32(id))
-	case prefixEnum:
-		return right.Object{Class: right.Type, ID: enum.OIDOf(id)}
+	case prefixType:
+		return right.Object{Class: right.Type, ID: usertype.OIDOf(id) | n.bits}
 	}
 	return right.Table(uint32(id))
 }
@@ -368,55 +369,6 @@ func (t *Txn) DeleteSequence(schema, name string) error {
 	}
 	own(&t.facts.sequences, &t.owned.sequences)
 	delete(t.facts.sequences, viewKey(schema, name))
-	return nil
-}
-
-// Enums are all enumerated types, by schema and name.
-func (r *reader) Enums() []*enum.Enum { return byName(r.facts.enums) }
-
-// EnumByName finds an enumerated type, or wraps ErrTableNotFound.
-func (r *reader) EnumByName(schema, name string) (*enum.Enum, error) {
-	if e, ok := r.facts.enums[viewKey(schema, name)]; ok {
-		return e, nil
-	}
-	return nil, &NotFoundError{KindEnum, schema + "." + name}
-}
-
-// PutEnum adds an enumerated type, or replaces the one of its name. It has its ID already; its
-// schema is added if there is none.
-func (t *Txn) PutEnum(e *enum.Enum) error {
-	if e.Name == "" || e.Schema == "" || e.ID == 0 {
-		return fmt.Errorf("put enum: %w", errName)
-	}
-	e = e.Clone()
-	if e.CreatedAt.IsZero() {
-		e.CreatedAt = t.now
-	}
-	key := viewKey(e.Schema, e.Name)
-	n := namedObject{kind: "type", prefix: prefixEnum, schema: e.Schema, name: e.Name, id: e.ID, owner: e.Owner}
-	if old := t.facts.enums[key]; old != nil {
-		n.replaces = old.ID
-	}
-	if err := t.putObject(n, e); err != nil {
-		return err
-	}
-	own(&t.facts.enums, &t.owned.enums)
-	t.facts.enums[key] = e
-	return nil
-}
-
-// DeleteEnum removes an enumerated type, or wraps ErrTableNotFound. Whether columns are of it is
-// the caller's to see.
-func (t *Txn) DeleteEnum(schema, name string) error {
-	e, err := t.EnumByName(schema, name)
-	if err != nil {
-		return err
-	}
-	if err := t.deleteObject(namedObject{kind: "type", prefix: prefixEnum, schema: schema, name: name, id: e.ID}); err != nil {
-		return err
-	}
-	own(&t.facts.enums, &t.owned.enums)
-	delete(t.facts.enums, viewKey(schema, name))
 	return nil
 }
 

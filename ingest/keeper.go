@@ -232,6 +232,16 @@ func (k *keeper) look(ctx context.Context) error {
 			return fmt.Errorf("act on a table that has changed: %w", err)
 		}
 	}
+	err = k.session.deps.Catalog.Update(ctx, func(txn *catalog.Txn) error {
+		p, err := txn.PipelineByID(p.ID)
+		if err != nil {
+			return err
+		}
+		return followTypes(txn, p, seen.Types, true)
+	})
+	if err != nil {
+		return fmt.Errorf("keep types of the source: %w", err)
+	}
 	for _, h := range here {
 		k.deferred = k.deferred || h.Copy != 0
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/ingest/compute"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/fill"
@@ -82,6 +83,8 @@ type SourceTable struct {
 	PartMarks []uint64
 	// Forms is how the source writes values of the columns, nil when it does not say.
 	Forms watch.Forms
+	// Types are the types of users that its columns are of.
+	Types []usertype.Found
 	// Files are its files there as they were known last, nil when they are not.
 	Files *watch.Files
 	// Numbers are those of the columns that the selection names.
@@ -296,6 +299,8 @@ type Look struct {
 	Mark  string
 	Found []SourceTable
 	Known map[uint32]watch.There
+	// Types are the types of users that columns of the tables that are here are of.
+	Types []usertype.Found
 	// Files are those of the tables that are here, by their numbers, also when nothing else
 	// has changed.
 	Files map[uint32]watch.Files

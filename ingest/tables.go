@@ -9,6 +9,8 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/usertype"
+	"github.com/skipprd/skipprd/ingest/sourcetype"
 	"github.com/skipprd/skipprd/ingest/watch"
 )
 
@@ -110,6 +112,14 @@ func createTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, to
 		known[t.SourceOID] = true
 	}
 	for _, st := range found {
+		if known[st.OID] || st.Unsupported != "" {
+			continue
+		}
+		if err := followTypes(txn, p, st.Types, false); err != nil {
+			return nil, err
+		}
+	}
+	for _, st := range found {
 		if known[st.OID] {
 			continue
 		}
@@ -139,6 +149,14 @@ func createTables(txn *catalog.Txn, p *catalog.Pipeline, found []SourceTable, to
 		}
 	}
 	return created, nil
+}
+
+// followTypes has the catalog know types of the source as they are now; see sourcetype.Follow.
+func followTypes(txn *catalog.Txn, p *catalog.Pipeline, found []usertype.Found, all bool) error {
+	return sourcetype.Follow(txn, p, found, func(source string) string {
+		name, _ := targetName(p, SourceTable{Schema: source})
+		return name
+	}, all)
 }
 
 // toldAmong is among how many events one is looked for that need not be told twice.

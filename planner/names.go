@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
@@ -23,9 +24,9 @@ type names struct {
 	indexes map[[2]string]uint32
 	// temp is the schema of the session's temporary objects, "" if there is none.
 	temp string
-	// enums are the enumerated types, by schema and name; nil for none.
-	enums     map[[2]string]*pgsql.Enum
-	enumByOID map[uint32]*pgsql.Enum
+	// types are the types that users have made, by schema and name; nil for none.
+	types     map[[2]string]*pgsql.UserType
+	typeByOID map[uint32]*pgsql.UserType // arrays, too
 }
 
 // namesOf are the names in a snapshot, or draft of the session, made once for each.
@@ -55,17 +56,18 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 			n.temp = s.Name
 		}
 	}
-	for _, x := range snap.Enums() {
-		if n.enums == nil {
-			n.enums, n.enumByOID = map[[2]string]*pgsql.Enum{}, map[uint32]*pgsql.Enum{}
+	for _, x := range snap.Types() {
+		if n.types == nil {
+			n.types, n.typeByOID = map[[2]string]*pgsql.UserType{}, map[uint32]*pgsql.UserType{}
 		}
-		t := define.EnumOf(x)
-		n.enums[[2]string{x.Schema, x.Name}], n.enumByOID[t.OID] = t, t
+		t := define.TypeOf(x)
+		n.types[[2]string{x.Schema, x.Name}], n.typeByOID[t.OID] = t, t
+		n.typeByOID[x.ArrayOID()] = pgsql.ArrayType(t, x.ArrayOID())
 		n.schemas[x.Schema] = true
 	}
-	typed := &pgsql.Env{Resolver: n}
+	typed, known := &pgsql.Env{Resolver: n}, usertype.IndexOf(snap.Types())
 	for _, v := range snap.Views() {
-		r := typed.WithEnums(define.ViewOf(v))
+		r := typed.WithUserTypes(define.ViewOf(v))
 		r.OID = TableOID(v.ID)
 		n.tables[[2]string{v.Schema, v.Name}] = r
 	}
@@ -74,7 +76,7 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 			continue
 		}
 		n.schemas[t.Schema] = true
-		n.tables[[2]string{t.Schema, t.Name}] = typed.WithEnums(relationOf(t))
+		n.tables[[2]string{t.Schema, t.Name}] = n.typed(t, known)
 		if t.Current.HasKey() {
 			n.indexes[[2]string{t.Schema, t.PrimaryKey()}] = IndexOID(t.Face())
 		}
@@ -90,17 +92,40 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 	return n
 }
 
-// Enum implements pgsql.Enums.
-func (n *names) Enum(schema, name string) *pgsql.Enum { return n.enums[[2]string{schema, name}] }
+// typed describes a table to the analysis, with its columns' types that users have made.
+func (n *names) typed(t *catalog.Table, known usertype.Index) *pgsql.Relation {
+	r := relationOf(t)
+	define.KnownTypes(r, t, known)
+	for i, f := range t.Current.Fields {
+		e := n.typeByOID[r.Columns[i].Type.OID]
+		if e == nil {
+			continue
+		}
+		_, mod, ok := strings.Cut(f.TypeName, "(")
+		if f.TypMod >= 0 && ok && e.Elem == nil { // no two of these have different texts
+			if e.Mods == nil {
+				e.Mods = map[int32]string{}
+			}
+			e.Mods[f.TypMod] = "(" + mod
+		}
+		r.Columns[i].Type.User = e
+	}
+	return r
+}
 
-// EnumOf implements pgsql.Enums.
-func (n *names) EnumOf(oid uint32) *pgsql.Enum { return n.enumByOID[oid] }
+// UserType implements pgsql.UserTypes.
+func (n *names) UserType(schema, name string) *pgsql.UserType {
+	return n.types[[2]string{schema, name}]
+}
 
-// AllEnums implements pgsql.Enums.
-func (n *names) AllEnums() []*pgsql.Enum {
-	var out []*pgsql.Enum
-	for _, oid := range slices.Sorted(maps.Keys(n.enumByOID)) {
-		out = append(out, n.enumByOID[oid])
+// UserTypeOf implements pgsql.UserTypes.
+func (n *names) UserTypeOf(oid uint32) *pgsql.UserType { return n.typeByOID[oid] }
+
+// AllUserTypes implements pgsql.UserTypes.
+func (n *names) AllUserTypes() []*pgsql.UserType {
+	var out []*pgsql.UserType
+	for _, oid := range slices.Sorted(maps.Keys(n.typeByOID)) {
+		out = append(out, n.typeByOID[oid])
 	}
 	return out
 }
@@ -305,7 +330,7 @@ func (s *session) describe(o right.Object) string {
 	case right.Schema:
 		return "schema " + schemaName(o.ID)
 	case right.Type:
-		if e := s.namesOf(snap).EnumOf(o.ID); e != nil {
+		if e := s.namesOf(snap).UserTypeOf(o.ID); e != nil {
 			return "type " + e.SQLName()
 		}
 		return fmt.Sprintf("type %d", o.ID)

@@ -78,7 +78,7 @@ func wireColumns(columns []pgsql.OutputColumn) (out []pgwire.Column) {
 	for _, c := range columns {
 		out = append(out, pgwire.Column{
 			Name: c.Name, TableOID: c.TableOID, AttNum: uint16(c.AttNum), TypeOID: c.Type.OID,
-			TypeSize: pgsql.TypeSize(c.Type.OID), TypMod: c.Type.Mod,
+			TypeSize: c.Type.Size(), TypMod: c.Type.Mod,
 		})
 	}
 	return out

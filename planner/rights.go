@@ -369,10 +369,10 @@ func (s *session) grantType(names []*pg.Node) (grant.Target, error) {
 	if err != nil {
 		return grant.Target{}, err
 	}
-	if t.Enum == nil {
+	if t.User == nil {
 		return grant.Target{}, pgerr.New(codes.FeatureNotSupported, "privileges and owners of type %s are not supported", t.Name())
 	}
-	return grant.Target{Object: right.Object{Class: right.Type, ID: t.OID}, Name: t.Enum.Name}, nil
+	return grant.Target{Object: right.Object{Class: right.Type, ID: t.OID}, Name: t.User.Name}, nil
 }
 
 func (s *session) grantRelation(n *pg.RangeVar) (grant.Relation, error) {

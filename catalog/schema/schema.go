@@ -42,11 +42,11 @@ type Field struct {
 	Type Type   `json:"type"`
 	// OID and TypMod are the source's Postgres type, announced on our wire. TypeName
 	// is its SQL name as the source writes it (format_type), for types of the
-	// source's own (OID ≥ 16384), which the wire announces as text.
+	// source's own (OID ≥ 16384); see catalog/usertype.
 	OID      uint32 `json:"oid"`
 	TypMod   int32  `json:"typmod"`
 	TypeName string `json:"type_name,omitempty"`
-	// Enum says that OID is that of an enumerated type of our own.
+	// Enum says of a table of our own that OID is that of a type that users have made, as here.
 	Enum    bool `json:"enum,omitempty"`
 	NotNull bool `json:"not_null,omitempty"`
 	// AttNum is the source's permanent number for the column (pg_attribute.attnum).

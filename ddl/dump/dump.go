@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
-	"github.com/skipprd/skipprd/catalog/enum"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/sequence"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -167,7 +167,7 @@ func (d *script) schemas() {
 	for _, s := range d.Snapshot.Sequences() {
 		needed[s.Schema] = true
 	}
-	for _, e := range d.Snapshot.Enums() {
+	for _, e := range d.ownTypes() {
 		needed[e.Schema] = true
 	}
 	for _, s := range d.Snapshot.Schemas() {
@@ -181,9 +181,14 @@ func (d *script) schemas() {
 	}
 }
 
+// ownTypes are the types that no source has.
+func (d *script) ownTypes() []*usertype.Type {
+	return slices.DeleteFunc(d.Snapshot.Types(), func(e *usertype.Type) bool { return e.Source != nil })
+}
+
 // types are the enumerated types.
 func (d *script) types() {
-	for _, e := range d.Snapshot.Enums() {
+	for _, e := range d.ownTypes() {
 		var labels []string
 		for _, l := range e.Labels {
 			labels = append(labels, quote.Literal(l))
@@ -194,7 +199,7 @@ func (d *script) types() {
 	}
 }
 
-func typeOf(e *enum.Enum) of {
+func typeOf(e *usertype.Type) of {
 	return of{right.Object{Class: right.Type, ID: e.OID()}, e.Schema + "." + e.Name}
 }
 
@@ -286,7 +291,7 @@ func (d *script) comments() {
 			say("SCHEMA", quote.NameIfNeeded(s.Name), s.Comment, schemaOf(s))
 		}
 	}
-	for _, e := range d.Snapshot.Enums() {
+	for _, e := range d.ownTypes() {
 		say("TYPE", qualified(e.Schema, e.Name), e.Comment, typeOf(e))
 	}
 	for _, s := range d.Snapshot.Sequences() {

@@ -49,7 +49,7 @@ func (d *script) privileges() {
 			list("SCHEMA", quote.NameIfNeeded(s.Name), schemaOf(s))
 		}
 	}
-	for _, e := range d.Snapshot.Enums() {
+	for _, e := range d.ownTypes() {
 		list("TYPE", qualified(e.Schema, e.Name), typeOf(e))
 	}
 	for _, s := range d.named(true) {

@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/deadletter"
 	"github.com/skipprd/skipprd/ingest/postgres/generated"
+	"github.com/skipprd/skipprd/ingest/postgres/kinds"
 	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/wording"
 	"github.com/skipprd/skipprd/ingest/watch"
@@ -110,6 +111,9 @@ func discoverAs(ctx context.Context, conn *pgx.Conn, sel catalog.TableSelection,
 		return nil, err
 	}
 	if err := bringForms(ctx, conn, out); err != nil {
+		return nil, err
+	}
+	if err := bringTypes(ctx, conn, out); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -365,6 +369,22 @@ func bringForms(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable
 	}
 	for i := range tables {
 		tables[i].Forms = watch.FormsOf(forms[tables[i].OID])
+	}
+	return nil
+}
+
+// bringTypes notes the types of users that columns of tables are of.
+func bringTypes(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) error {
+	oids := make([]uint32, len(tables))
+	for i, t := range tables {
+		oids[i] = t.OID
+	}
+	found, err := kinds.Read(ctx, conn, serverVersion(conn), oids)
+	if err != nil {
+		return unavailable("look at types", err)
+	}
+	for i := range tables {
+		tables[i].Types = found[tables[i].OID]
 	}
 	return nil
 }

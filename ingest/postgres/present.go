@@ -13,6 +13,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/deadletter"
+	"github.com/skipprd/skipprd/ingest/postgres/kinds"
 	"github.com/skipprd/skipprd/ingest/postgres/naming"
 	"github.com/skipprd/skipprd/ingest/postgres/rewrite"
 	"github.com/skipprd/skipprd/ingest/postgres/wording"
@@ -192,6 +193,11 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 			return unavailable("look at types", err)
 		}
 		look.Mark += types
+		digest, err := kinds.Digest(ctx, conn, serverVersion(conn), numbersOf(here))
+		if err != nil {
+			return unavailable("look at types", err)
+		}
+		look.Mark += digest
 		looks, err := rewrite.Read(ctx, conn, numbersOf(here))
 		if err != nil {
 			return unavailable("look at files", err)
@@ -228,6 +234,13 @@ func (s *Source) lookAnew(ctx context.Context, sel catalog.TableSelection, here 
 	err := s.withControl(ctx, func(conn *pgx.Conn) (err error) {
 		if look.Known, err = there(ctx, conn, here, &s.seen, &s.truncated); err != nil {
 			return err
+		}
+		found, err := kinds.Read(ctx, conn, serverVersion(conn), numbersOf(here))
+		if err != nil {
+			return unavailable("look at types", err)
+		}
+		for _, h := range here {
+			look.Types = append(look.Types, found[h.OID]...)
 		}
 		if err := s.renewParts(ctx, conn, here, look.Known); err != nil {
 			return err

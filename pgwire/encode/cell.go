@@ -142,7 +142,7 @@ func chooseBinary(t vector.Type, oid uint32) appendFunc {
 		if oid == oidJSONB {
 			return jsonbBinary
 		}
-		if oid >= firstUserOID { // an enum: its label is its binary form
+		if isUserText(oid) { // an enum: its label is its binary form
 			return stringText
 		}
 	case vector.Blob:
@@ -171,3 +171,23 @@ func chooseBinary(t vector.Type, oid uint32) appendFunc {
 
 // firstUserOID is the first OID that PostgreSQL gives to user-defined types.
 const firstUserOID = 16384
+
+// What numbers of types that users have made say of them; see catalog/usertype.
+const (
+	userBase   = 1 << 30
+	userArray  = 1 << 29
+	userOpaque = 1 << 28
+)
+
+// isUserText reports whether oid is of a type that users have made, whose binary form is its text.
+func isUserText(oid uint32) bool {
+	return oid >= firstUserOID && (oid < userBase || oid&(userArray|userOpaque) == 0)
+}
+
+// userElement is the type of the elements of arrays of such a type, 0 for any other.
+func userElement(oid uint32) uint32 {
+	if oid >= userBase && oid&userArray != 0 && oid&userOpaque == 0 {
+		return oid &^ userArray
+	}
+	return 0
+}

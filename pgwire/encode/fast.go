@@ -80,7 +80,7 @@ func binaryOperation(t vector.Type, oid uint32) operation {
 		return opStamp
 	case t.Kind == vector.Decimal && t.Width <= 18 && oid == oidNumeric:
 		return opNumeric
-	case t.Kind == vector.String && oid != oidJSONB && (oid >= firstUserOID || isTextual(oid)),
+	case t.Kind == vector.String && oid != oidJSONB && (isUserText(oid) || isTextual(oid)),
 		t.Kind == vector.Blob && oid == oidBytea:
 		return opString
 	}

@@ -1,6 +1,7 @@
 package encode
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -33,10 +34,10 @@ func binaryFromText(oid uint32) parseFunc {
 	if _, ok := integerRange(oid); ok {
 		return integerFromText(oid)
 	}
-	if isTextual(oid) || oid >= firstUserOID {
+	if isTextual(oid) || isUserText(oid) {
 		return func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil }
 	}
-	if elem := ElementOID(oid); elem != 0 {
+	if elem := cmp.Or(ElementOID(oid), userElement(oid)); elem != 0 {
 		return arrayFromText(elem)
 	}
 	switch oid {

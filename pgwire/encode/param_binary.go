@@ -46,7 +46,7 @@ func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 		}
 		return strconv.FormatUint(uint64(binary.BigEndian.Uint32(b)), 10), nil
 	}
-	if isTextual(oid) || oid >= firstUserOID {
+	if isTextual(oid) || isUserText(oid) {
 		if err := validText(b); err != nil {
 			return "", err
 		}

@@ -335,7 +335,7 @@ func (a *alteration) addNewCheck(k *pg.Constraint, column string, f schema.NewFi
 // proveNew asks for a row that the newest check excludes, whose column f is null in all.
 func (a *alteration) proveNew(f schema.NewField) error {
 	added := a.table.Checks[len(a.table.Checks)-1]
-	used, err := pgsql.CheckCondition(added.SQL, a.context.Env.WithEnums(RelationOf(a.table)), a.context.Env)
+	used, err := pgsql.CheckCondition(added.SQL, a.context.Env.WithUserTypes(RelationOf(a.table)), a.context.Env)
 	if err != nil {
 		return err
 	}
@@ -375,7 +375,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 		return unsupported("tables without columns are not supported")
 	}
 	for _, k := range slices.Clone(a.table.Checks) {
-		used, err := pgsql.CheckCondition(k.SQL, a.context.Env.WithEnums(RelationOf(a.table)), a.context.Env)
+		used, err := pgsql.CheckCondition(k.SQL, a.context.Env.WithUserTypes(RelationOf(a.table)), a.context.Env)
 		if err != nil {
 			return err
 		}
@@ -454,7 +454,7 @@ func (a *alteration) addCheck(k *pg.Constraint, column string) error {
 		return err
 	}
 	added := a.table.Checks[len(a.table.Checks)-1]
-	used, err := pgsql.CheckCondition(added.SQL, a.context.Env.WithEnums(RelationOf(a.table)), a.context.Env)
+	used, err := pgsql.CheckCondition(added.SQL, a.context.Env.WithUserTypes(RelationOf(a.table)), a.context.Env)
 	if err != nil {
 		return err
 	}

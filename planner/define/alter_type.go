@@ -35,7 +35,7 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 			WithHint("A type can become one that has all its values. Else add another column, UPDATE it, then drop this one.")
 	case slices.Contains(a.table.Current.Key, f.ID),
 		slices.ContainsFunc(a.table.Indexes, func(x catalog.Index) bool { return x.Unique && slices.Contains(x.Fields, f.ID) }):
-		if err := checkKeyType(to); err != nil {
+		if err := a.context.checkKeyType(to); err != nil {
 			return err
 		}
 	}

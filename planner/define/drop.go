@@ -281,7 +281,7 @@ func (d *removal) gather() {
 					d.add(tableObject(t), o)
 				}
 			}
-			for _, e := range snap.Enums() {
+			for _, e := range snap.Types() {
 				if e.Schema == o.name {
 					d.add(object{kind: "type", schema: e.Schema, name: e.Name, id: e.ID}, o)
 				}

@@ -10,9 +10,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/catalog"
-	"github.com/skipprd/skipprd/catalog/enum"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -28,34 +28,46 @@ func qualifiedName(schemaName, name string) string {
 	return quote.NameIfNeeded(schemaName) + "." + quote.NameIfNeeded(name)
 }
 
-// EnumOf describes an enumerated type to the analysis.
-func EnumOf(e *enum.Enum) *pgsql.Enum {
-	return &pgsql.Enum{OID: e.OID(), Schema: e.Schema, Name: e.Name, Labels: e.Labels}
+// TypeOf describes a type that users have made to the analysis.
+func TypeOf(e *usertype.Type) *pgsql.UserType {
+	out := &pgsql.UserType{OID: e.OID(), Schema: e.Schema, Name: e.Name, Kind: kinds[e.Kind], Labels: e.Labels, Length: 4}
+	if s := e.Source; s != nil {
+		out.Foreign, out.Former, out.Length, out.Composite, out.JSON = true, s.Former, s.Length, s.Composite, s.Composite || s.JSON
+	}
+	return out
 }
 
-// enumField is a column of an enumerated type.
-func enumField(name string, e *pgsql.Enum) *schema.NewField {
-	return &schema.NewField{
-		Name: name, OID: e.OID, TypMod: -1, Enum: true, Type: schema.Type{Kind: schema.String},
-		TypeName: qualifiedName(e.Schema, e.Name),
+var kinds = map[usertype.Kind]pgsql.UserKind{
+	usertype.Folded: pgsql.Folded, usertype.Canonical: pgsql.Canonical, usertype.Opaque: pgsql.Opaque,
+}
+
+// userField is a column of a type that users have made.
+func userField(name string, t pgsql.Type) *schema.NewField {
+	f := &schema.NewField{
+		Name: name, OID: t.OID, TypMod: t.Mod, Enum: true, Type: schema.Type{Kind: schema.String},
+		TypeName: qualifiedName(t.User.Schema, t.User.Name),
 	}
+	if t.User.Elem != nil {
+		f.TypeName += "[]"
+	}
+	return f
 }
 
 // columnType is the type of a column that is made, which the role may use.
 func (c *Context) columnType(n *pg.TypeName) (pgsql.Type, error) {
 	t, err := c.Env.ResolveType(n)
-	if err != nil || t.Enum == nil {
+	if err != nil || t.User == nil {
 		return t, err
 	}
 	book := c.Snapshot.Rights()
 	r := book.Named(c.Env.User)
 	if r == nil || !r.Superuser && book.Has(r.OID, right.Object{Class: right.Type, ID: t.OID}, right.Usage) == 0 {
-		return t, pgerr.New(codes.InsufficientPrivilege, "permission denied for type %s", t.Enum.Name)
+		return t, pgerr.New(codes.InsufficientPrivilege, "permission denied for type %s", t.User.Name)
 	}
 	return t, nil
 }
 
-func checkLabel(e *enum.Enum, label string) error {
+func checkLabel(e *usertype.Type, label string) error {
 	switch {
 	case len(label) > labelBytesMax:
 		return pgerr.New(codes.InvalidName, "invalid enum label \"%s\"", label).WithDetail("Labels must be %d bytes or less.", labelBytesMax)
@@ -77,7 +89,7 @@ func (c *Context) createEnum(n *pg.CreateEnumStmt) (*Change, error) {
 	if c.isTemp(schemaName) {
 		return nil, unsupported("temporary types are not supported")
 	}
-	e := &enum.Enum{Schema: schemaName, Name: r.Relname}
+	e := &usertype.Type{Schema: schemaName, Name: r.Relname}
 	if c.typeTaken(schemaName, r.Relname) {
 		return nil, pgerr.New(codes.DuplicateObject, "type \"%s\" already exists", r.Relname)
 	}
@@ -95,16 +107,16 @@ func (c *Context) createEnum(n *pg.CreateEnumStmt) (*Change, error) {
 		return nil, err
 	}
 	return &Change{Tag: "CREATE TYPE", Apply: func(txn *catalog.Txn) error {
-		if _, err := txn.EnumByName(e.Schema, e.Name); err == nil {
+		if _, err := txn.TypeByName(e.Schema, e.Name); err == nil {
 			return pgerr.New(codes.DuplicateObject, "type \"%s\" already exists", e.Name)
 		}
-		return cmp.Or(hasSchema(txn, e.Schema), txn.PutEnum(e))
+		return cmp.Or(hasSchema(txn, e.Schema), txn.PutType(e))
 	}}, nil
 }
 
 // typeTaken says whether there is a type of a name, that of a table's rows among them.
 func (c *Context) typeTaken(schemaName, name string) bool {
-	if _, err := c.Snapshot.EnumByName(schemaName, name); err == nil {
+	if _, err := c.Snapshot.TypeByName(schemaName, name); err == nil {
 		return true
 	}
 	rel, ok := c.Env.Resolver.Relation(schemaName, name)
@@ -112,7 +124,7 @@ func (c *Context) typeTaken(schemaName, name string) bool {
 }
 
 // enumType finds the enumerated type that names mean.
-func (c *Context) enumType(names []*pg.Node) (*enum.Enum, error) {
+func (c *Context) enumType(names []*pg.Node) (*usertype.Type, error) {
 	n := &pg.TypeName{Names: slices.Clone(names), Typemod: -1, Location: -1}
 	var list []string
 	for _, x := range names {
@@ -122,10 +134,14 @@ func (c *Context) enumType(names []*pg.Node) (*enum.Enum, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Enum == nil {
+	if t.User == nil {
 		return nil, unsupported("changing type \"%s\" is not supported", strings.Join(list, "."))
 	}
-	return c.Snapshot.EnumByName(t.Enum.Schema, t.Enum.Name)
+	e, err := c.Snapshot.TypeByName(t.User.Schema, t.User.Name)
+	if err == nil && e.Source != nil && e.Source.Pipeline != 0 {
+		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is a type of a pipeline's source", e.Name).WithHint("Change it at the source.")
+	}
+	return e, err
 }
 
 // alterEnum plans ALTER TYPE … ADD VALUE.
@@ -137,17 +153,20 @@ func (c *Context) alterEnum(n *pg.AlterEnumStmt) (*Change, error) {
 	if err := c.mustOwn(e); err != nil {
 		return nil, err
 	}
+	if e.Source != nil {
+		return nil, unsupported("changing type \"%s\", which a pipeline had, is not supported", e.Name)
+	}
 	if n.OldVal != "" {
 		return nil, unsupported("ALTER TYPE … RENAME VALUE is not supported").
 			WithDetail("Rows have the label's text.").WithHint("Add another value, UPDATE the rows, and leave this one.")
 	}
 	out := &Change{Tag: "ALTER TYPE"}
-	change := func(e *enum.Enum) (*enum.Enum, error) {
+	change := func(e *usertype.Type) (*usertype.Type, error) {
 		next := e.Clone()
 		if err := checkLabel(next, n.NewVal); err != nil {
 			return nil, err
 		}
-		if err := next.Add(n.NewVal, n.NewValNeighbor, n.NewValIsAfter); errors.Is(err, enum.ErrNoLabel) {
+		if err := next.Add(n.NewVal, n.NewValNeighbor, n.NewValIsAfter); errors.Is(err, usertype.ErrNoLabel) {
 			return nil, pgerr.New(codes.InvalidParameterValue, "\"%s\" is not an existing enum label", n.NewValNeighbor)
 		}
 		return next, nil
@@ -160,7 +179,7 @@ func (c *Context) alterEnum(n *pg.AlterEnumStmt) (*Change, error) {
 		return nil, err
 	}
 	out.Apply = func(txn *catalog.Txn) error {
-		found, err := txn.EnumByName(e.Schema, e.Name)
+		found, err := txn.TypeByName(e.Schema, e.Name)
 		if err != nil {
 			return gone(err, "type", e.Name)
 		}
@@ -168,13 +187,13 @@ func (c *Context) alterEnum(n *pg.AlterEnumStmt) (*Change, error) {
 		if err != nil {
 			return err
 		}
-		return txn.PutEnum(next)
+		return txn.PutType(next)
 	}
 	return out, nil
 }
 
 // mustOwn refuses to change a type of another role's.
-func (c *Context) mustOwn(e *enum.Enum) error {
+func (c *Context) mustOwn(e *usertype.Type) error {
 	book := c.Snapshot.Rights()
 	if r := book.Named(c.Env.User); r == nil || !book.Owns(r.OID, right.Object{Class: right.Type, ID: e.OID()}) {
 		return pgerr.New(codes.InsufficientPrivilege, "must be owner of type %s", e.Name)
@@ -199,7 +218,7 @@ func (c *Context) dropTypes(n *pg.DropStmt) (*Change, error) {
 			return nil, err
 		}
 		if users := enumUsers(c.Snapshot, e); len(users) > 0 {
-			err := pgerr.New(codes.DependentObjectsStillExist, "cannot drop type %s because other objects depend on it", EnumOf(e).SQLName()).
+			err := pgerr.New(codes.DependentObjectsStillExist, "cannot drop type %s because other objects depend on it", TypeOf(e).SQLName()).
 				WithDetail("%s", strings.Join(users, "\n"))
 			if n.Behavior == pg.DropBehavior_DROP_CASCADE {
 				return nil, unsupported("DROP TYPE … CASCADE of a type that is in use is not supported").WithDetail("%s", err.Detail).
@@ -215,27 +234,20 @@ func (c *Context) dropTypes(n *pg.DropStmt) (*Change, error) {
 	return out, nil
 }
 
-// facts is what a transaction and a snapshot have in common here.
-type enumReader interface {
-	AllTables() []*catalog.Table
-	Queries() []*catalog.View
+// typeReader is what a transaction and a snapshot have in common here.
+type typeReader interface {
+	TypeUsers(e *usertype.Type) []catalog.TypeUser
 }
 
 // enumUsers says what is of a type, or names it.
-func enumUsers(r enumReader, e *enum.Enum) []string {
+func enumUsers(r typeReader, e *usertype.Type) []string {
 	var out []string
-	shown := EnumOf(e).SQLName()
-	for _, t := range r.AllTables() {
-		for _, f := range t.Current.Fields {
-			if f.Enum && f.OID == e.OID() {
-				out = append(out, "column "+f.Name+" of table "+t.Name+" depends on type "+shown)
-			}
-		}
-	}
-	for _, v := range r.Queries() {
-		of := func(c catalog.ViewColumn) bool { return c.OID == e.OID() }
-		if slices.ContainsFunc(v.Columns, of) || strings.Contains(v.SQL, "::"+qualifiedName(e.Schema, e.Name)) {
-			out = append(out, "view "+v.Name+" depends on type "+shown)
+	shown := TypeOf(e).SQLName()
+	for _, u := range r.TypeUsers(e) {
+		if u.Column != "" {
+			out = append(out, "column "+u.Column+" of table "+u.Relation+" depends on type "+shown)
+		} else {
+			out = append(out, "view "+u.Relation+" depends on type "+shown)
 		}
 	}
 	return out
@@ -243,15 +255,15 @@ func enumUsers(r enumReader, e *enum.Enum) []string {
 
 // dropEnum drops a type that nothing is of any more.
 func dropEnum(txn *catalog.Txn, schemaName, name string) error {
-	e, err := txn.EnumByName(schemaName, name)
+	e, err := txn.TypeByName(schemaName, name)
 	if err != nil {
 		return gone(err, "type", name)
 	}
 	if users := enumUsers(txn, e); len(users) > 0 {
-		return pgerr.New(codes.DependentObjectsStillExist, "cannot drop type %s because other objects depend on it", EnumOf(e).SQLName()).
+		return pgerr.New(codes.DependentObjectsStillExist, "cannot drop type %s because other objects depend on it", TypeOf(e).SQLName()).
 			WithDetail("%s", strings.Join(users, "\n"))
 	}
-	return txn.DeleteEnum(schemaName, name)
+	return txn.DeleteType(schemaName, name)
 }
 
 // commentType plans COMMENT ON TYPE.
@@ -261,12 +273,12 @@ func (c *Context) commentType(n *pg.CommentStmt) (*Change, error) {
 		return nil, err
 	}
 	return &Change{Tag: "COMMENT", Apply: func(txn *catalog.Txn) error {
-		found, err := txn.EnumByName(e.Schema, e.Name)
+		found, err := txn.TypeByName(e.Schema, e.Name)
 		if err != nil {
 			return gone(err, "type", e.Name)
 		}
 		next := found.Clone()
 		next.Comment = n.Comment
-		return txn.PutEnum(next)
+		return txn.PutType(next)
 	}}, nil
 }

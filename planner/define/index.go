@@ -106,7 +106,7 @@ func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
 			return pgerr.New(codes.DuplicateColumn, "column \"%s\" appears twice in unique constraint", name)
 		}
 		nf := schema.NewField{Name: f.Name, OID: f.OID, TypMod: f.TypMod, Type: f.Type}
-		if err := checkKeyType(&nf); err != nil {
+		if err := c.checkKeyType(&nf); err != nil {
 			return err
 		}
 		x.Fields = append(x.Fields, f.ID)

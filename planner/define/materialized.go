@@ -47,7 +47,7 @@ func (c *Context) CreateMaterialized(into *pg.IntoClause, ifNotExists bool, v *p
 	if c.isTemp(into.Rel.Schemaname) || into.Rel.Relpersistence == "t" {
 		return nil, pgerr.New(codes.Syntax, "materialized views cannot be temporary")
 	}
-	out, err := c.CreateAs(into, ifNotExists, v.Columns)
+	out, err := c.createAs(into, ifNotExists, v.Columns, true)
 	if err != nil || out.Makes == nil {
 		return out, err
 	}

@@ -102,7 +102,7 @@ func (a *alteration) addPrimaryKey(n *pg.Constraint) error {
 		case slices.Contains(p.columns[:i], name):
 			return pgerr.New(codes.DuplicateColumn, "column \"%s\" appears twice in primary key constraint", name)
 		}
-		if err := checkKeyType(&list[at]); err != nil {
+		if err := a.context.checkKeyType(&list[at]); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (a *alteration) addNewKey(d *definition) error {
 	list, _ := a.fields()
 	f := &list[len(list)-1]
 	f.NotNull = true
-	if err := checkKeyType(f); err != nil {
+	if err := a.context.checkKeyType(f); err != nil {
 		return err
 	}
 	if f.Initial != nil {

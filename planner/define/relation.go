@@ -5,6 +5,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
@@ -55,11 +56,37 @@ func ViewOf(v *catalog.View) *pgsql.Relation {
 	return r
 }
 
+// ColumnType is AnnouncedType for a column of a table, with types of sources that are known.
+func ColumnType(t *catalog.Table, f schema.Field, known usertype.Index) pgsql.Type {
+	if oid := known.Of(t.Pipeline, f.OID); oid != 0 && !f.Enum {
+		return pgsql.Type{OID: oid, Mod: f.TypMod}
+	}
+	return AnnouncedType(f)
+}
+
+// unknownType is the type of a column whose type at the source has not been looked at.
+func unknownType(f schema.Field) *pgsql.UserType {
+	return &pgsql.UserType{OID: pgsql.OIDNew, Name: f.SQLType(), Kind: pgsql.Opaque, New: true, Length: -1}
+}
+
+// KnownTypes gives the columns of a pipeline's table that are of types of its source these types.
+func KnownTypes(r *pgsql.Relation, t *catalog.Table, known usertype.Index) {
+	for i, f := range t.Current.Fields {
+		if f.OID < schema.OIDFirstUser || f.Enum {
+			continue
+		}
+		r.Columns[i].Type = ColumnType(t, f, known)
+		if r.Columns[i].Type.OID == pgsql.OIDText {
+			r.Columns[i].Type = unknownType(f).Type()
+		}
+	}
+}
+
 // AnnouncedType is the type that clients see for a field: the source's, or text when it
 // is none of PostgreSQL's own.
 func AnnouncedType(f schema.Field) pgsql.Type {
 	if f.Enum {
-		return pgsql.Type{OID: f.OID, Mod: -1}
+		return pgsql.Type{OID: f.OID, Mod: f.TypMod}
 	}
 	if !pgsql.KnownType(f.OID) {
 		return pgsql.Type{OID: pgsql.OIDText, Mod: -1}

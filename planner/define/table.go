@@ -63,6 +63,10 @@ func checkTable(n *pg.CreateStmt) error {
 
 // CreateAs plans the table of CREATE TABLE AS and SELECT INTO, whose columns are a query's.
 func (c *Context) CreateAs(into *pg.IntoClause, ifNotExists bool, columns []pgsql.OutputColumn) (*Change, error) {
+	return c.createAs(into, ifNotExists, columns, false)
+}
+
+func (c *Context) createAs(into *pg.IntoClause, ifNotExists bool, columns []pgsql.OutputColumn, materialized bool) (*Change, error) {
 	n := &pg.CreateStmt{Relation: into.Rel, Options: into.Options, Tablespacename: into.TableSpaceName, IfNotExists: ifNotExists}
 	if len(into.ColNames) > len(columns) {
 		return nil, pgerr.New(codes.Syntax, "too many column names were specified")
@@ -70,7 +74,7 @@ func (c *Context) CreateAs(into *pg.IntoClause, ifNotExists bool, columns []pgsq
 	if err := checkTable(n); err != nil {
 		return nil, err
 	}
-	d := &definition{context: c, table: &catalog.Table{Name: into.Rel.Relname}}
+	d := &definition{context: c, table: &catalog.Table{Name: into.Rel.Relname}, materialized: materialized}
 	schemaName, exists, err := c.newName(into.Rel)
 	if err != nil {
 		return nil, err
@@ -117,6 +121,8 @@ type definition struct {
 	serials  []serial
 	uniques  []unique
 	foreign  []*pg.Constraint
+	// materialized says that it is a materialized view.
+	materialized bool
 	// of are the columns that the checks of columns stand with, "" of the table's.
 	of []string
 }
@@ -252,14 +258,18 @@ func (d *definition) field(name string, t pgsql.Type) (*schema.NewField, error) 
 	if err != nil {
 		return nil, err
 	}
+	if t.User != nil && t.User.Foreign && !d.materialized && d.table.Temp == "" { // a dump makes tables before there are pipelines
+		return nil, unsupported("column \"%s\" of type %s, which a pipeline's source has, is not supported in a table", name, t.Name()).
+			WithHint("Cast it to text.")
+	}
 	f.AttNum = int16(len(d.fields) + 1)
 	return f, nil
 }
 
 // newField is a column of a type, which must be one that statements can write.
 func newField(name string, t pgsql.Type) (*schema.NewField, error) {
-	if t.Enum != nil {
-		return enumField(name, t.Enum), nil
+	if t.User != nil {
+		return userField(name, t), nil
 	}
 	bounds := 0
 	if pgsql.ElemOf(t.OID) != 0 {
@@ -468,7 +478,7 @@ func (d *definition) finish() (*catalog.Table, error) {
 			return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" appears twice in primary key constraint", k)
 		}
 		d.fields[at].NotNull = true
-		if err := checkKeyType(&d.fields[at]); err != nil {
+		if err := d.context.checkKeyType(&d.fields[at]); err != nil {
 			return nil, err
 		}
 	}
@@ -523,11 +533,11 @@ func setText(m *map[int32]string, id int32, text string) {
 // addCheck adds a CHECK, of a column or of the table, to a table. A name that is not given
 // is PostgreSQL's.
 func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env) error {
-	text, err := pgsql.SettleCondition(n.RawExpr, env.WithEnums(RelationOf(t)), env)
+	text, err := pgsql.SettleCondition(n.RawExpr, env.WithUserTypes(RelationOf(t)), env)
 	if err != nil {
 		return err
 	}
-	used, err := pgsql.CheckCondition(text, env.WithEnums(RelationOf(t)), env)
+	used, err := pgsql.CheckCondition(text, env.WithUserTypes(RelationOf(t)), env)
 	if err != nil {
 		return err
 	}
@@ -550,7 +560,10 @@ func addCheck(t *catalog.Table, n *pg.Constraint, column string, env *pgsql.Env)
 
 // checkKeyType refuses a key of a type whose values can be equal and yet be kept as
 // different ones, such as 1.0 and 1.00: both would find a place beside each other.
-func checkKeyType(f *schema.NewField) error {
+func (c *Context) checkKeyType(f *schema.NewField) error {
+	if t := c.Env.TypeOf(f.OID, -1); t.User != nil && t.User.Kind != pgsql.Enumerated {
+		return unsupported("a key of type %s is not supported", t.Name()).WithHint("Cast it to text.")
+	}
 	t, hint := pgsql.Type{OID: f.OID, Mod: f.TypMod}, "Take another type for the key."
 	switch f.OID {
 	case pgsql.OIDJSON:

@@ -387,7 +387,7 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 			d.name = e.name
 			e = d
 		}
-		c := OutputColumn{Name: t.name, Type: e.typ}
+		c := OutputColumn{Name: t.name, Type: announced(e.typ)}
 		if e.col != nil {
 			c.TableOID, c.AttNum = e.col.tableOID, e.col.attNum
 		}

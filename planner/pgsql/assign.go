@@ -56,7 +56,7 @@ func (w *writer) stored(e expr, c RelationColumn) (string, error) {
 		sql = "CAST(" + sql + " AS SMALLINT)"
 	}
 	switch text := strings.EqualFold(c.Engine, "VARCHAR"); {
-	case text && (isString(e.typ.OID) || e.typ.Enum != nil):
+	case text && (isString(e.typ.OID) || e.typ.User != nil):
 		sql = e.sql
 	case text:
 		if sql, err = w.canonicalText(e); err != nil {

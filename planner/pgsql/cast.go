@@ -96,6 +96,15 @@ func isString(oid uint32) bool {
 	return oid == OIDText || oid == OIDVarchar || oid == OIDBpchar || oid == OIDName
 }
 
+// becomes is canCoerce, which knows types by their numbers only.
+func becomes(from, to Type, c coercion) bool {
+	switch {
+	case from.folded() && to.folded(), from.folded() && isString(to.OID), to.folded() && isString(from.OID) && c >= assignment:
+		return true
+	}
+	return canCoerce(from.OID, to.OID, c)
+}
+
 // canCoerce reports whether PostgreSQL has a cast from one type to another at the
 // given eagerness.
 func canCoerce(from, to uint32, c coercion) bool {
@@ -188,7 +197,7 @@ func (a *analyzer) coerce(e expr, to Type, c coercion) (expr, error) {
 	if e.row != nil {
 		return e, a.errAt(e.loc, unsupported("casts of row expressions are not supported"))
 	}
-	if !canCoerce(e.typ.OID, to.OID, c) {
+	if !becomes(e.typ, to, c) {
 		return e, a.errAt(e.loc, cannotCast(e.typ, to))
 	}
 	if e.typ.OID == to.OID {
@@ -240,9 +249,11 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 		a.params[n-1] = to.OID
 	}
 	have := a.env.TypeOf(a.params[n-1], -1)
-	given := typed(fmt.Sprintf("$%d", n), have)
+	given, err := typed(fmt.Sprintf("$%d", n), have)
+	if err != nil {
+		return out, a.errAt(e.loc, err)
+	}
 	if missing, reg := regMissing[have.OID]; reg {
-		var err error
 		if given, err = a.regParam(fmt.Sprintf("CAST($%d AS VARCHAR)", n), have, missing); err != nil {
 			return out, err
 		}
@@ -256,16 +267,17 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 }
 
 // typed is a value of a type that comes as text, in the form that parameters have.
-func typed(sql string, t Type) expr {
+func typed(sql string, t Type) (expr, error) {
 	oid := t.OID
 	out := expr{typ: bare(t), loc: -1, scale: -1}
-	if t.Enum != nil {
-		out.sql = t.Enum.read("CAST(" + sql + " AS VARCHAR)")
-		return out
+	if t.User != nil {
+		var err error
+		out.sql, err = t.User.read("CAST(" + sql + " AS VARCHAR)")
+		return out, err
 	}
 	if oid == OIDNumeric {
 		out.setText("CAST(" + sql + " AS VARCHAR)")
-		return out
+		return out, nil
 	}
 	out.sql = "CAST(" + sql + " AS " + out.typ.engineType() + ")"
 	if oid == OIDJSONB {
@@ -274,14 +286,17 @@ func typed(sql string, t Type) expr {
 	if _, multi, _ := span.KindOf(oid); multi {
 		out.sql = fmt.Sprintf("skippr_span_in(%d, %s)", oid, out.sql)
 	}
-	return out
+	return out, nil
 }
 
 // literal makes the typed constant of a literal's text.
 func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
-	if to.Enum != nil {
-		if !slices.Contains(to.Enum.Labels, text) {
-			return out, a.errAt(out.loc, to.Enum.invalid(text))
+	if to.User != nil {
+		if err := to.User.unread(); err != nil {
+			return out, a.errAt(out.loc, err)
+		}
+		if to.User.Kind == Enumerated && !slices.Contains(to.User.Labels, text) {
+			return out, a.errAt(out.loc, to.User.invalid(text))
 		}
 		out.sql = quote.Text(text)
 		return out, nil
@@ -457,9 +472,11 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	}
 	from := e.typ.OID
 	switch {
-	case to.Enum != nil:
+	case to.User != nil:
 		s, err := a.textOf(e)
-		out.sql = to.Enum.read(s)
+		if err == nil {
+			out.sql, err = to.User.read(s)
+		}
 		return out, err
 	case from == OIDChar && to.OID == OIDInt4, from == OIDInt4 && to.OID == OIDChar:
 		return e, unsupported("casts between \"char\" and integer are not supported").WithHint("Use ascii() and chr().")

@@ -242,6 +242,9 @@ func (a *analyzer) nullTest(n *pg.NullTest, s *scope) (expr, error) {
 		return out, nil
 	}
 	out.sql = "(" + e.sql + word + ")"
+	if e.typ.User != nil && e.typ.User.Composite && e.typ.User.Elem == nil {
+		out.sql = compositeNull(e.sql, n.Nulltesttype == pg.NullTestType_IS_NULL)
+	}
 	return out, nil
 }
 

@@ -64,7 +64,10 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
-	c, ambiguous := choose(cands, args)
+	c, ambiguous, err := chooseFolded(name, cands, args)
+	if err != nil {
+		return expr{}, a.errAt(n.Location, err)
+	}
 	if c == nil {
 		if len(args) == 1 && len(cands) == 0 {
 			if e, ok, err := a.castCall(name, args[0]); ok {
@@ -161,7 +164,10 @@ func (a *analyzer) castCall(name string, e expr) (expr, bool, error) {
 
 // callNamed calls a built-in by name.
 func (a *analyzer) callNamed(name string, args []expr, loc int32) (expr, error) {
-	c, ambiguous := choose(a.candidates("pg_catalog", name), args)
+	c, ambiguous, err := chooseFolded(name, a.candidates("pg_catalog", name), args)
+	if err != nil {
+		return expr{}, a.errAt(loc, err)
+	}
 	if c == nil {
 		return expr{}, a.errAt(loc, noFunction(name, args, ambiguous))
 	}
@@ -200,7 +206,10 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	for i, e := range args {
 		switch {
 		case c.args[i] == OIDAny && decor.before != "" && e.row == nil: // counted by value
-			parts = append(parts, sortKey(e))
+			if err := a.equatable(e); err != nil {
+				return out, err
+			}
+			parts = append(parts, equalKey(e))
 		case e.typ.OID == OIDNumeric && e.row == nil:
 			parts = append(parts, numericPart(c, i, e, decor))
 		case c.args[i] == OIDAny && e.row == nil, c.args[i] == OIDBpchar, c.args[i] == OIDAnyElement && e.typ.OID == OIDBpchar:
@@ -475,7 +484,7 @@ func (a *analyzer) fact(name string) string {
 		host, _, _ = strings.Cut(host, "%")
 		return host
 	case "types":
-		return a.env.enumNames()
+		return a.env.typeNames()
 	case "client_encoding":
 		name, _ := a.env.Setting("client_encoding")
 		own, _ := encname.Own(name)

@@ -397,7 +397,11 @@ func AnalyzeCopy(sql string, rel *Relation, columns []int, where *pg.Node, env *
 			return nil, err
 		}
 		if at >= 0 {
-			value, err := w.stored(typed(src.columns[2*at].sql(), c.Type), c)
+			given, err := typed(src.columns[2*at].sql(), c.Type)
+			if err != nil {
+				return nil, err
+			}
+			value, err := w.stored(given, c)
 			if err != nil {
 				return nil, err
 			}

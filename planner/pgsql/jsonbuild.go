@@ -147,6 +147,9 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 		}
 		return joinPairs(pairs, "':'", "','"), nil
 	}
+	if e.typ.User != nil && (e.typ.User.JSON || e.typ.User.New) {
+		return "", unsupported("JSON of %s values is not supported", e.typ.Name()).WithHint("Cast the value to text.")
+	}
 	text, err := a.coerce(e, plain(OIDText), explicit)
 	if err != nil {
 		return "", err

@@ -95,6 +95,9 @@ func (a *analyzer) binary(op string, l, r expr, loc int32) (expr, error) {
 	if cmp, ok := comparisons[op]; ok {
 		return a.compare(cmp, l, r, loc)
 	}
+	if !strings.Contains(op, "~") {
+		l, r = asText(l), asText(r)
+	}
 	if e, ok, err := a.typedOperator(op, []expr{l, r}, loc); ok || err != nil {
 		return e, err
 	}
@@ -270,6 +273,10 @@ func (a *analyzer) compare(op string, l, r expr, loc int32) (expr, error) {
 // comparable renders two decided operands in a type in which the engine compares
 // them as PostgreSQL does.
 func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error) {
+	if l.typ.User != nil && r.typ.User != nil || l.typ.OID >= firstUserOID && l.typ.OID == r.typ.OID {
+		return compareUser(l, r, op)
+	}
+	l, r = foldedAsText(l, r.typ), foldedAsText(r, l.typ)
 	lt, rt := l.typ.OID, r.typ.OID
 	lr, rr := numericRank(lt), numericRank(rt)
 	switch {
@@ -309,7 +316,6 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 	switch p := lookupType(lt); {
 	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
 		return "", "", false, nil
-	case l.typ.Enum != nil && (op == "=" || op == "<>"): // as the log and the lake do
 	case lt == OIDJSONB, lt == OIDInterval, typeKey(l) != "":
 		return sortKey(l), sortKey(r), true, nil
 	case p.engine == "VARCHAR" && lt != OIDText && op != "=" && op != "<>" && !p.textOrdered():
@@ -329,8 +335,8 @@ func listKeys(list []expr) []string {
 	}
 	for i, e := range list {
 		switch {
-		case e.typ.OID == OIDJSONB, e.typ.OID == OIDInterval, typeKey(e) != "":
-			keys[i] = sortKey(e)
+		case e.typ.OID == OIDJSONB, e.typ.OID == OIDInterval, e.typ.User != nil, typeKey(e) != "":
+			keys[i] = equalKey(e)
 		case e.typ.OID != OIDNumeric:
 			keys[i] = native(e)
 		case exact:

@@ -59,7 +59,7 @@ func mode(e expr, args int, direction, filter string) (expr, error) {
 	if sortKey(e) != e.sql {
 		return e, unsupported("mode of %s is not supported", e.typ.Name())
 	}
-	out := expr{typ: plain(e.typ.OID), scale: e.scale, prec: e.prec}
+	out := expr{typ: bare(e.typ), scale: e.scale, prec: e.prec}
 	// The engine knows no NULLS FIRST here; nulls do not count.
 	direction = strings.TrimSuffix(strings.TrimSuffix(direction, " NULLS LAST"), " NULLS FIRST")
 	out.sql = "mode() WITHIN GROUP (ORDER BY " + e.sql + direction + ")"
@@ -86,7 +86,7 @@ func (a *analyzer) percentile(name string, e expr, args []expr, direction, filte
 	if err != nil {
 		return frac, err
 	}
-	macro, value, out := "skippr_disc", e, expr{typ: plain(e.typ.OID), scale: e.scale, prec: e.prec, text: e.text}
+	macro, value, out := "skippr_disc", e, expr{typ: bare(e.typ), scale: e.scale, prec: e.prec, text: e.text}
 	if name == "percentile_cont" {
 		switch {
 		case e.typ.OID == OIDInterval:
@@ -99,7 +99,7 @@ func (a *analyzer) percentile(name string, e expr, args []expr, direction, filte
 		default:
 			return e, noFunction(name, []expr{args[0], e}, false)
 		}
-		out = expr{typ: plain(value.typ.OID), scale: -1}
+		out = expr{typ: bare(value.typ), scale: -1}
 	}
 	if out.typ.OID == OIDNumeric && out.text {
 		out.setText("")

@@ -67,7 +67,7 @@ func (a *analyzer) regLiteral(text string, to Type) (oid uint32, done bool, err 
 		for _, x := range names {
 			n.Names = append(n.Names, pg.MakeStrNode(x))
 		}
-		if t, err := a.env.ResolveType(n); err == nil && t.Enum != nil {
+		if t, err := a.env.ResolveType(n); err == nil && t.User != nil {
 			return t.OID, true, nil
 		}
 		if len(a.env.Functions["to_regtype"]) == 0 {

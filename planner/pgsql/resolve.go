@@ -236,7 +236,7 @@ func (a *analyzer) bindArgs(c *signature, args []expr) ([]expr, Type, error) {
 				to = plain(ArrayOf(OIDText))
 			}
 		case OIDAnyElement:
-			to = plain(elem)
+			to = a.env.TypeOf(elem, -1)
 		case OIDAny:
 			to = args[i].typ
 			if args[i].undecided() {
@@ -258,7 +258,7 @@ func (a *analyzer) bindArgs(c *signature, args []expr) ([]expr, Type, error) {
 	}
 	switch c.result {
 	case OIDAnyElement:
-		return out, plain(elem), nil
+		return out, a.env.TypeOf(elem, -1), nil
 	case OIDAnyArray:
 		array, err := arrayType(c, elem)
 		return out, array, err

@@ -121,7 +121,10 @@ func (a *analyzer) finishSelect(sel *pg.SelectStmt, s *scope, q *query, tail *st
 			on = append(on, key)
 		}
 		if len(on) == 0 {
-			on = distinctKeys(q.targets)
+			var err error
+			if on, err = a.distinctKeys(q.targets); err != nil {
+				return err
+			}
 		}
 		if len(on) > 0 {
 			q.head = "SELECT DISTINCT ON (" + strings.Join(on, ", ") + ") "
@@ -149,21 +152,24 @@ func (a *analyzer) finishSelect(sel *pg.SelectStmt, s *scope, q *query, tail *st
 }
 
 // distinctKeys are what tells rows apart, nil when their values do.
-func distinctKeys(targets []target) []string {
+func (a *analyzer) distinctKeys(targets []target) ([]string, error) {
 	var keys []string
 	differ := false
 	for _, t := range targets {
 		key := t.expr.sql
 		if !t.expr.undecided() {
-			key = sortKey(t.expr)
+			key = equalKey(t.expr)
+			if err := a.equatable(t.expr); err != nil {
+				return nil, err
+			}
 		}
 		differ = differ || keyed(t.expr) && key != t.expr.sql
 		keys = append(keys, key)
 	}
 	if !differ {
-		return nil
+		return nil, nil
 	}
-	return keys
+	return keys, nil
 }
 
 // condition analyses a boolean expression.
@@ -368,17 +374,18 @@ func (a *analyzer) sortItem(n *pg.Node, s *scope, targets []target, clause strin
 		return "", false, err
 	}
 	if clause == "ORDER BY" {
-		if err := a.sortable(e); err != nil {
-			return "", false, err
-		}
+		return sortKey(e), e.con, a.sortable(e)
 	}
-	return sortKey(e), e.con, nil
+	return equalKey(e), e.con, a.equatable(e)
 }
 
 // sortable refuses to sort what the engine would sort otherwise than PostgreSQL: enums, whose
 // order is that of their definition, and other types that are text here.
 func (a *analyzer) sortable(e expr) error {
 	t := lookupType(e.typ.OID)
+	if e.typ.OID >= firstUserOID {
+		return a.errAt(e.loc, withoutOrder(e.typ))
+	}
 	switch {
 	case e.row != nil || isString(e.typ.OID) || e.typ.OID == OIDChar || t.textOrdered() || typeKey(e) != "":
 		return nil
@@ -389,6 +396,27 @@ func (a *analyzer) sortable(e expr) error {
 		return a.errAt(e.loc, unsupported("ordering of %s values is not supported", t.name).WithHint("Order by the value cast to text."))
 	}
 	return nil
+}
+
+// equatable refuses to tell values apart that PostgreSQL does not tell apart, or in a way that is
+// not known here.
+func (a *analyzer) equatable(e expr) error {
+	if e.row != nil {
+		for _, f := range e.row {
+			if err := a.equatable(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := e.typ
+	if elem := ElemOf(t.OID); elem != 0 {
+		t = plain(elem)
+	}
+	if t.OID == OIDJSON || t.OID == OIDXML || t.OID == 600 {
+		return a.errAt(e.loc, pgerr.New(codes.UndefinedFunction, "could not identify an equality operator for type %s", e.typ.Name()))
+	}
+	return a.errAt(e.loc, uncompared(e.typ))
 }
 
 func (a *analyzer) itemExpr(n *pg.Node, s *scope, targets []target, clause string) (expr, error) {
@@ -521,7 +549,10 @@ func (a *analyzer) groupExpr(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, 
 		return strings.Join(parts, ", "), nil
 	}
 	s.groupSQL[e.sql] = true
-	if key := sortKey(e); keyed(e) && key != e.sql && !e.con {
+	if err := a.equatable(e); err != nil {
+		return "", err
+	}
+	if key := equalKey(e); keyed(e) && key != e.sql && !e.con {
 		s.groupKeys[e.sql] = key
 		return key, nil
 	}

@@ -31,7 +31,12 @@ func (a *analyzer) setOperation(sel *pg.SelectStmt, s *scope) (*query, error) {
 		return nil, err
 	}
 	named := namedColumns(q.targets)
-	keys := distinctKeys(named)
+	var keys []string
+	if !sel.All {
+		if keys, err = a.distinctKeys(named); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case sel.All || keys == nil:
 	case sel.Op == pg.SetOperation_SETOP_UNION:
@@ -64,7 +69,7 @@ func keyedOperation(word string, left, right *query, keys []string, targets []ta
 	for i, t := range targets {
 		side := func(name string) string {
 			t.expr.sql = fmt.Sprintf("%s.c%d", name, i+1)
-			return sortKey(t.expr)
+			return equalKey(t.expr)
 		}
 		match[i] = side("l") + " IS NOT DISTINCT FROM " + side("r")
 	}
@@ -156,12 +161,12 @@ func (a *analyzer) commonType(list []*expr, context string) (Type, error) {
 			}
 			continue
 		}
-		if lookupType(e.typ.OID).category != lookupType(t.OID).category {
+		if e.typ.category() != t.category() {
 			return t, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch, "%s types %s and %s cannot be matched", context,
 				t.Name(), e.typ.Name()))
 		}
-		if !lookupType(t.OID).preferred && canCoerce(t.OID, e.typ.OID, implicit) && !canCoerce(e.typ.OID, t.OID, implicit) {
-			t = plain(e.typ.OID)
+		if !lookupType(t.OID).preferred && becomes(t, e.typ, implicit) && !becomes(e.typ, t, implicit) {
+			t = bare(e.typ)
 		} else {
 			t.Mod = -1
 		}

@@ -24,7 +24,18 @@ func sortKey(e expr) string {
 	return e.sql
 }
 
+// equalKey renders what is the same for equal values.
+func equalKey(e expr) string {
+	if e.typ.User != nil {
+		return e.typ.User.equalKey(e.sql)
+	}
+	return sortKey(e)
+}
+
 // keyed reports whether equal values may differ in the engine.
 func keyed(e expr) bool {
+	if e.typ.User != nil {
+		return e.typ.User.Kind == Folded
+	}
 	return e.text || typeKey(e) != "" || e.typ.OID == OIDJSONB || e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric
 }

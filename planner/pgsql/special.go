@@ -305,7 +305,7 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		out.typ, out.sql = plain(OIDName), quote.Text(a.env.Database)
 		return out, nil
 	case name == "pg_typeof" && len(args) == 1:
-		out.typ, out.sql = plain(OIDRegtype), fmt.Sprintf("CAST(%d AS BIGINT)", args[0].typ.OID)
+		out.typ, out.sql = plain(OIDRegtype), fmt.Sprintf("CAST(%d AS BIGINT)", announced(args[0].typ).OID)
 		if e := &args[0]; !e.con && e.sql != "" { // an aggregate in it still makes one row of many
 			out.con, out.sql = false, "CASE WHEN "+e.sql+" IS NULL THEN "+out.sql+" ELSE "+out.sql+" END"
 		}

@@ -13,6 +13,7 @@ import (
 // like analyses LIKE and ILIKE with their negations. The pattern's escape is the
 // backslash; LIKE … ESCAPE comes as a call of like_escape.
 func (a *analyzer) like(op string, l, r expr, loc int32) (expr, error) {
+	op, l, r = foldedMatch(op, l, r)
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
 	if l.typ.OID == OIDBytea && !strings.HasSuffix(op, "*") {
 		return a.likeBytes(op, l, r, out)
@@ -62,6 +63,7 @@ func (a *analyzer) likeBytes(op string, l, r, out expr) (expr, error) {
 
 // regex analyses ~ and its kin. A constant pattern becomes one of the engine's.
 func (a *analyzer) regex(op string, l, r expr, loc int32) (expr, error) {
+	op, l, r = foldedMatch(op, l, r)
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
 	flags := ""
 	if strings.HasSuffix(op, "*") {

@@ -85,8 +85,8 @@ func (a *analyzer) typedOperator(op string, args []expr, loc int32) (e expr, ok 
 // typeKey renders a value that is text here such that it orders and compares by bytes as its
 // type does, "" when its text does.
 func typeKey(e expr) string {
-	if e.typ.Enum != nil {
-		return e.typ.Enum.place(e.sql)
+	if e.typ.User != nil && e.typ.User.ordered() {
+		return e.typ.User.orderKey(e.sql)
 	}
 	oid := e.typ.OID
 	if _, _, ok := span.KindOf(oid); ok {

@@ -17,8 +17,8 @@ import (
 type Type struct {
 	OID uint32
 	Mod int32
-	// Enum is what an enumerated type has, nil for any other.
-	Enum *Enum
+	// User is what a type has that users have made, nil for any other.
+	User *UserType
 }
 
 // The oids of the types that the analysis names.
@@ -240,6 +240,14 @@ func KnownType(oid uint32) bool {
 // TypeSize is pg_type.typlen of an oid, as RowDescription announces it.
 func TypeSize(oid uint32) int16 { return lookupType(oid).size }
 
+// Size is pg_type.typlen of the type.
+func (t Type) Size() int16 {
+	if t.User != nil {
+		return t.User.Length
+	}
+	return TypeSize(t.OID)
+}
+
 // ArrayOf returns the oid of the array type of an element type, 0 when none.
 func ArrayOf(oid uint32) uint32 { return lookupType(oid).array }
 
@@ -257,8 +265,8 @@ func TypeNamed(name string) (uint32, bool) {
 
 // Name renders a type as format_type does, without the modifier.
 func (t Type) Name() string {
-	if t.Enum != nil {
-		return t.Enum.SQLName()
+	if t.User != nil {
+		return t.User.SQLName()
 	}
 	return lookupType(t.OID).name
 }
@@ -266,7 +274,12 @@ func (t Type) Name() string {
 // isArray reports whether the type's values are engine lists.
 func (t Type) isArray() bool { return lookupType(t.OID).elem != 0 }
 
-func (t Type) category() byte { return lookupType(t.OID).category }
+func (t Type) category() byte {
+	if t.folded() {
+		return 'S'
+	}
+	return lookupType(t.OID).category
+}
 
 // decimal splits a numeric modifier.
 func (t Type) decimal() (precision, scale int, ok bool) {
@@ -313,7 +326,7 @@ const maxDigits = 38
 func plain(oid uint32) Type { return Type{OID: oid, Mod: -1} }
 
 // bare is a type without its modifier.
-func bare(t Type) Type { return Type{OID: t.OID, Mod: -1, Enum: t.Enum} }
+func bare(t Type) Type { return Type{OID: t.OID, Mod: -1, User: t.User} }
 
 func sortedOIDs() []uint32 {
 	return slices.Sorted(maps.Keys(typeIndex().byOID))

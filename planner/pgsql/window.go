@@ -61,7 +61,10 @@ func (a *analyzer) window(w *pg.WindowDef, s *scope) (string, error) {
 		if e, err = a.settled(e); err != nil {
 			return "", err
 		}
-		list = append(list, sortKey(e))
+		if err := a.equatable(e); err != nil {
+			return "", err
+		}
+		list = append(list, equalKey(e))
 	}
 	if len(list) > 0 {
 		parts = append(parts, "PARTITION BY "+strings.Join(list, ", "))

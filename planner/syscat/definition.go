@@ -15,9 +15,9 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
-	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/syscat/ruleutils"
 	"github.com/skipprd/skipprd/wal/change"
@@ -29,6 +29,7 @@ import (
 type definitions struct {
 	key      string
 	deparser *ruleutils.Deparser
+	users    userTypes
 
 	once       sync.Once
 	shownViews map[change.TableID]viewText
@@ -47,16 +48,16 @@ type relationNames struct {
 	c         *Catalog
 	path      []string
 	relations map[[2]string][]ruleutils.Column
-	enums     map[[2]string]*pgsql.Enum
-	byOID     map[uint32]*pgsql.Enum
+	users     userTypes
+	enums     map[[2]string]*usertype.Type
 }
 
 func newRelationNames(c *Catalog, env *planner.SystemEnv) *relationNames {
 	n := &relationNames{
-		c: c, path: env.SearchPath, relations: map[[2]string][]ruleutils.Column{}, enums: map[[2]string]*pgsql.Enum{}, byOID: map[uint32]*pgsql.Enum{},
+		c: c, path: env.SearchPath, relations: map[[2]string][]ruleutils.Column{}, users: userTypesOf(env), enums: map[[2]string]*usertype.Type{},
 	}
 	for _, t := range env.Snapshot.AllTables() {
-		n.relations[[2]string{t.Schema, t.Name}] = tableColumns(t)
+		n.relations[[2]string{t.Schema, t.Name}] = tableColumns(t, n.users)
 	}
 	for _, v := range env.Snapshot.Views() {
 		var list []ruleutils.Column
@@ -68,17 +69,18 @@ func newRelationNames(c *Catalog, env *planner.SystemEnv) *relationNames {
 	for _, s := range env.Snapshot.Sequences() {
 		n.relations[[2]string{s.Schema, s.Name}] = nil
 	}
-	for _, x := range env.Snapshot.Enums() {
-		e := define.EnumOf(x)
-		n.enums[[2]string{x.Schema, x.Name}], n.byOID[e.OID] = e, e
+	for _, e := range env.Snapshot.Types() {
+		if e.Kind == usertype.Enum {
+			n.enums[[2]string{e.Schema, e.Name}] = e
+		}
 	}
 	return n
 }
 
-func tableColumns(t *catalog.Table) []ruleutils.Column {
+func tableColumns(t *catalog.Table, users userTypes) []ruleutils.Column {
 	var list []ruleutils.Column
 	for _, f := range t.Current.Fields {
-		oid, mod := announced(f)
+		oid, mod := users.announced(t, f)
 		list = append(list, ruleutils.Column{Name: f.Name, Type: oid, Mod: mod})
 	}
 	return list
@@ -109,7 +111,7 @@ func (n *relationNames) Relation(space, name string) (string, []ruleutils.Column
 func (n *relationNames) TypeName(t *pg.TypeName) (oid uint32, mod int32, err error) {
 	if len(t.Names) == 2 && len(t.ArrayBounds) == 0 {
 		if e := n.enums[[2]string{t.Names[0].GetString_().GetSval(), t.Names[1].GetString_().GetSval()}]; e != nil {
-			return e.OID, -1, nil
+			return e.OID(), -1, nil
 		}
 	}
 	found, err := pgsql.ResolveTypeName(t)
@@ -118,9 +120,9 @@ func (n *relationNames) TypeName(t *pg.TypeName) (oid uint32, mod int32, err err
 
 // EnumName implements ruleutils.Names.
 func (n *relationNames) EnumName(oid uint32) string {
-	e := n.byOID[oid]
+	e := n.users.byOID[oid]
 	switch {
-	case e == nil:
+	case e == nil || e.Kind != usertype.Enum || oid != e.OID():
 		return ""
 	case slices.Contains(n.path, e.Schema):
 		return quote.NameIfNeeded(e.Name)
@@ -147,8 +149,9 @@ func (c *Catalog) definitionsOf(env *planner.SystemEnv) (*definitions, error) {
 	if err != nil {
 		return nil, err
 	}
-	d = &definitions{key: key, deparser: &ruleutils.Deparser{
-		Facts: facts, Names: newRelationNames(c, env), Path: env.SearchPath, Zone: zone,
+	names := newRelationNames(c, env)
+	d = &definitions{key: key, users: names.users, deparser: &ruleutils.Deparser{
+		Facts: facts, Names: names, Path: env.SearchPath, Zone: zone,
 	}}
 	d.mu.texts = map[string]expressionText{}
 	if !env.Snapshot.IsDraft() {
@@ -275,7 +278,7 @@ func (d *definitions) resolve(sql string, columns []ruleutils.Column, to ruleuti
 
 // defaultText is the default of a table's column, as PostgreSQL shows it.
 func (d *definitions) defaultText(env *planner.SystemEnv, t *catalog.Table, f schema.Field, pretty bool) string {
-	oid, mod := announced(f)
+	oid, mod := d.users.announced(t, f)
 	text, _ := d.expression(shownDefault(env, t.Defaults[f.ID]), nil, ruleutils.Column{Type: oid, Mod: mod}, pretty)
 	return text
 }
@@ -336,7 +339,7 @@ func fillCheckDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv)
 // check is the condition of a CHECK.
 func (d *definitions) check(x check, pretty bool) string {
 	sql := strings.TrimSuffix(strings.TrimPrefix(x.sql, "("), ")")
-	text, ok := d.expression(sql, tableColumns(x.table), ruleutils.Column{}, pretty)
+	text, ok := d.expression(sql, tableColumns(x.table, d.users), ruleutils.Column{}, pretty)
 	if !ok && !pretty {
 		return "(" + sql + ")"
 	}

@@ -68,10 +68,10 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 		return nil, err
 	}
 	var rows []row
-	always := identities(env)
+	always, users := identities(env), userTypesOf(env)
 	for _, t := range baseTables(env) {
 		for i, f := range t.Current.Fields {
-			oid, typmod := announced(f)
+			oid, typmod := users.announced(t, f)
 			notNull := f.NotNull || slices.Contains(t.Current.Key, f.ID)
 			r := infoColumn(env.Database, t.Schema, t.Name, attNum(f, i), f.Name, oid, typmod, notNull)
 			if t.Own {
@@ -80,12 +80,12 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			if _, ok := t.Defaults[f.ID]; ok {
 				r["column_default"] = d.defaultText(env, t, f, false)
 			}
-			enumColumn(env, r, oid)
+			users.column(r, oid)
 			identityColumn(r, always[t.Face()][f.ID])
 			rows = append(rows, r)
 		}
 	}
-	return c.build("information_schema.columns", append(rows, viewColumns(env, d)...))
+	return c.build("information_schema.columns", append(rows, viewColumns(env, d, users)...))
 }
 
 // infoColumn is a row of information_schema.columns, by its rules for each type.

@@ -152,13 +152,14 @@ func fillInfoConstraintTables(_ context.Context, c *Catalog, env *planner.System
 
 func fillInfoColumnTypes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	users := userTypesOf(env)
 	for _, t := range baseTables(env) {
 		for _, f := range t.Current.Fields {
-			oid, _ := announced(f)
-			rows = append(rows, row{
-				"udt_catalog": env.Database, "udt_schema": "pg_catalog", "udt_name": udtName(oid),
-				"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": f.Name,
-			})
+			oid, _ := users.announced(t, f)
+			r := users.column(row{"udt_schema": "pg_catalog", "udt_name": udtName(oid)}, oid)
+			delete(r, "data_type")
+			r["udt_catalog"], r["table_catalog"], r["table_schema"], r["table_name"], r["column_name"] = env.Database, env.Database, t.Schema, t.Name, f.Name
+			rows = append(rows, r)
 		}
 	}
 	return c.build("information_schema.column_udt_usage", rows)
@@ -167,19 +168,20 @@ func fillInfoColumnTypes(_ context.Context, c *Catalog, env *planner.SystemEnv) 
 // fillInfoElements are the element types of arrays.
 func fillInfoElements(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	users := userTypesOf(env)
 	for _, t := range baseTables(env) {
 		for i, f := range t.Current.Fields {
-			oid, _ := announced(f)
+			oid, _ := users.announced(t, f)
 			elem := pgsql.ElemOf(oid)
-			if elem == 0 {
+			if elem == 0 && !users.isArray(oid) {
 				continue
 			}
 			id := fmt.Sprint(attNum(f, i))
-			rows = append(rows, row{
+			rows = append(rows, users.element(row{
 				"object_catalog": env.Database, "object_schema": t.Schema, "object_name": t.Name, "object_type": "TABLE",
 				"collection_type_identifier": id, "data_type": schema.PostgresTypeName(elem, -1), "udt_catalog": env.Database,
 				"udt_schema": "pg_catalog", "udt_name": udtName(elem), "dtd_identifier": "a" + id,
-			})
+			}, oid))
 		}
 	}
 	return c.build("information_schema.element_types", rows)

@@ -199,19 +199,14 @@ func persistence(t *catalog.Table) string {
 	return "p"
 }
 
-// announced is planner.AnnouncedType, in parts.
-func announced(f schema.Field) (oid uint32, typmod int32) {
-	t := planner.AnnouncedType(f)
-	return t.OID, t.Mod
-}
-
 func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	always := identities(env)
+	always, users := identities(env), userTypesOf(env)
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
-			oid, typmod := announced(f)
+			oid, typmod := users.announced(t, f)
 			r := c.attributeRow(planner.TableOID(t.Face()), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID))
+			users.attribute(r, oid)
 			_, r["atthasdef"] = t.Defaults[f.ID]
 			if s := always[t.Face()][f.ID]; s != nil {
 				r["attidentity"] = s.Identity
@@ -221,13 +216,13 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 		for _, x := range indexesOf(t) {
 			for i, id := range x.fields {
 				if f, ok := t.Current.Field(id); ok {
-					oid, typmod := announced(f)
-					rows = append(rows, c.attributeRow(x.oid, i+1, f.Name, oid, typmod, false))
+					oid, typmod := users.announced(t, f)
+					rows = append(rows, users.attribute(c.attributeRow(x.oid, i+1, f.Name, oid, typmod, false), oid))
 				}
 			}
 		}
 	}
-	return c.build("pg_catalog.pg_attribute", append(append(rows, c.viewAttributes(env)...), c.sequenceAttributes(env)...))
+	return c.build("pg_catalog.pg_attribute", append(append(rows, c.viewAttributes(env, users)...), c.sequenceAttributes(env)...))
 }
 
 // oidDefaults is where the OIDs of defaults begin: a range for each table.
@@ -354,12 +349,13 @@ func constraints(env *planner.SystemEnv) []indexInfo {
 
 func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	users := userTypesOf(env)
 	for _, x := range indexes(env) {
 		n := len(x.fields)
 		classes, colls := make([]int64, n), make([]int64, n)
 		for i, id := range x.fields {
 			f, _ := x.table.Current.Field(id)
-			oid, _ := announced(f)
+			oid, _ := users.announced(x.table, f)
 			classes[i] = c.operatorClass(oid)
 			colls[i], _ = strconv.ParseInt(c.types[oid].collation, 10, 64) // "" for what has none
 		}
@@ -435,7 +431,7 @@ func fillType(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, e
 			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
 		})
 	}
-	return c.build("pg_catalog.pg_type", append(own, enumTypes(env)...))
+	return c.build("pg_catalog.pg_type", append(own, userTypeRows(env)...))
 }
 
 func fillDatabase(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {

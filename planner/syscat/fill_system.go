@@ -254,9 +254,7 @@ func fixedInfoColumns(c *Catalog, database string) ([][]any, error) {
 // attributeRow is a pg_attribute row of a column of a built-in type or a domain.
 func (c *Catalog) attributeRow(rel uint32, num int, name string, oid uint32, typmod int32, notNull bool) row {
 	t, ok := c.types[oid]
-	if !ok && oid > enumOIDs {
-		t = typeFacts{length: "4", byval: "t", align: "i", storage: "p"}
-	} else if !ok { // an array of one of PostgreSQL's own row types
+	if !ok { // an array of one of PostgreSQL's own row types
 		t = typeFacts{length: "-1", byval: "f", align: "i", storage: "x"}
 	}
 	dims := 0

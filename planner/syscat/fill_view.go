@@ -33,11 +33,11 @@ func viewClasses(env *planner.SystemEnv) []row {
 }
 
 // viewAttributes are the pg_attribute rows of views.
-func (c *Catalog) viewAttributes(env *planner.SystemEnv) []row {
+func (c *Catalog) viewAttributes(env *planner.SystemEnv, users userTypes) []row {
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
 		for i, f := range v.Columns {
-			r := c.attributeRow(planner.TableOID(v.ID), i+1, f.Name, f.OID, f.TypMod, false)
+			r := users.attribute(c.attributeRow(planner.TableOID(v.ID), i+1, f.Name, f.OID, f.TypMod, false), f.OID)
 			r["atthasdef"] = f.Default != ""
 			rows = append(rows, r)
 		}
@@ -46,12 +46,12 @@ func (c *Catalog) viewAttributes(env *planner.SystemEnv) []row {
 }
 
 // viewColumns are the rows of information_schema.columns of views.
-func viewColumns(env *planner.SystemEnv, d *definitions) []row {
+func viewColumns(env *planner.SystemEnv, d *definitions, users userTypes) []row {
 	var rows []row
 	for _, v := range env.Snapshot.Views() {
 		can := updatable(env, v)
 		for i, f := range v.Columns {
-			r := infoColumn(env.Database, v.Schema, v.Name, i+1, f.Name, f.OID, f.TypMod, false)
+			r := users.column(infoColumn(env.Database, v.Schema, v.Name, i+1, f.Name, f.OID, f.TypMod, false), f.OID)
 			if f.Default != "" {
 				r["column_default"] = d.viewDefault(env, f)
 			}
@@ -149,7 +149,7 @@ func fillDescription(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			say(classRelation, planner.TableOID(v.ID), i+1, f.Comment)
 		}
 	}
-	for _, e := range env.Snapshot.Enums() {
+	for _, e := range env.Snapshot.Types() {
 		say(classType, e.OID(), 0, e.Comment)
 	}
 	for _, s := range env.Snapshot.Sequences() {

@@ -94,8 +94,10 @@ const (
 
 func definers() []planner.SystemFunction {
 	null := "CAST(NULL AS VARCHAR)"
+	withMod := pgsql.UserTypeName("{fact:types}", "$1 || ',' || $2")
 	out := []planner.SystemFunction{
-		fn("format_type", oidText, "CASE WHEN $1 > 1073741824 AND "+pgsql.EnumName("{fact:types}", "$1")+" <> '' THEN "+pgsql.EnumName("{fact:types}", "$1")+" WHEN $2 IS NULL THEN skippr_type_name($1) ELSE skippr_format_type($1, $2) END", oidOID, oidInt4),
+		fn("format_type", oidText, "CASE WHEN $1 > 1073741824 AND $2 IS NOT NULL AND "+withMod+" <> '' THEN "+withMod+" WHEN $1 > 1073741824 AND "+
+			pgsql.UserTypeName("{fact:types}", "$1")+" <> '' THEN "+pgsql.UserTypeName("{fact:types}", "$1")+" WHEN $2 IS NULL THEN skippr_type_name($1) ELSE skippr_format_type($1, $2) END", oidOID, oidInt4),
 		fn("pg_get_userbyid", oidName, "coalesce((SELECT x.rolname FROM {rel:pg_catalog.pg_roles} x WHERE x.oid = $1), 'unknown (OID=' || $1 || ')')", oidOID),
 		fn("pg_get_indexdef", oidText, indexDef, oidOID),
 		fn("pg_get_indexdef", oidText, indexColumn, oidOID, oidInt4, oidBool),

@@ -68,7 +68,11 @@ func (m *matrix) document() string {
 		if strings.HasSuffix(ty.name, "[]") && !strings.HasPrefix(ty.name, "domain") {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |", ty.name, keptAs(m.kept[i], m.text[i]), schema.PostgresTypeName(uint32(m.told[i][0]), int32(m.told[i][1])))
+		seen := schema.PostgresTypeName(uint32(m.told[i][0]), int32(m.told[i][1]))
+		if m.told[i][0] >= ownOID {
+			seen = "the source's"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |", ty.name, keptAs(m.kept[i], m.text[i]), seen)
 		for _, ok := range m.exact[i] {
 			b.WriteString(" " + word(ok) + " |")
 		}

@@ -73,6 +73,9 @@ func show(v []byte) string {
 	return fmt.Sprintf("%.80q", v)
 }
 
+// ownOID is below the numbers that types of a source's own have here.
+const ownOID = 1 << 30
+
 // textOnly says of a type that ours has no binary form of it: names of objects, whose numbers
 // are not sent, and tsquery.
 func textOnly(t typ) bool {
@@ -83,7 +86,7 @@ func textOnly(t typ) bool {
 func (m *matrix) checkBinary(t *testing.T, a, b *pgx.Conn) {
 	for i, ty := range m.types {
 		if ty.own {
-			continue // announced as text
+			continue // under other numbers
 		}
 		want, err := askAs(t.Context(), a, fmt.Sprintf("SELECT v FROM t%d ORDER BY id", i), 1)
 		if err != nil {
@@ -233,8 +236,8 @@ func checkType(t *testing.T, a, b *pgx.Conn, i int, ty typ) (exact [stepCount]bo
 		t.Errorf("%s: %v", ty.name, err)
 		return exact, told
 	}
-	if ty.own {
-		want.types[2] = [2]int64{25, -1}
+	if ty.own && got.types[2][0] >= ownOID { // under a number of ours
+		want.types[2][0] = got.types[2][0]
 	}
 	if got.types[2] != want.types[2] {
 		t.Errorf("%s: announced as %v, at the source %v", ty.name, got.types[2], want.types[2])

@@ -11,8 +11,10 @@ import (
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/catalog/sequence"
+	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -191,43 +193,120 @@ var serialSequence = `(SELECT CASE WHEN t.o IS NULL THEN CAST(error('42P01: rela
 const sequenceLast = `(SELECT min(q.last_value) FROM {rel:pg_catalog.pg_sequences} q JOIN {rel:pg_catalog.pg_namespace} n ON n.nspname = q.schemaname
 	JOIN {rel:pg_catalog.pg_class} c ON c.relnamespace = n.oid AND c.relname = q.sequencename WHERE c.oid = $1)`
 
-// enumOIDs is below the oids of enumerated types.
-const enumOIDs uint32 = 1 << 30
+// userTypes finds types that users have made, those of sources by the columns that are of them.
+type userTypes struct {
+	known usertype.Index
+	byOID map[uint32]*usertype.Type // arrays, too
+}
 
-// enumTypes are the pg_type rows of enumerated types and of their arrays.
-func enumTypes(env *planner.SystemEnv) []row {
+func userTypesOf(env *planner.SystemEnv) userTypes {
+	all := env.Snapshot.Types()
+	u := userTypes{known: usertype.IndexOf(all), byOID: map[uint32]*usertype.Type{}}
+	for _, e := range all {
+		u.byOID[e.OID()], u.byOID[e.ArrayOID()] = e, e
+	}
+	return u
+}
+
+// announced is the type that clients see for a column.
+func (u userTypes) announced(t *catalog.Table, f schema.Field) (oid uint32, typmod int32) {
+	kind := define.ColumnType(t, f, u.known)
+	return kind.OID, kind.Mod
+}
+
+// attribute puts what pg_attribute says of the type of a column.
+func (u userTypes) attribute(r row, oid uint32) row {
+	e := u.byOID[oid]
+	if e == nil {
+		return r
+	}
+	t := typeRow(nil, e)
+	if oid == e.ArrayOID() {
+		t = arrayTypeRow(nil, e)
+		r["attndims"] = 1
+	}
+	r["attlen"], r["attbyval"], r["attalign"], r["attstorage"], r["attcollation"] = t["typlen"], t["typbyval"], t["typalign"], t["typstorage"], t["typcollation"]
+	return r
+}
+
+// column puts what information_schema.columns says of the type of a column.
+func (u userTypes) column(r row, oid uint32) row {
+	if e := u.byOID[oid]; e != nil {
+		r["data_type"], r["udt_schema"], r["udt_name"] = "USER-DEFINED", e.Schema, e.Name
+		if oid == e.ArrayOID() {
+			r["data_type"], r["udt_name"] = "ARRAY", "_"+e.Name
+		}
+	}
+	return r
+}
+
+// userTypeRows are the pg_type rows of types that users have made, and of their arrays.
+func userTypeRows(env *planner.SystemEnv) []row {
 	var rows []row
-	for _, e := range env.Snapshot.Enums() {
-		owner := uint32(oidBootstrap)
-		var acl any
-		if o := (right.Object{Class: right.Type, ID: e.OID()}); env.Rights != nil {
-			owner = env.Rights.Owner(o)
-			if x := env.Rights.Entry(o); x != nil && x.Set {
-				acl = aclText(env, x.ACL)
-			}
+	for _, e := range env.Snapshot.Types() {
+		rows = append(rows, typeRow(env, e))
+		if e.Source == nil || e.Source.ArrayOID != 0 {
+			rows = append(rows, arrayTypeRow(env, e))
 		}
-		r := row{
-			"oid": e.OID(), "typname": e.Name, "typnamespace": namespaceOID(env, e.Schema), "typowner": owner, "typacl": acl,
-			"typlen": 4, "typbyval": true, "typtype": "e", "typcategory": "E", "typispreferred": false, "typisdefined": true,
-			"typdelim": ",", "typrelid": 0, "typsubscript": 0, "typelem": 0, "typarray": e.ArrayOID(), "typinput": 3504, "typoutput": 3505,
-			"typreceive": 3532, "typsend": 3533, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "i", "typstorage": "p",
-			"typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
-		}
-		array := maps.Clone(r)
-		maps.Copy(array, row{
-			"oid": e.ArrayOID(), "typname": "_" + e.Name, "typacl": nil, "typlen": -1, "typbyval": false, "typtype": "b", "typcategory": "A",
-			"typsubscript": 6179, "typelem": e.OID(), "typarray": 0, "typinput": 750, "typoutput": 751, "typreceive": 2400, "typsend": 2401,
-			"typanalyze": 3816, "typstorage": "x",
-		})
-		rows = append(rows, r, array)
 	}
 	return rows
+}
+
+// typeRow is the pg_type row of a type. Those of sources but enums are base types, also where
+// they are composite there: their values are texts here. env is nil where its owner does not
+// matter.
+func typeRow(env *planner.SystemEnv, e *usertype.Type) row {
+	r := row{
+		"oid": e.OID(), "typname": e.Name, "typlen": 4, "typbyval": true, "typtype": "e", "typcategory": "E", "typispreferred": false,
+		"typisdefined": true, "typdelim": ",", "typrelid": 0, "typsubscript": 0, "typelem": 0, "typarray": e.ArrayOID(), "typinput": 3504,
+		"typoutput": 3505, "typreceive": 3532, "typsend": 3533, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "i",
+		"typstorage": "p", "typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
+	}
+	if s := e.Source; s != nil && e.Kind != usertype.Enum {
+		maps.Copy(r, row{
+			"typlen": s.Length, "typbyval": false, "typtype": "b", "typcategory": s.Category, "typinput": 46, "typoutput": 47,
+			"typreceive": 0, "typsend": 0, "typstorage": "x",
+		})
+		if s.Length >= 0 {
+			r["typstorage"] = "p"
+		}
+		if s.Textual {
+			r["typreceive"], r["typsend"] = 2414, 2415
+		}
+		if e.Kind == usertype.Folded {
+			r["typcollation"] = 100
+		}
+		if s.ArrayOID == 0 {
+			r["typarray"] = 0
+		}
+	}
+	if env == nil {
+		return r
+	}
+	r["typnamespace"], r["typowner"], r["typacl"] = namespaceOID(env, e.Schema), oidBootstrap, nil
+	if o := (right.Object{Class: right.Type, ID: e.OID()}); env.Rights != nil {
+		r["typowner"] = env.Rights.Owner(o)
+		if x := env.Rights.Entry(o); x != nil && x.Set {
+			r["typacl"] = aclText(env, x.ACL)
+		}
+	}
+	return r
+}
+
+func arrayTypeRow(env *planner.SystemEnv, e *usertype.Type) row {
+	r := typeRow(env, e)
+	maps.Copy(r, row{
+		"oid": e.ArrayOID(), "typname": "_" + e.Name, "typacl": nil, "typlen": -1, "typbyval": false, "typtype": "b", "typcategory": "A",
+		"typsubscript": 6179, "typelem": e.OID(), "typarray": 0, "typinput": 750, "typoutput": 751, "typreceive": 2400, "typsend": 2401,
+		"typanalyze": 3816, "typstorage": "x",
+	})
+	return r
 }
 
 // fillEnum is pg_enum: its oids are of one moment.
 func fillEnum(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, e := range env.Snapshot.Enums() {
+	for _, e := range env.Snapshot.Types() {
 		for i, label := range e.Labels {
 			rows = append(rows, row{"oid": 1<<27 + len(rows), "enumtypid": e.OID(), "enumsortorder": float64(i + 1), "enumlabel": label})
 		}
@@ -235,11 +314,17 @@ func fillEnum(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, e
 	return c.build("pg_catalog.pg_enum", rows)
 }
 
-// enumColumn puts what information_schema.columns says of the type of a column.
-func enumColumn(env *planner.SystemEnv, r row, oid uint32) {
-	for _, e := range env.Snapshot.Enums() {
-		if e.OID() == oid {
-			r["data_type"], r["udt_schema"], r["udt_name"] = "USER-DEFINED", e.Schema, e.Name
-		}
+// isArray says whether an oid is of the arrays of such a type.
+func (u userTypes) isArray(oid uint32) bool {
+	e := u.byOID[oid]
+	return e != nil && oid == e.ArrayOID()
+}
+
+// element puts what information_schema.element_types says of arrays of such a type.
+func (u userTypes) element(r row, oid uint32) row {
+	if u.isArray(oid) {
+		e := u.byOID[oid]
+		r["data_type"], r["udt_schema"], r["udt_name"] = "USER-DEFINED", e.Schema, e.Name
 	}
+	return r
 }

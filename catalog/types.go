@@ -1,0 +1,122 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/skipprd/skipprd/catalog/usertype"
+	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/wal/change"
+)
+
+// Types are all types that users have made, by schema and name.
+func (r *reader) Types() []*usertype.Type { return byName(r.facts.types) }
+
+// TypeByName finds a type, or wraps ErrTableNotFound.
+func (r *reader) TypeByName(schema, name string) (*usertype.Type, error) {
+	if e, ok := r.facts.types[viewKey(schema, name)]; ok {
+		return e, nil
+	}
+	return nil, &NotFoundError{KindType, schema + "." + name}
+}
+
+// TypeUser is a column of a type, or a view that has such a column or names the type.
+type TypeUser struct {
+	Relation string
+	Column   string // of a table
+}
+
+// TypeUsers are what is of a type, or names it, but for columns of pipelines' tables.
+func (r *reader) TypeUsers(e *usertype.Type) []TypeUser {
+	var out []TypeUser
+	of := func(oid uint32) bool { return oid == e.OID() || oid == e.ArrayOID() }
+	for _, t := range r.AllTables() {
+		for _, f := range t.Current.Fields {
+			if f.Enum && of(f.OID) {
+				out = append(out, TypeUser{t.Name, f.Name})
+			}
+		}
+	}
+	named := "::" + quote.NameIfNeeded(e.Schema) + "." + quote.NameIfNeeded(e.Name)
+	for _, v := range r.Queries() {
+		if slices.ContainsFunc(v.Columns, func(c ViewColumn) bool { return of(c.OID) }) || strings.Contains(v.SQL, named) {
+			out = append(out, TypeUser{Relation: v.Name})
+		}
+	}
+	return out
+}
+
+// PutType adds a type, or replaces the one of its name. It has its ID already; its schema is added
+// if there is none.
+func (t *Txn) PutType(e *usertype.Type) error {
+	if e.Name == "" || e.Schema == "" || e.ID == 0 {
+		return fmt.Errorf("put type: %w", errName)
+	}
+	e = e.Clone()
+	if e.CreatedAt.IsZero() {
+		e.CreatedAt = t.now
+	}
+	n := objectOf(e)
+	if old := t.facts.types[viewKey(e.Schema, e.Name)]; old != nil {
+		n.replaces = old.ID
+	}
+	if err := t.putObject(n, e); err != nil {
+		return err
+	}
+	own(&t.facts.types, &t.owned.types)
+	t.facts.types[viewKey(e.Schema, e.Name)] = e
+	return nil
+}
+
+func objectOf(e *usertype.Type) namedObject {
+	return namedObject{kind: "type", prefix: prefixType, schema: e.Schema, name: e.Name, id: e.ID, owner: e.Owner, bits: e.OID()}
+}
+
+// DeleteType removes a type, or wraps ErrTableNotFound. Whether columns are of it is the caller's
+// to see.
+func (t *Txn) DeleteType(schema, name string) error {
+	e, err := t.TypeByName(schema, name)
+	if err != nil {
+		return err
+	}
+	if err := t.deleteObject(objectOf(e)); err != nil {
+		return err
+	}
+	own(&t.facts.types, &t.owned.types)
+	delete(t.facts.types, viewKey(schema, name))
+	return nil
+}
+
+// DropType is DeleteType, and its schema goes too when nothing else is in it.
+func (t *Txn) DropType(e *usertype.Type) error {
+	if err := t.DeleteType(e.Schema, e.Name); err != nil {
+		return err
+	}
+	if e.Schema == publicSchema || t.schemaInUse(e.Schema) {
+		return nil
+	}
+	return t.deleteSchema(e.Schema)
+}
+
+// leaveTypes ends the types of a pipeline's source: those that something here has still stay, as
+// they are.
+func (t *Txn) leaveTypes(id change.PipelineID) error {
+	for _, e := range t.Types() {
+		if e.Source == nil || e.Source.Pipeline != id {
+			continue
+		}
+		if len(t.TypeUsers(e)) == 0 {
+			if err := t.DropType(e); err != nil {
+				return err
+			}
+			continue
+		}
+		next, src := e.Clone(), *e.Source
+		src.Pipeline, next.Source = 0, &src
+		if err := t.PutType(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
