@@ -56,11 +56,7 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		s.aggDepth++
 		defer func() { s.aggDepth-- }()
 	}
-	nodes := n.Args
-	if name == "make_interval" {
-		nodes = intervalArgs(nodes)
-	}
-	args, err := a.exprList(nodes, s)
+	args, err := a.exprList(callArgs(name, n), s)
 	if err != nil {
 		return expr{}, err
 	}
@@ -114,6 +110,14 @@ func intervalArgs(args []*pg.Node) []*pg.Node {
 		out[at] = named.Arg
 	}
 	return out
+}
+
+// callArgs are the arguments of a call, in order.
+func callArgs(name string, n *pg.FuncCall) []*pg.Node {
+	if name == "make_interval" {
+		return intervalArgs(n.Args)
+	}
+	return n.Args
 }
 
 func (a *analyzer) checkCall(c *signature, n *pg.FuncCall) error {

@@ -1,5 +1,11 @@
 package pgsql
 
+import (
+	"github.com/jeroenrinzema/psql-wire/codes"
+
+	"github.com/skipprd/skipprd/pgwire/pgerr"
+)
+
 // sortKey renders what sorts and compares as the type does.
 func sortKey(e expr) string {
 	switch {
@@ -38,4 +44,44 @@ func keyed(e expr) bool {
 		return e.typ.User.Kind == Folded
 	}
 	return e.text || typeKey(e) != "" || e.typ.OID == OIDJSONB || e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric
+}
+
+// sortable refuses to sort what the engine would sort otherwise than PostgreSQL: enums, whose
+// order is that of their definition, and other types that are text here.
+func (a *analyzer) sortable(e expr) error {
+	t := lookupType(e.typ.OID)
+	if e.typ.OID >= firstUserOID {
+		return a.errAt(e.loc, withoutOrder(e.typ))
+	}
+	switch {
+	case e.row != nil || isString(e.typ.OID) || e.typ.OID == OIDChar || t.textOrdered() || typeKey(e) != "":
+		return nil
+	case e.typ.OID == OIDJSON || e.typ.OID == OIDXML || t.category == 'G':
+		return a.errAt(e.loc, pgerr.New(codes.UndefinedFunction, "could not identify an ordering operator for type %s", t.name).
+			WithHint("Use an explicit ordering operator or modify the query."))
+	case t.engine == "VARCHAR" && e.typ.OID != OIDJSONB:
+		return a.errAt(e.loc, unsupported("ordering of %s values is not supported", t.name).WithHint("Order by the value cast to text."))
+	}
+	return nil
+}
+
+// equatable refuses to tell values apart that PostgreSQL does not tell apart, or in a way that is
+// not known here.
+func (a *analyzer) equatable(e expr) error {
+	if e.row != nil {
+		for _, f := range e.row {
+			if err := a.equatable(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := e.typ
+	if elem := ElemOf(t.OID); elem != 0 {
+		t = plain(elem)
+	}
+	if t.OID == OIDJSON || t.OID == OIDXML || t.OID == 600 {
+		return a.errAt(e.loc, pgerr.New(codes.UndefinedFunction, "could not identify an equality operator for type %s", e.typ.Name()))
+	}
+	return a.errAt(e.loc, uncompared(e.typ))
 }
