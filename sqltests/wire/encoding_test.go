@@ -130,9 +130,8 @@ func encodingRules() []corner {
 		}, 4, ""},
 		{"encoding of a function call", messages{
 			query("SET client_encoding = latin1"), &pgproto3.FunctionCall{Function: 1317, ArgFormatCodes: []uint16{0}, Arguments: [][]byte{[]byte("\xe9\xe9")}},
-			&pgproto3.FunctionCall{Function: 1258, ArgFormatCodes: []uint16{1}, Arguments: [][]byte{[]byte("\xe9x"), []byte("\xe8")}, ResultFormatCode: 1},
 			query("RESET client_encoding"),
-		}, 4, ""},
+		}, 3, ""},
 		{"conversions", messages{
 			query("SELECT convert_to('é', 'latin1'), convert_from('\\xe9', 'latin1'), convert('\\xe9', 'latin1', 'utf8'), convert('\\xc3a9', 'utf8', 'latin9'), convert('\\xff', 'sql_ascii', 'latin1')"),
 			query("SELECT length('\\x8ea1'::bytea, 'eucjp'), length('\\x95'::bytea || '\\x5c'::bytea, 'sjis'), length('\\xff'::bytea, 'sql_ascii')"),
@@ -166,10 +165,10 @@ var freshEncodings = []freshCorner{
 		return out
 	}},
 	{"a role's encoding", func(t *testing.T, s target) string {
-		w, out := login(t, s, protocol30)
+		w, _ := login(t, s, protocol30)
 		w.send(encoded(t, query("CREATE ROLE latin LOGIN SUPERUSER"), query("ALTER ROLE latin SET client_encoding = 'latin2'"),
 			query("ALTER ROLE latin SET client_encoding = 'mule_internal'"), query("ALTER ROLE latin SET client_encoding = 'nothing'")))
-		out = w.read(t, 4, "")
+		out := w.read(t, 4, "")
 		w = dial(t, s)
 		w.send(startUp(protocol30, "user", "latin", "database", database))
 		out += w.read(t, 1, "E")
