@@ -66,6 +66,14 @@ func parse(text string) (address, error) {
 	return a, nil
 }
 
+// parseTwo reads the first two arguments of a function.
+func parseTwo(v []scalar.Value) (a, b address, err error) {
+	if a, err = parse(v[0].Text); err == nil {
+		b, err = parse(v[1].Text)
+	}
+	return a, b, err
+}
+
 func ofOne(name string, result scalar.Kind, f func(address) (scalar.Value, error)) scalar.Function {
 	return scalar.Function{Name: name, Params: []scalar.Kind{scalar.Text}, Result: result, Call: func(v []scalar.Value) (scalar.Value, error) {
 		a, err := parse(v[0].Text)
@@ -79,11 +87,7 @@ func ofOne(name string, result scalar.Kind, f func(address) (scalar.Value, error
 func ofTwo(name string, result scalar.Kind, f func(a, b address) (scalar.Value, error)) scalar.Function {
 	params := []scalar.Kind{scalar.Text, scalar.Text}
 	return scalar.Function{Name: name, Params: params, Result: result, Call: func(v []scalar.Value) (scalar.Value, error) {
-		a, err := parse(v[0].Text)
-		if err != nil {
-			return scalar.Value{}, err
-		}
-		b, err := parse(v[1].Text)
+		a, b, err := parseTwo(v)
 		if err != nil {
 			return scalar.Value{}, err
 		}
@@ -166,11 +170,7 @@ func inside() scalar.Function {
 	return scalar.Function{
 		Name: "skippr_net_inside", Params: []scalar.Kind{scalar.Text, scalar.Text, scalar.Bool}, Result: scalar.Bool,
 		Call: func(v []scalar.Value) (scalar.Value, error) {
-			a, err := parse(v[0].Text)
-			if err != nil {
-				return scalar.Value{}, err
-			}
-			b, err := parse(v[1].Text)
+			a, b, err := parseTwo(v)
 			if err != nil {
 				return scalar.Value{}, err
 			}
