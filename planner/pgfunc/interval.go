@@ -257,15 +257,15 @@ func makeInterval(a []value) (value, error) {
 	return value{Months: int32(months), Days: int32(days), Int: exact}, nil
 }
 
-// The fields of an interval type, as its modifier has them in the upper half.
+// The fields of an interval type, as its modifier has them in the upper half: PostgreSQL's masks.
 const (
-	fieldMonth  = 1 << 1
-	fieldYear   = 1 << 2
-	fieldDay    = 1 << 3
-	fieldHour   = 1 << 10
-	fieldMinute = 1 << 11
-	fieldSecond = 1 << 12
-	fieldsAll   = 0x7fff
+	FieldMonth  = 1 << 1
+	FieldYear   = 1 << 2
+	FieldDay    = 1 << 3
+	FieldHour   = 1 << 10
+	FieldMinute = 1 << 11
+	FieldSecond = 1 << 12
+	FieldsAll   = 0x7fff
 )
 
 func intervalModFunctions() []scalar.Function {
@@ -282,16 +282,16 @@ func limitInterval(v value, mod int32) value {
 	whole := func(unit int64) { v.Int = v.Int / unit * unit }
 	fields := mod >> 16
 	switch {
-	case fields == fieldsAll || fields&fieldSecond != 0:
-	case fields&fieldMinute != 0:
+	case fields == FieldsAll || fields&FieldSecond != 0:
+	case fields&FieldMinute != 0:
 		whole(minute)
-	case fields&fieldHour != 0:
+	case fields&FieldHour != 0:
 		whole(hour)
-	case fields&fieldDay != 0:
+	case fields&FieldDay != 0:
 		v.Int = 0
 	default:
 		v.Days, v.Int = 0, 0
-		if fields == fieldYear {
+		if fields == FieldYear {
 			v.Months = v.Months / monthsPerYear * monthsPerYear
 		}
 	}

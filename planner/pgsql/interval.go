@@ -4,18 +4,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/skipprd/skipprd/planner/pgfunc"
 )
 
-// The modifier of an interval: its fields in the upper half, of which the masks are
-// PostgreSQL's, and the digits of its seconds in the lower one.
+// The lower half of an interval's modifier is the digits of its seconds; the upper one has its fields.
 const (
-	fieldMonth    = 1 << 1
-	fieldYear     = 1 << 2
-	fieldDay      = 1 << 3
-	fieldHour     = 1 << 10
-	fieldMinute   = 1 << 11
-	fieldSecond   = 1 << 12
-	fieldsAll     = 0x7fff
 	anyPrecision  = 0xffff
 	precisionMost = 6
 )
@@ -24,11 +18,11 @@ const (
 func intervalMod(mods []int) int32 {
 	switch {
 	case len(mods) > 1:
-		return int32(mods[0]&fieldsAll<<16 | min(mods[1], precisionMost))
-	case mods[0] == fieldsAll:
+		return int32(mods[0]&pgfunc.FieldsAll<<16 | min(mods[1], precisionMost))
+	case mods[0] == pgfunc.FieldsAll:
 		return -1
 	}
-	return int32(mods[0]&fieldsAll<<16 | anyPrecision)
+	return int32(mods[0]&pgfunc.FieldsAll<<16 | anyPrecision)
 }
 
 // intervalUnit is the unit of a number without one, by the fields of the type.
@@ -37,9 +31,9 @@ func intervalUnit(fields int32) string {
 		field int32
 		name  string
 	}{
-		{fieldSecond, "seconds"}, {fieldMinute, "minutes"}, {fieldHour, "hours"}, {fieldDay, "days"}, {fieldMonth, "months"}, {fieldYear, "years"},
+		{pgfunc.FieldSecond, "seconds"}, {pgfunc.FieldMinute, "minutes"}, {pgfunc.FieldHour, "hours"}, {pgfunc.FieldDay, "days"}, {pgfunc.FieldMonth, "months"}, {pgfunc.FieldYear, "years"},
 	} {
-		if fields&u.field != 0 && fields != fieldsAll {
+		if fields&u.field != 0 && fields != pgfunc.FieldsAll {
 			return u.name
 		}
 	}
@@ -67,7 +61,7 @@ func intervalField(e expr, mod int32) (expr, error) {
 		e.lit = &s
 		return e, nil
 	}
-	if endsBare.MatchString(text) || fields == fieldMinute|fieldSecond && twoFields.MatchString(text) {
+	if endsBare.MatchString(text) || fields == pgfunc.FieldMinute|pgfunc.FieldSecond && twoFields.MatchString(text) {
 		return e, unsupported("interval literals of this kind are not supported").WithHint("Write the unit of each number: interval '1 day 2 hours'.")
 	}
 	return e, nil
