@@ -52,14 +52,18 @@ func uniqueOf(n *pg.Constraint, column string) (unique, error) {
 	case len(n.Including) > 0, n.WhereClause != nil:
 		return unique{}, unsupported("such UNIQUE constraints are not supported")
 	}
-	u := unique{name: n.Conname}
+	return unique{name: n.Conname, columns: columnsOf(n, column)}, nil
+}
+
+// columnsOf are the columns of a constraint; column is that which it stands with, "" for none.
+func columnsOf(n *pg.Constraint, column string) (out []string) {
 	if column != "" {
-		u.columns = []string{column}
+		out = []string{column}
 	}
 	for _, k := range n.Keys {
-		u.columns = append(u.columns, k.GetString_().GetSval())
+		out = append(out, k.GetString_().GetSval())
 	}
-	return u, nil
+	return out
 }
 
 // indexNames says which names indexes of a table cannot have.

@@ -31,14 +31,7 @@ func primaryOf(n *pg.Constraint, column string) (primary, error) {
 	case len(n.Including) > 0:
 		return primary{}, unsupported("INCLUDE of primary keys is not supported")
 	}
-	p := primary{name: n.Conname}
-	if column != "" {
-		p.columns = []string{column}
-	}
-	for _, k := range n.Keys {
-		p.columns = append(p.columns, k.GetString_().GetSval())
-	}
-	return p, nil
+	return primary{name: n.Conname, columns: columnsOf(n, column)}, nil
 }
 
 func errSeveralKeys(table string) error {
