@@ -345,7 +345,12 @@ func (s *session) records(ctx context.Context, a *pgsql.Analysis, params []*stri
 
 // each runs a plan for its rows.
 func (s *session) each(ctx context.Context, p *duckdb.Plan, f func(arrow.RecordBatch) error) error {
-	rows, err := s.engine.deps.Runner.Query(ctx, p)
+	return EachRecord(ctx, s.engine.deps.Runner, p, f)
+}
+
+// EachRecord runs a plan and calls f with each record of its answer.
+func EachRecord(ctx context.Context, r Runner, p *duckdb.Plan, f func(arrow.RecordBatch) error) error {
+	rows, err := r.Query(ctx, p)
 	if err != nil {
 		return err
 	}

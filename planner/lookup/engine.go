@@ -21,18 +21,5 @@ func (e Engine) Find(ctx context.Context, r *duckdb.Relation, keys arrow.RecordB
 		return err
 	}
 	plan.Urgent = true // a group of changes waits
-	rows, err := e.Runner.Query(ctx, plan)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rec, err := range duckdb.Records(ctx, rows) {
-		if err != nil {
-			return err
-		}
-		if err := found(rec); err != nil {
-			return err
-		}
-	}
-	return nil
+	return planner.EachRecord(ctx, e.Runner, plan, found)
 }
