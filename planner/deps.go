@@ -131,10 +131,8 @@ type OwnTables interface {
 	Hold(ctx context.Context, c *write.Changes, schemas map[change.TableID]*schema.Table) (HeldRows, error)
 	// Settle moves what the log has of a table, which the caller holds, into the lake.
 	Settle(ctx context.Context, table change.TableID) error
-	// Holder returns a holder of no table, for the session pid.
-	Holder(pid uint32) TableHolder
-	// TableLocks lists the tables that sessions hold, and wait for.
-	TableLocks() []TableLock
+	// Held are the tables that transactions have for themselves.
+	Held() HeldTables
 	// Commit makes changes durable and visible. settled is called when their fate is known,
 	// which may be after Commit has returned with an error.
 	Commit(ctx context.Context, c *write.Changes, settled func()) error
@@ -154,6 +152,14 @@ type HeldRows interface {
 // ErrRowsVoid means that changes which were held are held no more, and that nothing of them has
 // taken place.
 var ErrRowsVoid = errors.New("held rows are void")
+
+// HeldTables are tables that transactions have for themselves. Safe for concurrent use.
+type HeldTables interface {
+	// Holder returns a holder of no table, for the session pid.
+	Holder(pid uint32) TableHolder
+	// List lists the tables that sessions hold, and wait for.
+	List() []TableLock
+}
 
 // TableLock is a table, by face, that a session has for itself or, if it is not granted, waits for.
 type TableLock struct {

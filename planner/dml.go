@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
+	"github.com/skipprd/skipprd/planner/timeout"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -258,10 +259,10 @@ func (s *session) unchanged(now *catalog.Snapshot, t *catalog.Table) error {
 // lockTable waits for a table, as long as lock_timeout allows.
 func (s *session) lockTable(ctx context.Context, id change.TableID) error {
 	if s.tx.holder == nil {
-		s.tx.holder, s.tx.changes = s.engine.deps.Own.Holder(s.startup.PID), &write.Changes{}
+		s.tx.holder, s.tx.changes = s.engine.deps.Own.Held().Holder(s.startup.PID), &write.Changes{}
 		s.tx.writes = map[change.TableID]*write.Table{}
 	}
-	limited, stop := withTimeout(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)
+	limited, stop := timeout.With(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)
 	defer stop()
 	return s.tx.holder.Lock(limited, id)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire"
-	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/define"
@@ -552,63 +550,4 @@ func (s *session) truncated(ctx context.Context, n *pg.TruncateStmt, sink pgwire
 		}
 		locked = rels
 	}
-}
-
-// check refuses rows that the constraints of the table exclude: columns are all of its.
-func (j *writeJob) check(ctx context.Context, columns []arrow.Array) error {
-	s, rel := j.session, j.analysis.Relation
-	if err := j.table.CheckNulls(columns, encode.Format(s.format())); err != nil || len(rel.Checks) == 0 || columns[0].Len() == 0 {
-		return err
-	}
-	snap, release := s.now()
-	a, err := pgsql.AnalyzeChecks(rel, s.env(s.namesOf(snap)))
-	release()
-	if err != nil {
-		return err
-	}
-	a.Uses[0].Target = true // it reads the rows that are written, which needs no right to read
-	return j.refuse(ctx, a, columns, func(check, row int) error {
-		return j.table.FailsCheck(rel.Checks[check].Name, columns, row, encode.Format(s.format()))
-	})
-}
-
-// checkOption refuses rows that a view through which they are written excludes.
-func (j *writeJob) checkOption(ctx context.Context, columns []arrow.Array) error {
-	c := j.analysis.CheckOption
-	if c == nil || columns == nil || columns[0].Len() == 0 {
-		return nil
-	}
-	return j.refuse(ctx, c.Rows, columns, func(check, row int) error {
-		return j.table.FailsCheckOption(c.Views[check], columns, row, encode.Format(j.session.format()))
-	})
-}
-
-// refuse runs a query that says of rows, for each of some conditions, whether a row fails it, and
-// perhaps which row that is: columns are all of the table's.
-func (j *writeJob) refuse(ctx context.Context, a *pgsql.Analysis, columns []arrow.Array, fails func(check, row int) error) error {
-	given, err := inline(a.Uses[0], columns)
-	if err != nil {
-		return err
-	}
-	least, check, row := columns[0].Len(), 0, 0
-	err = j.session.records(ctx, a, j.params, func() { least, row = columns[0].Len(), 0 }, func(rec arrow.RecordBatch) error {
-		numbers, _ := rec.Column(int(rec.NumCols()) - 1).(*array.Int64)
-		for i := 0; i < int(rec.NumRows()); i, row = i+1, row+1 {
-			at := row
-			if numbers != nil {
-				at = int(numbers.Value(i)) - 1
-			}
-			for c, column := range rec.Columns() {
-				if fail, ok := column.(*array.Boolean); ok && fail.Value(i) && at < least {
-					least, check = at, c
-					break
-				}
-			}
-		}
-		return nil
-	}, given)
-	if err == nil && least < columns[0].Len() {
-		err = fails(check, least)
-	}
-	return err
 }

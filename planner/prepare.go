@@ -102,14 +102,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareFetch(n.FetchStmt)
 	case *pg.Node_ClosePortalStmt:
 		return s.prepareClose(n.ClosePortalStmt)
-	case *pg.Node_ListenStmt:
-		return s.prepareListen("LISTEN", n.ListenStmt.Conditionname), nil
-	case *pg.Node_UnlistenStmt:
-		return s.prepareListen("UNLISTEN", n.UnlistenStmt.Conditionname), nil
-	case *pg.Node_NotifyStmt:
-		return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
-			return &result{tag: "NOTIFY"}, s.notes.Notify(n.NotifyStmt.Conditionname, n.NotifyStmt.Payload)
-		}}, nil
+	case *pg.Node_ListenStmt, *pg.Node_UnlistenStmt, *pg.Node_NotifyStmt:
+		return s.prepareNotes(p.Node), nil
 	case *pg.Node_ConstraintsSetStmt:
 		return s.prepareConstraints(n.ConstraintsSetStmt)
 	case *pg.Node_VacuumStmt:
@@ -123,6 +117,19 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareDefine(p.SQL, p.Node)
 	}
 	return nil, s.refuse(p.Node)
+}
+
+// prepareNotes prepares LISTEN, UNLISTEN and NOTIFY.
+func (s *session) prepareNotes(n *pg.Node) pgwire.Statement {
+	if l := n.GetListenStmt(); l != nil {
+		return s.prepareListen("LISTEN", l.Conditionname)
+	}
+	if u := n.GetUnlistenStmt(); u != nil {
+		return s.prepareListen("UNLISTEN", u.Conditionname)
+	}
+	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {
+		return &result{tag: "NOTIFY"}, s.notes.Notify(n.GetNotifyStmt().Conditionname, n.GetNotifyStmt().Payload)
+	}}
 }
 
 // refuse is the error of a statement that PostgreSQL has and we do not; its hint says how

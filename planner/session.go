@@ -228,7 +228,7 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 	env.Shown = s.shown
 	env.Locks, env.Copies = s.engine.advisory.List, s.engine.copies.List
 	if own := s.engine.deps.Own; own != nil {
-		env.TableLocks = own.TableLocks
+		env.TableLocks = own.Held().List
 	}
 	env.Role = s.who(env.Rights).Current
 	switch {

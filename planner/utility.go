@@ -9,9 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/skipprd/skipprd/planner/querylog"
-	"github.com/skipprd/skipprd/wal/env"
-
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -24,7 +21,9 @@ import (
 	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner/advisory"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/querylog"
 	"github.com/skipprd/skipprd/planner/setting"
+	"github.com/skipprd/skipprd/planner/timeout"
 )
 
 // result is what a utility statement returns.
@@ -382,7 +381,7 @@ func (s *session) lockAdvisory(ctx context.Context, name string, key advisory.Ke
 		s.warnings = append(s.warnings, warning("01000", "you don't own a lock of type %s", mode))
 		return "false", nil
 	}
-	limited, stop := withTimeout(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)
+	limited, stop := timeout.With(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("lock_timeout")), errLockTimeout)
 	defer stop()
 	defer waits.On(ctx, waits.Advisory)()
 	return void, s.locks.Lock(limited, key, mode, tx)
@@ -428,7 +427,7 @@ func (s *session) effectArgs(ctx context.Context, args []pgsql.EffectArg, params
 // limitTime puts statement_timeout on a statement. stop ends the watch and waits for
 // it; it must be called.
 func (s *session) limitTime(ctx context.Context) (limited context.Context, stop func()) {
-	return withTimeout(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("statement_timeout")), pgwire.ErrStatementTimeout)
+	return timeout.With(ctx, s.engine.deps.Clock, setting.Duration(s.values.Value("statement_timeout")), pgwire.ErrStatementTimeout)
 }
 
 var _ pgwire.StatementWatcher = (*session)(nil)
@@ -468,29 +467,5 @@ func (s *session) opened() {
 func (s *session) closed() {
 	if s.log.Log != nil {
 		s.log.Closed(s.engine.deps.Clock.Since(s.began))
-	}
-}
-
-// withTimeout ends ctx with cause after d; 0 is no limit. stop ends the watch and waits
-// for it; it must be called.
-func withTimeout(ctx context.Context, clock env.Clock, d time.Duration, cause error) (limited context.Context, stop func()) {
-	if d <= 0 {
-		return ctx, func() {}
-	}
-	limited, cancel := context.WithCancelCause(ctx)
-	fired, release := clock.Timer(d)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-fired:
-			cancel(cause)
-		case <-limited.Done():
-		}
-	}()
-	return limited, func() {
-		cancel(context.Canceled)
-		<-done
-		release()
 	}
 }

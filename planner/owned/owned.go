@@ -123,13 +123,18 @@ func (o *Tables) Settle(ctx context.Context, id change.TableID) error {
 	return e
 }
 
-// Holder implements planner.OwnTables: it returns a holder of no table.
-func (o *Tables) Holder(pid uint32) planner.TableHolder { return holder{o.Locks.Holder(pid)} }
+// Held implements planner.OwnTables.
+func (o *Tables) Held() planner.HeldTables { return locks{o.Locks} }
 
-// TableLocks implements planner.OwnTables.
-func (o *Tables) TableLocks() (out []planner.TableLock) {
-	for _, l := range o.Locks.List() {
-		out = append(out, planner.TableLock{Table: l.Table, PID: l.PID, Granted: l.Granted})
+type locks struct{ of *own.Locks }
+
+// Holder implements planner.HeldTables.
+func (l locks) Holder(pid uint32) planner.TableHolder { return holder{l.of.Holder(pid)} }
+
+// List implements planner.HeldTables.
+func (l locks) List() (out []planner.TableLock) {
+	for _, t := range l.of.List() {
+		out = append(out, planner.TableLock{Table: t.Table, PID: t.PID, Granted: t.Granted})
 	}
 	return out
 }

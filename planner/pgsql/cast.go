@@ -7,6 +7,7 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgfunc/span"
@@ -567,36 +568,5 @@ func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
 		item.sql = numericText(item)
 	}
 	out.sql = "CAST(list_transform(" + e.sql + ", lambda " + v + ": " + item.sql + ") AS " + to.engineType() + ")"
-	return out, nil
-}
-
-// fromText renders the cast of a non-constant text value.
-func (a *analyzer) fromText(e expr, to Type) (expr, error) {
-	out := expr{typ: to, scale: -1, sql: e.sql}
-	src := e.sql
-	if e.typ.OID == OIDBpchar {
-		src = "rtrim(" + src + ", ' ')"
-	}
-	switch to.OID {
-	case OIDJSON, OIDJSONB:
-		out.sql = jsonFromText(src, to.OID)
-	case OIDXML:
-		out.sql = src
-	case OIDRegclass:
-		return a.regOfText(expr{sql: src, typ: plain(OIDText), loc: e.loc, scale: -1}, to)
-	default:
-		if _, _, ok := span.KindOf(to.OID); ok {
-			out.sql = fmt.Sprintf("skippr_span_in(%d, %s)", int64(to.OID)|a.reading().Number()<<32, src)
-			return out, nil
-		}
-		if lookupType(to.OID).engine == "VARCHAR" && !checkedText(to.OID) {
-			return out, nil
-		}
-		out.sql = fmt.Sprintf("CAST(skippr_text_in(%s, %d) AS %s)", src, int64(to.OID)|a.reading().Number()<<32, to.engineType())
-		if to.Mod >= 0 {
-			out.typ = plain(to.OID)
-			return a.applyMod(out, to), nil
-		}
-	}
 	return out, nil
 }

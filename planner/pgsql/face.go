@@ -162,16 +162,7 @@ func (w *writer) queryFace(sel *pg.SelectStmt, o facing) (*face, error) {
 	alias := w.alias("v")
 	out.alias = alias
 	out.item.columns = targetColumns(q.targets, alias, out.item)
-	for i, t := range q.targets {
-		at := -1
-		if ref := sel.TargetList[i].GetResTarget().GetVal().GetColumnRef(); ref != nil {
-			at = slices.Index(inner.item.columns, t.expr.col)
-		}
-		if at >= 0 {
-			at = inner.places[at]
-		}
-		out.places = append(out.places, at)
-	}
+	out.places = placesBelow(sel, q, inner)
 	var more []string // besides the targets
 	also := func(sql string) string {
 		more = append(more, sql)
@@ -209,6 +200,23 @@ func (w *writer) queryFace(sel *pg.SelectStmt, o facing) (*face, error) {
 		return "(" + sql + ") AS " + alias
 	}
 	return out, nil
+}
+
+// placesBelow are the places of a query's targets among the columns of what it reads, -1 of
+// those that are none of them.
+func placesBelow(sel *pg.SelectStmt, q *query, inner *face) []int {
+	out := make([]int, len(q.targets))
+	for i, t := range q.targets {
+		at := -1
+		if ref := sel.TargetList[i].GetResTarget().GetVal().GetColumnRef(); ref != nil {
+			at = slices.Index(inner.item.columns, t.expr.col)
+		}
+		if at >= 0 {
+			at = inner.places[at]
+		}
+		out[i] = at
+	}
+	return out
 }
 
 // fromFace is the face of what a simple query reads.

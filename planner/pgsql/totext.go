@@ -6,6 +6,7 @@ import (
 
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/pgwire/quote"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
 // textOf renders a value as PostgreSQL's cast to text does, in the session's style.
@@ -193,4 +194,35 @@ func (a *analyzer) arrayItemText(e expr) (string, error) {
 		return "CASE w WHEN true THEN 't' WHEN false THEN 'f' END", nil
 	}
 	return a.textOf(e)
+}
+
+// fromText renders the cast of a non-constant text value.
+func (a *analyzer) fromText(e expr, to Type) (expr, error) {
+	out := expr{typ: to, scale: -1, sql: e.sql}
+	src := e.sql
+	if e.typ.OID == OIDBpchar {
+		src = "rtrim(" + src + ", ' ')"
+	}
+	switch to.OID {
+	case OIDJSON, OIDJSONB:
+		out.sql = jsonFromText(src, to.OID)
+	case OIDXML:
+		out.sql = src
+	case OIDRegclass:
+		return a.regOfText(expr{sql: src, typ: plain(OIDText), loc: e.loc, scale: -1}, to)
+	default:
+		if _, _, ok := span.KindOf(to.OID); ok {
+			out.sql = fmt.Sprintf("skippr_span_in(%d, %s)", int64(to.OID)|a.reading().Number()<<32, src)
+			return out, nil
+		}
+		if lookupType(to.OID).engine == "VARCHAR" && !checkedText(to.OID) {
+			return out, nil
+		}
+		out.sql = fmt.Sprintf("CAST(skippr_text_in(%s, %d) AS %s)", src, int64(to.OID)|a.reading().Number()<<32, to.engineType())
+		if to.Mod >= 0 {
+			out.typ = plain(to.OID)
+			return a.applyMod(out, to), nil
+		}
+	}
+	return out, nil
 }

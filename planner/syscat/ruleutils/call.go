@@ -2,6 +2,7 @@ package ruleutils
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -312,3 +313,20 @@ func (p *printer) sqlCall(f *function) bool {
 }
 
 func hasColumn(n *pg.Node) bool { return strings.Contains(n.String(), "column_ref:") }
+
+func valueFunction(n *pg.SQLValueFunction) (node, error) {
+	name := strings.TrimPrefix(n.Op.String(), "SVFOP_")
+	name, precise := strings.CutSuffix(name, "_N")
+	types := map[string]uint32{
+		"CURRENT_DATE": typDate, "CURRENT_TIME": typTimetz, "CURRENT_TIMESTAMP": typTimestamptz, "LOCALTIME": typTime, "LOCALTIMESTAMP": typTimestamp,
+	}
+	out := &word{typed: typed{types[name], -1}, text: name}
+	if out.oid == 0 {
+		out.oid = typName
+	}
+	if precise {
+		out.typmod = n.Typmod
+		out.text += "(" + strconv.Itoa(int(n.Typmod)) + ")"
+	}
+	return out, nil
+}

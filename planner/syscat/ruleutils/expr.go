@@ -584,20 +584,3 @@ func (r *resolver) collate(n *pg.CollateClause, s *scope) (node, error) {
 	}
 	return &collated{typed: typed{e.typ(), e.mod()}, arg: e, name: n.Collname[len(n.Collname)-1].GetString_().GetSval()}, nil
 }
-
-func valueFunction(n *pg.SQLValueFunction) (node, error) {
-	name := strings.TrimPrefix(n.Op.String(), "SVFOP_")
-	name, precise := strings.CutSuffix(name, "_N")
-	types := map[string]uint32{
-		"CURRENT_DATE": typDate, "CURRENT_TIME": typTimetz, "CURRENT_TIMESTAMP": typTimestamptz, "LOCALTIME": typTime, "LOCALTIMESTAMP": typTimestamp,
-	}
-	out := &word{typed: typed{types[name], -1}, text: name}
-	if out.oid == 0 {
-		out.oid = typName
-	}
-	if precise {
-		out.typmod = n.Typmod
-		out.text += "(" + strconv.Itoa(int(n.Typmod)) + ")"
-	}
-	return out, nil
-}
