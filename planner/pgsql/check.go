@@ -127,13 +127,7 @@ func Volatile(sql string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found := false
-	walk(n.ProtoReflect(), func(m protoreflect.ProtoMessage) {
-		if f, ok := m.(*pg.FuncCall); ok {
-			found = found || slices.Contains(volatileFunctions, f.Funcname[len(f.Funcname)-1].GetString_().GetSval())
-		}
-	})
-	return found, nil
+	return calls(n, volatileFunctions), nil
 }
 
 // AnalyzeInitial is a query of one row: the default of a column, as it is stored.

@@ -148,6 +148,9 @@ func (w *writer) modification(c *pg.CommonTableExpr, clause *pg.WithClause, i in
 	default:
 		return nil, w.errAt(c.Location, unsupported("%s in WITH is not supported", Word(c.Ctequery)))
 	}
+	if calls(returningOf(c.Ctequery), []string{"nextval", "setval"}) { // which each reader would call, or none
+		return nil, w.errAt(c.Location, unsupported("nextval and setval in RETURNING of a statement in WITH are not supported"))
+	}
 	at := withOf(c.Ctequery)
 	own := *at
 	defer func() { *at = own }()
@@ -243,7 +246,7 @@ func (w *writer) checkWith(clause *pg.WithClause, main *pg.Node) error {
 		if text.GetSelectStmt() == nil {
 			text = returningOf(text)
 		}
-		if readers > 1 && drawsAnew(text) {
+		if readers > 1 && calls(text, volatileFunctions) {
 			return w.errAt(c.Location, unsupported("a query of WITH with functions that give other values at each call cannot be read twice beside data-modifying statements").
 				WithHint("Put it into a table first: CREATE TEMP TABLE %s AS …", c.Ctename))
 		}
@@ -251,12 +254,12 @@ func (w *writer) checkWith(clause *pg.WithClause, main *pg.Node) error {
 	return nil
 }
 
-// drawsAnew says whether a tree calls functions whose results differ from call to call.
-func drawsAnew(n *pg.Node) bool {
+// calls says whether a tree calls one of some functions.
+func calls(n *pg.Node, functions []string) bool {
 	found := false
 	walk(n.ProtoReflect(), func(m protoreflect.ProtoMessage) {
 		f, ok := m.(*pg.FuncCall)
-		found = found || ok && slices.Contains(volatileFunctions, f.Funcname[len(f.Funcname)-1].GetString_().GetSval())
+		found = found || ok && slices.Contains(functions, f.Funcname[len(f.Funcname)-1].GetString_().GetSval())
 	})
 	return found
 }
