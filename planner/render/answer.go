@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 )
 
 // Answer is what EXPLAIN shows; JSON has it as it is.
@@ -61,7 +62,7 @@ func (x *Answer) Rows(format string) ([]string, error) {
 	if err := j.Encode([]*Answer{x}); err != nil {
 		return nil, fmt.Errorf("write the plan: %w", err)
 	}
-	text, err := string(bytes.TrimSuffix(made.Bytes(), []byte("\n"))), error(nil)
+	text, err := string(inLine(bytes.TrimSuffix(made.Bytes(), []byte("\n")))), error(nil)
 	switch format {
 	case "xml":
 		text, err = XML(made.Bytes())
@@ -69,6 +70,27 @@ func (x *Answer) Rows(format string) ([]string, error) {
 		text, err = YAML(made.Bytes())
 	}
 	return []string{text}, err
+}
+
+// textList is an indented list of texts. No text has the end of a line in it.
+var textList = regexp.MustCompile(`\[\n\s+("(?:[^"\\]|\\.)*"(?:,\n\s+"(?:[^"\\]|\\.)*")*)\n\s*\]`)
+
+// inLine puts each list of texts on one line, as PostgreSQL does.
+func inLine(text []byte) []byte {
+	return textList.ReplaceAllFunc(text, func(list []byte) []byte {
+		var texts []json.RawMessage
+		if err := json.Unmarshal(list, &texts); err != nil {
+			return list
+		}
+		out := []byte("[")
+		for i, t := range texts {
+			if i > 0 {
+				out = append(out, ", "...)
+			}
+			out = append(out, t...)
+		}
+		return append(out, ']')
+	})
 }
 
 func (x *Answer) lines() []string {
