@@ -159,6 +159,8 @@ func TestSourceTypesChange(t *testing.T) {
 	}
 	harness.Exec(t, l.server.DSN, "DROP VIEW seen")
 	l.at("ALTER TABLE one ALTER v TYPE text", "UPDATE one SET v = v WHERE id = 1")
+	l.eventually("SELECT state FROM pg_stat_pipeline_table WHERE table_name = 'one'", "stopped")
+	harness.Exec(t, l.server.DSN, "ALTER PIPELINE life RESYNC TABLE public.one")
 	l.eventually("SELECT string_agg(v, ',' ORDER BY v) FROM public.one", "best,fine,low,ok,sad")
 	l.eventually("SELECT string_agg(v::text, ',' ORDER BY v DESC) FROM kept", "best,ok,fine,sad,low")
 	harness.Exec(t, l.server.DSN, "DROP PIPELINE life")

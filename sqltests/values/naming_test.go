@@ -57,12 +57,12 @@ func names(t *testing.T, encoding, bad, good string) {
 	harness.Exec(t, s.DSN, "CREATE PIPELINE q FROM POSTGRES "+quote.Text(source)+` FOR TABLE badcolumn (id) WITH (slot_name = 'skippr_q')`, "SYNC PIPELINE q UNTIL CAUGHT UP")
 	names := `SELECT string_agg(id || "` + good + `", ' ' ORDER BY id) FROM p."` + good + `"`
 	expect("copied", map[string]string{
-		names:                                   "1x",
-		"SELECT id || v FROM p.plain":           "1x",
-		"SELECT id || e || d || v FROM p.typed": "1x2y",
-		"SELECT id || v FROM p.computed":        "1x",
-		"SELECT id FROM q.badcolumn":            "1",
-		"SELECT coalesce(string_agg(reason, ' '), '') FROM pg_stat_pipeline":                                                                                        "",
+		names:                         "1x",
+		"SELECT id || v FROM p.plain": "1x",
+		"SELECT id || e::text || d || v FROM p.typed":                        "1x2y",
+		"SELECT id || v FROM p.computed":                                     "1x",
+		"SELECT id FROM q.badcolumn":                                         "1",
+		"SELECT coalesce(string_agg(reason, ' '), '') FROM pg_stat_pipeline": "",
 		"SELECT count(*) FROM pg_stat_pipeline_table WHERE pipeline = 'p' AND table_name IN ('computed', 'listed', 'plain', 'still', 't', 'typed', '" + good + "')": "7",
 		"SELECT count(*) FROM pg_stat_pipeline_table WHERE pipeline = 'p' AND state = 'ready'":                                                                      "7",
 	})
