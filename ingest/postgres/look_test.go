@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest/watch"
@@ -194,5 +197,65 @@ func TestReworkedLook(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", step.sql, got, step.want)
 		}
 		r.reopen() // what is known is in here
+	}
+}
+
+// TestLookBesideALock: a look does not wait for who has locked a partition, and what it sees of
+// files and columns is of one moment: a column that came with values, by a rewrite that commits
+// while the look is under way, would be taken for one without.
+func TestLookBesideALock(t *testing.T) {
+	r := newRig(t,
+		"CREATE TABLE part (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+		"CREATE TABLE p0 PARTITION OF part FOR VALUES FROM (0) TO (10)",
+		"CREATE TABLE keyless (id int) PARTITION BY RANGE (id)",
+		"CREATE TABLE k0 PARTITION OF keyless FOR VALUES FROM (0) TO (10)",
+	)
+	found, err := r.src.Discover(t.Context(), r.sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := make([]watch.Here, len(found))
+	for i, f := range found {
+		here[i] = watch.Here{OID: f.OID, Schema: f.Schema, Name: f.Name, Parts: f.Parts, Keyless: len(f.Key) == 0}
+	}
+	mark := ""
+	look := func() (out string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		l, err := r.src.Look(ctx, r.sel, here, mark)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark = l.Mark
+		for _, h := range here {
+			files := l.Files[h.OID]
+			out += fmt.Sprintf("%s: columns %d, plain %v, reworked %d, counted %d; ",
+				h.Name, files.Newest, files.Plain, files.Reworked, len(l.Counters[h.OID].Of))
+		}
+		return out
+	}
+	const before = "keyless: columns 1, plain [], reworked 0, counted 2; part: columns 1, plain [], reworked 0, counted 0; "
+	if got := look(); got != before {
+		t.Fatalf("got %s", got)
+	}
+	conn, err := pgx.Connect(t.Context(), r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, sql := range []string{"BEGIN", "ALTER TABLE part ADD x float DEFAULT random()", "LOCK TABLE keyless"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := look(); got != before {
+		t.Errorf("beside the locks: %s", got)
+	}
+	if _, err := conn.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); got != strings.Replace(before, "part: columns 1, plain [], reworked 0", "part: columns 2, plain [], reworked 1", 1) {
+		t.Errorf("afterwards: %s", got)
 	}
 }

@@ -19,19 +19,18 @@ var _ ingest.Starter = (*Source)(nil)
 // transaction did is counted when it has ended, up to ten seconds later, or after the
 // session's next transaction.
 const countersQuery = `
-WITH epoch(mark) AS (SELECT pg_catalog.concat_ws('/',
+WITH RECURSIVE epoch(mark) AS (SELECT pg_catalog.concat_ws('/',
        (SELECT extract(epoch FROM a.stats_reset) FROM pg_catalog.pg_stat_archiver a),
-       (SELECT extract(epoch FROM d.stats_reset) FROM pg_catalog.pg_stat_database d WHERE d.datname = pg_catalog.current_database())))
-SELECT e.mark, o.oid, t.relid, t.born, pg_catalog.pg_stat_get_tuples_updated(t.relid) + pg_catalog.pg_stat_get_tuples_deleted(t.relid)
-  FROM epoch e, unnest($1::oid[]) o(oid) JOIN pg_catalog.pg_class k ON k.oid = o.oid, LATERAL (
-       SELECT o.oid AS relid, false AS born
-        UNION ALL
-       SELECT p.relid::oid, y.xmin = i.xmin
-         FROM pg_catalog.pg_partition_tree(o.oid) p
-         JOIN pg_catalog.pg_class c ON c.oid = p.relid
-         JOIN pg_catalog.pg_type y ON y.oid = c.reltype
-         JOIN pg_catalog.pg_inherits i ON i.inhrelid = p.relid
-        WHERE p.isleaf AND p.relid::oid <> o.oid) t`
+       (SELECT extract(epoch FROM d.stats_reset) FROM pg_catalog.pg_stat_database d WHERE d.datname = pg_catalog.current_database()))),
+tree(root, relid, born, kind) AS (
+  SELECT k.oid, k.oid, false, k.relkind FROM unnest($1::oid[]) o(oid) JOIN pg_catalog.pg_class k ON k.oid = o.oid
+  UNION ALL
+  SELECT t.root, i.inhrelid, y.xmin = i.xmin, c.relkind
+    FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.relid
+    JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
+    JOIN pg_catalog.pg_type y ON y.oid = c.reltype)
+SELECT e.mark, t.root, t.relid, t.born, pg_catalog.pg_stat_get_tuples_updated(t.relid) + pg_catalog.pg_stat_get_tuples_deleted(t.relid)
+  FROM epoch e, tree t WHERE t.relid = t.root OR t.kind <> 'p'`
 
 // AtStart implements ingest.Starter.
 func (s *Source) AtStart(ctx context.Context, oids []uint32) (out ingest.Start, err error) {

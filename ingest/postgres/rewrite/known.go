@@ -12,16 +12,22 @@ import (
 )
 
 // filesQuery tells the files of tables $1 and their partitions: other ones after a rewrite.
-// A table that was never rewritten has the file that it was made with.
+// A table that was never rewritten has the file that it was made with. All is as of one
+// snapshot: pg_partition_tree would wait for locks of partitions, and pg_relation_filenode then
+// tell of a file that is newer than the columns.
 const filesQuery = `
-SELECT o.oid, pg_catalog.txid_snapshot_xmin(pg_catalog.txid_current_snapshot()),
-       coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = o.oid), 0)::int2,
-       coalesce(array_agg(f.file ORDER BY f.file) FILTER (WHERE f.file <> 0), '{}')::oid[], coalesce(bool_and(f.file IN (0, f.relid)), false)
-  FROM unnest($1::oid[]) o(oid)
-  LEFT JOIN LATERAL (
-       SELECT t.relid, coalesce(pg_catalog.pg_relation_filenode(t.relid), 0)::oid AS file
-         FROM (SELECT o.oid AS relid UNION SELECT p.relid::oid FROM pg_catalog.pg_partition_tree(o.oid) p WHERE p.isleaf) t) f ON true
- GROUP BY o.oid`
+WITH RECURSIVE tree(root, relid) AS (
+  SELECT o.oid, o.oid FROM unnest($1::oid[]) o(oid)
+  UNION
+  SELECT t.root, i.inhrelid
+    FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.relid
+    JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition)
+SELECT t.root, pg_catalog.txid_snapshot_xmin(pg_catalog.txid_current_snapshot()),
+       coalesce((SELECT max(a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.root), 0)::int2,
+       coalesce(array_agg(c.relfilenode ORDER BY c.relfilenode) FILTER (WHERE c.relfilenode <> 0), '{}')::oid[],
+       coalesce(bool_and(c.relfilenode IN (0, c.oid)), false)
+  FROM tree t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.relid
+ GROUP BY t.root`
 
 // reworkedQuery says whether a column of table $1 was changed by a transaction that had not
 // ended at $2, a number of txid_snapshot_xmin. A change of its type or its expression, by
