@@ -205,6 +205,9 @@ type Table struct {
 	// Missed are updates and deletes that the source does not send of a table without a key: see
 	// ingest/watch. Nil when nobody has counted. They are never changed in place.
 	Missed *MissedChanges `json:",omitempty"`
+	// Published is how the source publishes it, in the source's words: see ingest.Source. Empty
+	// when nobody has looked.
+	Published string `json:",omitempty"`
 	// Compared is how many of Files.Reworked its rows have been compared after, or copied anew.
 	Compared uint32 `json:",omitempty"`
 	// Named are the numbers at the source of the columns that the pipeline's selection

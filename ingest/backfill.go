@@ -86,6 +86,7 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 		}
 		if t.Backfill.StartedAt.IsZero() {
 			s.countFrom(t)
+			t.Published = s.published[t.SourceOID]
 			if now, ok := s.start.Files[t.SourceOID]; ok {
 				t.Files, t.Compared = (*catalog.SourceFiles)(&now), 0
 			}

@@ -223,7 +223,7 @@ func (k *keeper) look(ctx context.Context) error {
 	found := make([]watch.There, len(seen.Found))
 	for i, f := range seen.Found {
 		found[i] = watch.There{
-			OID: f.OID, Schema: f.Schema, Name: f.Name, Barred: seen.Barred[f.OID],
+			OID: f.OID, Schema: f.Schema, Name: f.Name, Barred: seen.Barred[f.OID], Gap: seen.Gaps[f.OID],
 			Identified: f.OID != 0 && f.Unsupported == "" && (len(f.Key) > 0 || f.WholeRow),
 		}
 	}
@@ -257,6 +257,9 @@ func (k *keeper) noteSeen(ctx context.Context, tables []*catalog.Table, seen Loo
 	note := func(t *catalog.Table) (other bool) {
 		if f, ok := seen.Files[t.SourceOID]; ok && !sameFiles(t.Files, f) {
 			t.Files, other = (*catalog.SourceFiles)(&f), true
+		}
+		if p, ok := seen.Published[t.SourceOID]; ok && p != t.Published {
+			t.Published, other = p, true
 		}
 		now, ok := seen.Counters[t.SourceOID]
 		if !ok || !keyless(t) {
@@ -305,6 +308,7 @@ func keyless(t *catalog.Table) bool { return !t.Current.HasKey() && !t.Current.W
 func hereOf(t, anew *catalog.Table) watch.Here {
 	h := watch.Here{
 		ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away, Files: (*watch.Files)(t.Files), Keyless: keyless(t),
+		Published: t.Published,
 	}
 	if t.PartsKnown {
 		h.Parts, h.Marks = append([]uint32{}, t.Parts...), t.PartMarks
@@ -353,6 +357,8 @@ func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, f
 			return k.renamed(txn, p, t, a)
 		case watch.Identified:
 			return k.identified(txn, p, t, found[a.Found], a.Barred)
+		case watch.Unpublished:
+			return k.unpublished(txn, p, t, found[a.Found], a.Gap)
 		}
 		return k.repartitioned(txn, p, t, a)
 	})
@@ -535,6 +541,30 @@ func (k *keeper) identified(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Ta
 		return nil
 	}
 	return k.copyAnew(txn, p, t, f, why)
+}
+
+// unpublished copies a table anew of which the source may have left changes out; or stops it where
+// nothing is to be copied, and it goes on from there when somebody resumes it.
+func (k *keeper) unpublished(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, f SourceTable, gap *watch.Gap) error {
+	switch {
+	case f.Unsupported != "", t.Away != "", t.State == catalog.TableStopped:
+		return nil
+	case gap.Hint != "":
+		k.notes[t.ID] = TableNote{Reason: gap.Reason, Hint: gap.Hint}
+		return nil
+	case !t.Answers(), txn.CopyFor(t.ID) != nil:
+		k.deferred = true
+		return nil
+	case !copies(p):
+		t.Published = "" // what the next session finds counts
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+		return stopCopy(txn, p.Name, t.ID, &TableError{Reason: gap.Reason, Hint: hintResync})
+	case k.rests(txn, t):
+		return nil
+	}
+	return k.copyAnew(txn, p, t, f, gap.Reason)
 }
 
 // renamed takes a table's name at the source over. The stream tells of a new one with the

@@ -42,6 +42,8 @@ type session struct {
 	// start is how tables were before Setup: not later than the moment that what is copied in
 	// this session is of.
 	start Start
+	// published is how the source publishes tables since Setup.
+	published map[uint32]string
 	// refusals are the rows of its chunks that cannot be taken in.
 	refusals *copyLetters
 	// advanced wakes the keeper: something became durable.
@@ -194,6 +196,7 @@ func (s *session) setup(ctx context.Context) error {
 	if err != nil {
 		return sourceError("set up source", err)
 	}
+	s.published = result.Published
 	for _, w := range result.Warnings {
 		s.out.Warn("source warned", env.KeyReason, w)
 	}
@@ -333,10 +336,19 @@ func (s *session) recordSetup(txn *catalog.Txn, result SetupResult, tables []Sou
 		return err
 	}
 	for _, t := range txn.EveryTableOf(p.ID) {
-		if _, ok := s.start.Counters[t.SourceOID]; !ok || t.Missed != nil || !keyless(t) {
+		_, counted := s.start.Counters[t.SourceOID]
+		uncounted := counted && t.Missed == nil && keyless(t)
+		if uncounted {
+			s.countFrom(t)
+		}
+		published := s.published[t.SourceOID]
+		unknown := t.Published == "" && published != ""
+		if unknown {
+			t.Published = published
+		}
+		if !uncounted && !unknown {
 			continue
 		}
-		s.countFrom(t)
 		if err := txn.PutTable(t); err != nil {
 			return err
 		}

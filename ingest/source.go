@@ -122,6 +122,10 @@ type SetupResult struct {
 	Warnings []string
 	// Refused are tables, by OID, whose changes the source will not send, and what helps.
 	Refused map[uint32]*TableError
+	// Published is how the source publishes tables, by OID, from a moment on that is not later
+	// than the first copy after it: what TableWatcher is to compare with. Nil when it does not
+	// say.
+	Published map[uint32]string
 }
 
 // Backfill reads initial copies at one moment of the source.
@@ -309,6 +313,10 @@ type Look struct {
 	// Barred are tables of Found, by their numbers, that the source could send updates and
 	// deletes of, and does not.
 	Barred map[uint32]*watch.Barred
+	// Published is how tables of Found are published, by their numbers, where nothing was left
+	// out since; Gaps are those of the others.
+	Published map[uint32]string
+	Gaps      map[uint32]*watch.Gap
 }
 
 // Starter is a Source that tells how tables are before they are copied, so that what becomes

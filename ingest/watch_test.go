@@ -23,6 +23,9 @@ type seenTables struct {
 	known func(map[uint32]watch.There)
 	// refused are tables that cannot be published.
 	refused map[string]*ingest.TableError
+	// published is how a table is published, gap what is in the way of publishing it.
+	published map[string]string
+	gap       map[string]string
 }
 
 func (s *seenTables) change(mark string, found func([]ingest.SourceTable) []ingest.SourceTable, known func(map[uint32]watch.There)) {
@@ -57,9 +60,15 @@ func (w *watched) Look(ctx context.Context, sel catalog.TableSelection, here []w
 	if err != nil {
 		return ingest.Look{}, err
 	}
-	l := ingest.Look{Mark: w.seen.mark, Found: found, Known: map[uint32]watch.There{}}
+	l := ingest.Look{Mark: w.seen.mark, Found: found, Known: map[uint32]watch.There{}, Published: map[uint32]string{}, Gaps: map[uint32]*watch.Gap{}}
 	for _, h := range here {
 		l.Known[h.OID] = watch.There{OID: h.OID, Schema: h.Schema, Name: h.Name}
+		switch now := w.seen.published[h.Name]; {
+		case h.Published != "" && h.Published != now:
+			l.Gaps[h.OID] = &watch.Gap{Reason: "it was published as " + h.Published, Hint: w.seen.gap[h.Name]}
+		case now != "":
+			l.Published[h.OID] = now
+		}
 	}
 	if w.seen.found != nil {
 		l.Found = w.seen.found(l.Found)
@@ -74,7 +83,9 @@ func (w *watched) Setup(ctx context.Context, state []byte, tables []ingest.Sourc
 	r, err := w.Source.Setup(ctx, state, tables)
 	w.seen.mu.Lock()
 	defer w.seen.mu.Unlock()
+	r.Published = map[uint32]string{}
 	for _, t := range tables {
+		r.Published[t.OID] = w.seen.published[t.Name]
 		if why := w.seen.refused[t.Name]; why != nil && !r.Created {
 			r.Refused = map[uint32]*ingest.TableError{t.OID: why}
 		}

@@ -209,7 +209,7 @@ func refilterTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ing
 		}
 		var other []ingest.SourceTable
 		for _, t := range tables {
-			if slices.Contains(p.tables, t.OID) && (st.Filters[t.OID] != t.Filter || !p.filtersAlike(t)) {
+			if slices.Contains(p.tables, t.OID) && (st.Filters[t.OID] != t.Filter || !p.filtersAlike(t) || !p.has(t)) {
 				other = append(other, t)
 			}
 		}

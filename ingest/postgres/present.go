@@ -73,7 +73,7 @@ func present(ctx context.Context, conn *pgx.Conn, tables []ingest.SourceTable) (
 }
 
 // markQuery is a digest of which tables there are, who may read them, and which are parts
-// of which, in which files, by which keys their rows are known, and what is published; and the moment of it: the oldest transaction that had not ended.
+// of which, in which files, by which keys their rows are known; and the moment of it: the oldest transaction that had not ended.
 const markQuery = `
 SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')), pg_catalog.txid_snapshot_xmin(pg_catalog.txid_current_snapshot()), now()
   FROM (
@@ -87,10 +87,7 @@ SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')), pg_catalog.t
   UNION ALL
   SELECT concat_ws(':', x.indrelid, x.indexrelid, x.indisreplident, x.indimmediate, x.indisvalid) FROM pg_catalog.pg_index x
    WHERE (x.indisprimary OR x.indisreplident) AND x.indrelid >= 16384
-  UNION ALL
-  SELECT concat_ws(':', p.oid, p.pubname, p.puballtables, p.pubupdate, p.pubdelete) FROM pg_catalog.pg_publication p
-  UNION ALL
-  SELECT concat_ws(':', r.prpubid, r.prrelid) FROM pg_catalog.pg_publication_rel r) all_tables`
+) all_tables`
 
 // thereQuery lists those of tables $1 that exist, with the root that they are a part of.
 const thereQuery = `
@@ -198,6 +195,10 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 			return unavailable("look at types", err)
 		}
 		look.Mark += digest
+		if digest, err = s.publicationsDigest(ctx, conn); err != nil {
+			return err
+		}
+		look.Mark += digest
 		looks, err := rewrite.Read(ctx, conn, numbersOf(here))
 		if err != nil {
 			return unavailable("look at files", err)
@@ -261,8 +262,10 @@ func (s *Source) lookAnew(ctx context.Context, sel catalog.TableSelection, here 
 		if look.Found, err = discover(ctx, conn, sel, &s.cfg); err != nil {
 			return err
 		}
-		look.Barred, err = s.barred(ctx, conn, here, look.Found)
-		return err
+		if look.Barred, err = s.barred(ctx, conn, here, look.Found); err != nil {
+			return err
+		}
+		return s.lookPublished(ctx, conn, here, look)
 	})
 }
 

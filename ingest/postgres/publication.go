@@ -28,7 +28,8 @@ type publication struct {
 	all     bool // of all tables
 	root    bool // publish_via_partition_root
 	stored  bool // publish_generated_columns = stored
-	updates bool // publishes insert, update, delete and truncate
+	inserts bool // publishes insert and truncate
+	updates bool // and update and delete
 	comment string
 	tables  []uint32
 	// filters are the row filters of tables, as the server writes them; listed are the
@@ -40,7 +41,7 @@ type publication struct {
 // publicationQuery reads publication $1. The view of its tables has not those that are named
 // and have become partitions of others that are.
 const publicationQuery = `
-SELECT p.puballtables, %s, %s, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
+SELECT p.puballtables, %s, %s, p.pubinsert AND p.pubtruncate, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
        coalesce(pg_catalog.obj_description(p.oid, 'pg_publication'), ''),
        ARRAY(SELECT c.oid FROM pg_catalog.pg_publication_tables t
                JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
@@ -69,7 +70,7 @@ func readPublication(ctx context.Context, conn *pgx.Conn, name string, version i
 	p := publication{name: name, exists: true}
 	var limits []string
 	err := conn.QueryRow(ctx, fmt.Sprintf(publicationQuery, root, stored, filtered), name).
-		Scan(&p.all, &p.root, &p.stored, &p.updates, &p.comment, &p.tables, &limits)
+		Scan(&p.all, &p.root, &p.stored, &p.inserts, &p.updates, &p.comment, &p.tables, &limits)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return publication{name: name}, nil
 	}
@@ -299,20 +300,7 @@ func (p publications) creating(w wanted, version int) string {
 
 // completing is the SQL that makes a publication of somebody else's one that will do.
 func (p publications) completing(have publication, publish string, tables []ingest.SourceTable, w wanted, version int) string {
-	quoted := quoteIdent(have.name)
-	var sql []string
-	if version >= versionRoot && !have.root || publish == publishChanges && !have.updates || version >= versionGenerated && !have.stored {
-		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s SET (%s);", quoted, publicationOptions(publish, version)))
-	}
-	have.root = true
-	lacking := have.lacks(tables)
-	partly := slices.DeleteFunc(slices.Clone(lacking), func(t ingest.SourceTable) bool { return !have.names(t) })
-	if len(partly) > 0 {
-		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s DROP TABLE %s;", quoted, list(unfiltered(partly))))
-	}
-	if len(lacking) > 0 {
-		sql = append(sql, fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s;", quoted, list(lacking)))
-	}
+	sql := have.completion(publish, tables, version)
 	if publish == publishChanges && len(w.inserts) > 0 && !p.inserts.exists {
 		sql = append(sql, withoutComment(makePublication(p.inserts.name, publishInserts, w.inserts, version)))
 	}
@@ -347,9 +335,6 @@ func renewMembership(ctx context.Context, conn *pgx.Conn, st *state, tables []in
 	}
 	name := quoteIdent(st.Slot + "_renew")
 	sql := fmt.Sprintf("CREATE PUBLICATION %s; DROP PUBLICATION %s", name, name) // one transaction
-	if len(st.Owned) > 0 {
-		sql = fmt.Sprintf("ALTER PUBLICATION %s SET (publish_via_partition_root = true)", quoteIdent(st.Owned[0]))
-	}
 	switch err := run(ctx, conn.PgConn(), sql); {
 	case err == nil:
 		return nil, nil
@@ -431,13 +416,14 @@ func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.S
 		w.changes, w.inserts = append(w.changes, w.inserts...), nil
 	}
 	for _, add := range []struct {
-		to     publication
-		tables []ingest.SourceTable
-	}{{have[0], w.changes}, {inserts, w.inserts}} {
-		if err := add.to.gather(ctx, conn, st, add.tables, v.version, &refused); err != nil {
+		to      publication
+		publish string
+		tables  []ingest.SourceTable
+	}{{have[0], publishChanges, w.changes}, {inserts, publishInserts, w.inserts}} {
+		if err := add.to.mend(ctx, conn, st, add.publish, add.tables, v.version, &refused); err != nil {
 			return nil, err
 		}
-		lacking := add.to.lacks(add.tables)
+		lacking := slices.DeleteFunc(add.to.lacks(add.tables), func(t ingest.SourceTable) bool { return add.to.partly(st, add.publish, t, v.version, &refused) })
 		if len(lacking) == 0 {
 			continue
 		}
@@ -446,34 +432,6 @@ func addTables(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.S
 		}
 	}
 	return refused, nil
-}
-
-// gather has p send changes of partitions as those of their tables, if it is ours. Of one
-// that somebody else has made it refuses the tables that need it.
-func (p *publication) gather(ctx context.Context, conn *pgx.Conn, st *state, tables []ingest.SourceTable, version int,
-	refused *map[uint32]*ingest.TableError,
-) error {
-	if version < versionRoot || !slices.ContainsFunc(tables, p.scatters) {
-		return nil
-	}
-	sql := fmt.Sprintf("ALTER PUBLICATION %s SET (publish_via_partition_root = true)", quoteIdent(p.name))
-	if slices.Contains(st.Owned, p.name) {
-		if err := run(ctx, conn.PgConn(), sql); err != nil {
-			return publicationError(p.name, sql, err)
-		}
-	} else {
-		for _, t := range tables {
-			if !p.scatters(t) {
-				continue
-			}
-			refuse(refused, t, &ingest.TableError{
-				Reason: fmt.Sprintf("publication %s sends its changes as those of its partitions", p.name),
-				Hint:   "At the source, as its owner: " + sql + "; then here: ALTER PIPELINE … RESYNC TABLE …;",
-			})
-		}
-	}
-	p.root = true // what is refused is not to be added
-	return nil
 }
 
 func refuse(refused *map[uint32]*ingest.TableError, t ingest.SourceTable, why *ingest.TableError) {

@@ -115,13 +115,17 @@ func (s *Source) resume(ctx context.Context, conn *pgx.Conn, v settings, prior [
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
+	now, err := publishedNow(ctx, conn, st.Publications, tables, v.version)
+	if err != nil {
+		return ingest.SetupResult{}, err
+	}
 	overlooks, err := renewMembership(ctx, conn, st, tables, v.version)
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
 	s.settle(st, nil)
 	out, err := result(st, prior, false)
-	out.Refused, out.Warnings = refused, append(warned, overlooks...)
+	out.Refused, out.Warnings, out.Published = refused, append(warned, overlooks...), now
 	return out, err
 }
 
@@ -255,6 +259,10 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
+	now, err := publishedNow(ctx, conn, names, tables, v.version)
+	if err != nil {
+		return ingest.SetupResult{}, err
+	}
 	id, err := s.identify(ctx)
 	if err != nil {
 		return ingest.SetupResult{}, err
@@ -283,7 +291,9 @@ func (s *Source) create(ctx context.Context, conn *pgx.Conn, v settings,
 	if err != nil {
 		return ingest.SetupResult{}, err
 	}
-	return result(st, b, true)
+	out, err := result(st, b, true)
+	out.Published = now
+	return out, err
 }
 
 func result(st *state, encoded []byte, created bool) (ingest.SetupResult, error) {

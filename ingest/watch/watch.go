@@ -52,6 +52,15 @@ type There struct {
 	// why it does not.
 	Identified bool
 	Barred     *Barred
+	// Gap says why changes of the table may have been left out of the stream; nil when none were.
+	Gap *Gap
+}
+
+// Gap is why changes of a table may have been left out of the stream.
+type Gap struct {
+	Reason string // a clause
+	// Hint is what helps before the table can be copied anew; "" when nothing is in the way.
+	Hint string
 }
 
 // Barred is why a source sends only inserts of a table.
@@ -80,6 +89,8 @@ type Here struct {
 	Files *Files
 	// Keyless says that updates and deletes of it do not come.
 	Keyless bool
+	// Published is how the source publishes it, in the source's words; "" when that is not known.
+	Published string
 }
 
 // Kind says what has happened to a table.
@@ -109,13 +120,15 @@ const (
 	// Identified: updates and deletes of a table without a key can be sent now; Found is how the
 	// table is. Barred is why they are not all the same.
 	Identified
+	// Unpublished: changes of it may have been left out; Found is how the table is.
+	Unpublished
 )
 
 // Action is one thing that has happened.
 type Action struct {
 	Kind               Kind
 	Table              change.TableID // all but Made
-	Found              int            // Made, Remade, Identified
+	Found              int            // Made, Remade, Identified, Unpublished
 	Reason             string         // Left
 	Parts              []uint32       // Repartitioned, Noted: those that there are now
 	Marks              []uint64       // of Parts
@@ -129,6 +142,7 @@ type Action struct {
 	Forms        Forms   // Reworded, Worded: those that there are now
 	Schema, Name string  // Renamed
 	Barred       *Barred // Identified, nil: they will be sent
+	Gap          *Gap    // Unpublished
 }
 
 // The reasons of Left, clauses.
@@ -180,6 +194,9 @@ func Decide(here []Here, found []There, known map[uint32]There) []Action {
 		if a, ok := h.identified(found); ok {
 			out = append(out, a)
 		}
+		if a, ok := h.unpublished(found); ok {
+			out = append(out, a)
+		}
 	}
 	for i := range found {
 		if !taken[found[i].OID] {
@@ -222,6 +239,16 @@ func (h *Here) identified(found []There) (a Action, changed bool) {
 		return a, false
 	}
 	return Action{Kind: Identified, Table: h.ID, Found: i, Barred: found[i].Barred}, true
+}
+
+// unpublished looks whether changes of a table may have been left out. While it is being copied
+// anew they come with the copy, or are noticed once that has its place.
+func (h *Here) unpublished(found []There) (a Action, changed bool) {
+	i := slices.IndexFunc(found, func(f There) bool { return f.OID == h.OID && f.Gap != nil })
+	if i < 0 || h.Copy != 0 || h.Away != "" {
+		return a, false
+	}
+	return Action{Kind: Unpublished, Table: h.ID, Found: i, Gap: found[i].Gap}, true
 }
 
 // parts compares the partitions. While the table is being copied anew they wait for the
