@@ -49,10 +49,6 @@ var problems = []struct {
 		"ALTER PIPELINE … ENABLE; starts it, also when it is paused.",
 	},
 	{
-		compact.ErrResting, ddl.Busy, "pipeline is being compared with its source",
-		"Its changes may go into the lake again in a moment: run the statement again.",
-	},
-	{
 		compact.ErrNoCopy, ddl.WrongState, "a table differs from the source's, and has stopped",
 		"ALTER PIPELINE … RESYNC TABLE …; copies it anew.",
 	},

@@ -1,10 +1,12 @@
 package compact
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/segment"
 )
@@ -62,28 +64,67 @@ func (h *LogHold) Release() {
 // ErrResting means that a statement keeps a pipeline's changes from the lake for a moment.
 var ErrResting = errors.New("pipeline rests from compaction")
 
+// rest is asked for by n, and ends when ended is closed.
+type rest struct {
+	n     int
+	ended chan struct{}
+}
+
 // Rest keeps what is published from now on out of the lake until end is called: a
 // compaction that has begun ends, of slices that were published before. Calling end again
 // does nothing.
 func (s *Service) Rest(pipeline change.PipelineID) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.resting[pipeline]++
+	r := s.mu.resting[pipeline]
+	if r == nil {
+		r = &rest{ended: make(chan struct{})}
+		s.mu.resting[pipeline] = r
+	}
+	r.n++
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.mu.resting[pipeline]--; s.mu.resting[pipeline] == 0 {
+		if r.n--; r.n == 0 {
 			delete(s.mu.resting, pipeline)
+			close(r.ended)
 		}
 	})
 }
 
-// rests says whether nothing of a pipeline may go into the lake. Who asks after it has read
-// the catalog, and is told no, has read nothing that was published during a rest.
-func (s *Service) rests(pipeline change.PipelineID) bool {
+// rests says whether nothing of a pipeline may go into the lake: until its channel is closed, nil
+// says no. Who asks after it has read the catalog, and is told no, has read nothing that was
+// published during a rest.
+func (s *Service) rests(pipeline change.PipelineID) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.resting[pipeline] > 0
+	if r := s.mu.resting[pipeline]; r != nil {
+		return r.ended
+	}
+	return nil
+}
+
+// awaitRest waits until a table's pipeline does not rest.
+func (s *Service) awaitRest(ctx context.Context, id change.TableID) error {
+	snap := s.deps.Catalog.Snapshot()
+	t, err := snap.TableByID(id)
+	snap.Close()
+	if errors.Is(err, catalog.ErrTableNotFound) {
+		return nil // as a table that is gone
+	}
+	if err != nil {
+		return err
+	}
+	ended := s.rests(t.Pipeline)
+	if ended == nil {
+		return nil
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // heldFromLocked is the lowest segment of a pipeline's log that a hold keeps; ok is false

@@ -1,6 +1,7 @@
 package compact_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -50,6 +51,8 @@ func TestHoldLog(t *testing.T) {
 	}
 }
 
+var errLeft = errors.New("left")
+
 // During a rest nothing of the pipeline goes into the lake, whoever asks; afterwards it
 // does. Rests add up, and another pipeline's does not count.
 func TestRest(t *testing.T) {
@@ -64,13 +67,20 @@ func TestRest(t *testing.T) {
 		if more, err := w.svc.StepTable(t.Context(), w.table.ID, false); more || err != nil {
 			t.Fatalf("a compaction by itself: %v, %v", more, err)
 		}
+		gone, leave := context.WithCancelCause(t.Context())
+		leave(errLeft)
+		if err := w.svc.CompactTable(gone, w.table.ID, true); !errors.Is(err, errLeft) {
+			t.Fatalf("a statement, while it waits for the end: %v", err)
+		}
 		if w.live() != 1 {
 			t.Fatalf("%d live slices", w.live())
 		}
 		release()
 	}
-	w.compact()
-	if w.live() != 0 {
-		t.Errorf("%d live slices after the rest", w.live())
+	end, compacted := w.svc.Rest(w.pid), make(chan error)
+	go func() { compacted <- w.svc.Compact(t.Context(), "p") }()
+	end()
+	if err := <-compacted; err != nil || w.live() != 0 {
+		t.Errorf("%d live slices after the rest: %v", w.live(), err)
 	}
 }

@@ -57,7 +57,7 @@ func (s *Service) next(id change.TableID, force bool) (*job, error) {
 	if err != nil || len(live) == 0 {
 		return nil, err
 	}
-	if s.rests(p.ID) {
+	if s.rests(p.ID) != nil {
 		if force {
 			return nil, fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, ErrResting)
 		}

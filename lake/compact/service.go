@@ -78,7 +78,7 @@ type Service struct {
 		// late is the work on tables that steps do not wait for any more.
 		late map[change.TableID]*tableWork
 		// resting is how many ask that nothing of a pipeline goes into the lake.
-		resting map[change.PipelineID]int
+		resting map[change.PipelineID]*rest
 		// holds by number, which counts up.
 		holds    map[uint64]held
 		nextHold uint64
@@ -122,7 +122,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s.mu.idle = map[segmentKey]time.Time{}
 	s.mu.stuck = map[change.PipelineID]time.Time{}
 	s.mu.holds = map[uint64]held{}
-	s.mu.resting = map[change.PipelineID]int{}
+	s.mu.resting = map[change.PipelineID]*rest{}
 	return s, nil
 }
 
@@ -146,7 +146,8 @@ func (s *Service) Compact(ctx context.Context, pipeline string) error {
 }
 
 // CompactTable compacts a table until nothing is left to do of what is live now; without
-// force only what the thresholds want. Changes that come meanwhile are not waited for.
+// force only what the thresholds want. Changes that come meanwhile are not waited for; with
+// force the end of a rest of the pipeline is.
 func (s *Service) CompactTable(ctx context.Context, id change.TableID, force bool) error {
 	last, found, err := s.lastLive(id)
 	if err != nil || !found {
@@ -154,6 +155,11 @@ func (s *Service) CompactTable(ctx context.Context, id change.TableID, force boo
 	}
 	for {
 		more, err := s.StepTable(ctx, id, force)
+		if errors.Is(err, ErrResting) {
+			if err = s.awaitRest(ctx, id); err == nil {
+				continue
+			}
+		}
 		if err != nil || !more {
 			return err
 		}
