@@ -52,7 +52,7 @@ lint:
 # pipeline words also on a real PostgreSQL, the oracle of what they expect.
 unit: build
 	@rm -f $(SKIPPED)
-	SKIPPRD_SKIPPED=$(SKIPPED) SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 45m ./...
+	SKIPPRD_SKIPPED=$(SKIPPED) SKIPPRD_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 45m -parallel 6 ./...
 
 # The race detector where it sees something: not in packages that link the query
 # engine, whose threads are its own.
