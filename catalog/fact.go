@@ -208,7 +208,7 @@ type Table struct {
 	// Published is how the source publishes it, in the source's words: see ingest.Source. Empty
 	// when nobody has looked.
 	Published string `json:",omitempty"`
-	// Compared is how many of Files.Reworked its rows have been compared after, or copied anew.
+	// Compared is what Files.Reworked was when its rows were compared last, or copied anew.
 	Compared uint32 `json:",omitempty"`
 	// Named are the numbers at the source of the columns that the pipeline's selection
 	// names, which stay when the columns are renamed. It is never changed in place.
@@ -281,8 +281,9 @@ type SourceFiles struct {
 }
 
 // Reworked says that older rows may have other values at the source than here: the table was
-// rewritten there as a column was changed.
-func (t *Table) Reworked() bool { return t.Files != nil && t.Files.Reworked > t.Compared }
+// rewritten there as a column was changed. A number other than Compared is one that is new, also
+// when it is less: counted anew.
+func (t *Table) Reworked() bool { return t.Files != nil && t.Files.Reworked != t.Compared }
 
 // MissedChanges is watch.Missed of package ingest.
 type MissedChanges struct {

@@ -87,9 +87,7 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 		if t.Backfill.StartedAt.IsZero() {
 			s.countFrom(t)
 			t.Published = s.published[t.SourceOID]
-			if now, ok := s.start.Files[t.SourceOID]; ok {
-				t.Files, t.Compared = (*catalog.SourceFiles)(&now), 0
-			}
+			s.filesFrom(txn, t)
 		}
 		b := &t.Backfill
 		if s.progress.compare(horizon, b.Horizon) > 0 {
@@ -105,6 +103,23 @@ func (s *session) recordHorizon(txn *catalog.Txn, fresh map[uint32]SourceTable) 
 		}
 	}
 	return again, putState(txn, s.pipeline.ID, catalog.PipelineBackfill, "")
+}
+
+// filesFrom has a table whose copy begins be watched from the session's beginning on. Looks go on
+// counting its rewrites from what was known of it, or of the table whose place it is to take.
+func (s *session) filesFrom(txn *catalog.Txn, t *catalog.Table) {
+	now, ok := s.start.Files[t.SourceOID]
+	if !ok {
+		return
+	}
+	known := t.Files
+	if of, err := txn.TableByID(t.CopyOf); err == nil && of.SourceOID == t.SourceOID {
+		known = of.Files
+	}
+	if known != nil {
+		now.Reworked = known.Reworked
+	}
+	t.Files, t.Compared = (*catalog.SourceFiles)(&now), now.Reworked
 }
 
 // copier makes the initial copies of a session. Its methods run on several
