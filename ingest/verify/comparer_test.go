@@ -35,8 +35,9 @@ type compareWorld struct {
 	status            ingest.PipelineStatus
 	truncated         int // so many moments find s.a truncated
 	cannot            bool
-	unavailable       bool
-	theirs            string // what the source has in its row, "" for the same as we
+	unavailable       error      // what the source says when it is asked for a moment
+	skip              *SkipError // what it says of each table
+	theirs            string     // what the source has in its row, "" for the same as we
 	rests, holds      int
 	sources, moments  int
 	frozen            int // how often a source was asked for a moment
@@ -255,8 +256,8 @@ func (f *frozenSource) Freeze(_ context.Context, _ []byte, _ int64, waits func(s
 		waits(reason)
 	}
 	f.w.frozen++
-	if f.w.unavailable {
-		return nil, errFreeze
+	if f.w.unavailable != nil {
+		return nil, f.w.unavailable
 	}
 	f.w.moments++
 	if f.w.pinned != nil {
@@ -275,6 +276,9 @@ func (m *momentSource) Close() { m.w.moments-- }
 // Open is fakeSource's, with a passage of time that makes progress due.
 func (m *momentSource) Open(ctx context.Context, t *Table) (Reader, error) {
 	m.w.clock.Advance(2 * time.Second)
+	if m.w.skip != nil {
+		return nil, m.w.skip
+	}
 	return m.fakeSource.Open(ctx, t)
 }
 
@@ -311,7 +315,7 @@ func TestComparer(t *testing.T) {
 		"cannot be compared": {
 			func(w *compareWorld) { w.cannot = true }, nil, `refused 4: the source of pipeline "shop" cannot be compared||`,
 		},
-		"source away": {func(w *compareWorld) { w.unavailable = true }, nil, "error: connect: source is unavailable"},
+		"source away": {func(w *compareWorld) { w.unavailable = errFreeze }, nil, "error: connect: source is unavailable"},
 		"stopped": {
 			func(w *compareWorld) {
 				w.table("a", func(t *catalog.Table) { t.State, t.Reason = catalog.TableStopped, "its key is gone" })

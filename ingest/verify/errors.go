@@ -3,7 +3,11 @@ package verify
 import "errors"
 
 // SkipError says why a table cannot be compared, in a clause.
-type SkipError struct{ Reason string }
+type SkipError struct {
+	Reason string
+	// Passes says that it can be at another moment.
+	Passes bool
+}
 
 // Error renders the reason.
 func (e *SkipError) Error() string { return "table cannot be compared: " + e.Reason }

@@ -54,7 +54,7 @@ func (r *Reworked) Step(ctx context.Context) (more bool, err error) {
 	tried := r.tries[t.ID]
 	tried.at, tried.times = r.Comparer.Clock.Now(), tried.times+1
 	if outcome == Skipped {
-		if why != nil && !errors.Is(why, ingest.ErrSourceUnavailable) && !isRefusal(why) {
+		if ofTable(why) {
 			tried.here++
 		}
 		r.Log.Warn("rewritten table not compared", env.KeyPipeline, p.Name, env.KeyTable, t.Schema+"."+t.Name, env.KeyError, why)
@@ -72,9 +72,17 @@ func (r *Reworked) Step(ctx context.Context) (more bool, err error) {
 	return true, r.Comparer.Catalog.Update(ctx, func(txn *catalog.Txn) error { return settle(txn, t, outcome) })
 }
 
-func isRefusal(err error) bool {
+// ofTable says that it is for the table's own sake that it was not compared, and will be so again.
+func ofTable(why error) bool {
 	var refusal *Refusal
-	return errors.As(err, &refusal)
+	var skip *SkipError
+	switch {
+	case errors.As(why, &refusal), errors.Is(why, ingest.ErrSourceUnavailable):
+		return false
+	case errors.As(why, &skip):
+		return !skip.Passes
+	}
+	return true
 }
 
 // due is a table to compare now, nil for none.
@@ -126,7 +134,7 @@ func (r *Reworked) compare(ctx context.Context, p *catalog.Pipeline, t *catalog.
 		case Differs:
 			return Differs, nil
 		case Skipped:
-			outcome, why = Skipped, &SkipError{Reason: l.Detail}
+			outcome, why = Skipped, &SkipError{Reason: l.Detail, Passes: l.passes}
 		}
 	}
 	return outcome, why
@@ -159,8 +167,8 @@ func (c *Comparer) compareOne(ctx context.Context, pipeline string, t *catalog.T
 			end(&Refusal{Kind: NotNow, Message: "transactions are open at the source, whose end a comparison waits for"})
 		}
 	})
-	if err != nil {
-		return nil, err
+	if err != nil { // nothing of the table was read
+		return nil, &Refusal{Kind: NotNow, Message: err.Error(), Cause: err}
 	}
 	defer s.close()
 	if len(s.tables) != 1 || s.tables[0].ID != t.ID {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -25,6 +26,16 @@ func TestReworked(t *testing.T) {
 			}
 		}
 	}
+	again := func(w *world) {
+		w.t.Helper()
+		for range 10 {
+			steps(w, 2) // the second finds it at rest
+			w.clock.Advance(time.Hour)
+		}
+		if w.sources != 0 || w.frozen != 10 {
+			w.t.Errorf("asked %d times", w.frozen)
+		}
+	}
 	const asked = "resync, stopped: rows were given other values at the source as a column was changed, which are not sent"
 	for name, c := range map[string]struct {
 		run  func(w *world)
@@ -43,17 +54,35 @@ func TestReworked(t *testing.T) {
 			steps(w, 1)
 		}, "stopped: it differs"},
 		"source away, and here again": {func(w *world) {
-			w.unavailable = true
-			for range 10 {
-				steps(w, 2) // the second finds it at rest
-				w.clock.Advance(time.Hour)
-			}
-			if w.sources != 0 || w.frozen != 10 {
-				t.Errorf("asked %d times", w.frozen)
-			}
-			w.unavailable = false
+			w.unavailable = errFreeze
+			again(w)
+			w.unavailable = nil
 			steps(w, 1)
 		}, "ready, compared 2"},
+		"no slot is free, and one is": {func(w *world) {
+			w.unavailable = errors.New("no replication slot is free")
+			again(w)
+			w.unavailable = nil
+			steps(w, 1)
+		}, "ready, compared 2"},
+		"locked at the source for hours": {func(w *world) {
+			w.skip = &SkipError{Reason: "it is locked", Passes: true}
+			again(w)
+			w.skip = nil
+			steps(w, 1)
+		}, "ready, compared 2"},
+		"truncated again and again": {func(w *world) {
+			w.truncated = 10
+			again(w)
+			steps(w, 1)
+		}, "ready, compared 2"},
+		"not ours to read": {func(w *world) {
+			w.skip = &SkipError{Reason: "the role may not read it"}
+			for range hereMost {
+				steps(w, 1)
+				w.clock.Advance(time.Hour)
+			}
+		}, asked},
 		"rewritten again meanwhile": {func(w *world) {
 			w.pinned = func() { w.table("a", func(t *catalog.Table) { t.Files = &catalog.SourceFiles{Reworked: 3} }) }
 			steps(w, 1)

@@ -57,6 +57,7 @@ type Line struct {
 	State                  State
 	Key, Detail            string
 	isKey, unknownRowCount bool
+	passes                 bool // see SkipError
 }
 
 // Counted says that the line's rows were counted.
@@ -69,7 +70,7 @@ func Run(ctx context.Context, tables []*Table, source Source, here Here, o Optio
 	var out []Line
 	for _, t := range tables {
 		if t.Skip != "" {
-			out = append(out, skipped(t, t.Skip))
+			out = append(out, skipped(t, &SkipError{Reason: t.Skip, Passes: t.Skip == SkipTruncated}))
 			continue
 		}
 		v := &verifier{
@@ -80,7 +81,7 @@ func Run(ctx context.Context, tables []*Table, source Source, here Here, o Optio
 		var skip *SkipError
 		switch {
 		case errors.As(err, &skip):
-			lines = []Line{skipped(t, skip.Reason)}
+			lines = []Line{skipped(t, skip)}
 		case err != nil:
 			return out, fmt.Errorf("verify %s: %w", t.Name, err)
 		}
@@ -110,8 +111,8 @@ func letters(t *Table, most int) []Line {
 	return out
 }
 
-func skipped(t *Table, reason string) Line {
-	return Line{Table: t.Name, State: Skipped, Detail: reason, unknownRowCount: true}
+func skipped(t *Table, why *SkipError) Line {
+	return Line{Table: t.Name, State: Skipped, Detail: why.Reason, unknownRowCount: true, passes: why.Passes}
 }
 
 // verifier compares one table. Used by one goroutine.
