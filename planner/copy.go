@@ -213,6 +213,9 @@ func encodeOptions(o copyin.Options, columns []pgwire.Column) (duckdb.CopyOption
 
 // prepareCopyWritten prepares COPY (statement that writes) TO STDOUT, of what it returns.
 func (s *session) prepareCopyWritten(sql string, n *pg.Node, word string, opts copyin.Options) (pgwire.Statement, error) {
+	if word == "MERGE" {
+		return nil, pgerr.New(codes.FeatureNotSupported, "MERGE not supported in COPY")
+	}
 	w, err := s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: n}, nil, word)
 	if err != nil {
 		return nil, err

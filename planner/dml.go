@@ -22,7 +22,7 @@ import (
 	"github.com/skipprd/skipprd/wal/change"
 )
 
-// writeStatement is a prepared INSERT, UPDATE or DELETE. Its analysis is made anew when
+// writeStatement is a prepared INSERT, UPDATE, DELETE or MERGE. Its analysis is made anew when
 // the catalog or the settings it depends on have changed.
 type writeStatement struct {
 	session  *session
@@ -30,7 +30,7 @@ type writeStatement struct {
 	analysis *pgsql.Write
 	columns  []pgwire.Column
 	literals *encode.Input // how they were read when it was prepared
-	word     string        // INSERT, UPDATE, DELETE
+	word     string        // INSERT, UPDATE, DELETE, MERGE, SELECT
 	// catalog and settings are the versions of what the analysis was made against.
 	catalog, settings uint64
 }
@@ -276,6 +276,8 @@ type writeJob struct {
 	params   []*string
 	analysis *pgsql.Write
 	written  []int // the columns that a change gives values
+	merged   int   // how many rows a MERGE has changed
+	later    bool  // foreign keys may yet change the rows
 	// steps are the statements that it is one of, nil when it is alone.
 	steps *steps
 }
@@ -285,6 +287,9 @@ type writeJob struct {
 func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Rows, error) {
 	j.session.tx.queried = true
 	w := j.analysis
+	if w.Word == "MERGE" {
+		return write.Rows{}, j.merge(ctx)
+	}
 	j.written = w.Written
 	rows, err := j.read(ctx, w.Rows, w.Old, given...)
 	if err != nil || rows.Len() == 0 {
@@ -307,12 +312,7 @@ func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Ro
 // read runs a query of rows to write.
 func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given ...*duckdb.Relation) (write.Rows, error) {
 	var g write.Gather
-	defer j.steps.asBefore()()
-	given, err := j.steps.given(a, given...)
-	if err != nil {
-		return write.Rows{}, err
-	}
-	err = j.session.records(ctx, a, j.params, g.Reset, func(rec arrow.RecordBatch) error {
+	err := j.records(ctx, a, g.Reset, func(rec arrow.RecordBatch) error {
 		r, err := j.table.Read(rec, old)
 		if err != nil {
 			return err
@@ -324,6 +324,16 @@ func (j *writeJob) read(ctx context.Context, a *pgsql.Analysis, old []int, given
 		return write.Rows{}, err
 	}
 	return g.Rows()
+}
+
+// records runs a query of the statement; see session.records.
+func (j *writeJob) records(ctx context.Context, a *pgsql.Analysis, again func(), f func(arrow.RecordBatch) error, given ...*duckdb.Relation) error {
+	defer j.steps.asBefore()()
+	given, err := j.steps.given(a, given...)
+	if err != nil {
+		return err
+	}
+	return j.session.records(ctx, a, j.params, again, f, given...)
 }
 
 // insert adds new rows.
@@ -494,41 +504,42 @@ func (j *writeJob) change(ctx context.Context, found write.Rows, old []int) (wri
 		first = slices.DeleteFunc(first, func(i int32) bool { _, ok := slices.BinarySearch(left, i); return !ok })
 	}
 	rows, err := found.Take(ctx, first)
-	switch {
-	case err != nil:
-		return rows, err
-	case rows.Len() == 0:
-		return rows, nil
-	case rows.New == nil:
-		if err := c.Delete(t, t.KeyOf(rows.Old, old)); err != nil {
-			return rows, err
-		}
-		return rows, j.referred(ctx, rows, old)
-	}
-	if err := j.check(ctx, rows.New); err != nil {
+	if err != nil || rows.Len() == 0 {
 		return rows, err
 	}
-	moved, err := t.Moved(rows, old)
-	if err != nil {
-		return rows, err
-	}
-	stay, err := rows.Take(ctx, write.Without(rows.Len(), moved))
-	if err != nil {
-		return rows, err
-	}
-	defer stay.Release()
-	if err := c.Put(t, change.Update, stay.New); err != nil {
-		return rows, err
-	}
-	if len(moved) > 0 {
-		if err := j.move(ctx, rows, old, moved); err != nil {
-			return rows, err
-		}
-	}
-	if err := j.recheck(ctx, rows.New); err != nil {
+	if err := j.become(ctx, rows, old); err != nil {
 		return rows, err
 	}
 	return rows, j.referred(ctx, rows, old)
+}
+
+// become has rows be what they are to be, or go; others that refer to them stay.
+func (j *writeJob) become(ctx context.Context, rows write.Rows, old []int) error {
+	c, t := j.session.changesOf(j.table), j.table
+	if rows.New == nil {
+		return c.Delete(t, t.KeyOf(rows.Old, old))
+	}
+	if err := j.check(ctx, rows.New); err != nil {
+		return err
+	}
+	moved, err := t.Moved(rows, old)
+	if err != nil {
+		return err
+	}
+	stay, err := rows.Take(ctx, write.Without(rows.Len(), moved))
+	if err != nil {
+		return err
+	}
+	defer stay.Release()
+	if err := c.Put(t, change.Update, stay.New); err != nil {
+		return err
+	}
+	if len(moved) > 0 {
+		if err := j.move(ctx, rows, old, moved); err != nil {
+			return err
+		}
+	}
+	return j.recheck(ctx, rows.New)
 }
 
 // move changes rows that get another key, once all of them have left their old one.

@@ -269,7 +269,7 @@ func (s *session) explainWrite(ctx context.Context, e *explainStatement, params 
 	if err != nil {
 		return nil, err
 	}
-	words := map[string]string{"INSERT": "Insert", "UPDATE": "Update", "DELETE": "Delete"}
+	words := map[string]string{"INSERT": "Insert", "UPDATE": "Update", "DELETE": "Delete", "MERGE": "Merge"}
 	r := w.analysis.Relation
 	x.Write = words[w.word] + " on " + quote.NameIfNeeded(r.Name)
 	if e.options.analyze {

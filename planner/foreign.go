@@ -29,6 +29,7 @@ type foreignCheck struct {
 	values   []arrow.Array
 	ofParent bool
 	deferred bool // to the end of the transaction
+	later    bool // the rows may not be there any more when it is checked
 }
 
 // lockParents has the transaction be the only one that changes the tables which new values of foreign
@@ -83,7 +84,7 @@ func (j *writeJob) refers(ctx context.Context, rows write.Rows) error {
 		case mixed && f.Full:
 			return foreign.Mixed(f)
 		case values != nil:
-			j.session.tx.checks = append(j.session.tx.checks, foreignCheck{key: f, values: values, deferred: j.session.tx.defers(f)})
+			j.session.tx.checks = append(j.session.tx.checks, foreignCheck{key: f, values: values, deferred: j.session.tx.defers(f), later: j.later})
 		}
 	}
 	return nil
@@ -280,7 +281,7 @@ func (s *session) checkDue(ctx context.Context, later bool, due func(foreignChec
 		key      uint32
 		ofParent bool
 	}
-	values := map[side][][]arrow.Array{}
+	values, changed := map[side][][]arrow.Array{}, map[side]bool{}
 	var order []foreignCheck
 	for _, c := range s.tx.checks {
 		if !due(c) {
@@ -291,15 +292,17 @@ func (s *session) checkDue(ctx context.Context, later bool, due func(foreignChec
 			order = append(order, c)
 		}
 		values[at] = append(values[at], c.values)
+		changed[at] = changed[at] || later || c.later
 	}
 	for _, c := range order {
 		f := s.foreignNow(c.key)
 		if f == nil {
 			continue // it was dropped since
 		}
-		all, err := write.Joined(values[side{f.ID, c.ofParent}])
+		at := side{f.ID, c.ofParent}
+		all, err := write.Joined(values[at])
 		if err == nil {
-			err = s.checkKeys(ctx, f, all, c.ofParent, later)
+			err = s.checkKeys(ctx, f, all, c.ofParent, changed[at])
 		}
 		if err != nil {
 			return err

@@ -80,6 +80,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareWrite(p, types, "UPDATE")
 	case *pg.Node_DeleteStmt:
 		return s.prepareWrite(p, types, "DELETE")
+	case *pg.Node_MergeStmt:
+		return s.prepareWrite(p, types, "MERGE")
 	case *pg.Node_TruncateStmt:
 		return s.prepareTruncate(n.TruncateStmt)
 	case *pg.Node_CreateTableAsStmt:
@@ -144,8 +146,6 @@ func (s *session) refuse(n *pg.Node) error {
 		return e.WithHint("%s", settingHint(n.GetAlterSystemStmt().Setstmt))
 	case n.GetAlterDatabaseSetStmt() != nil:
 		return e.WithHint("%s", settingHint(n.GetAlterDatabaseSetStmt().Setstmt))
-	case n.GetMergeStmt() != nil:
-		return e.WithHint("INSERT … ON CONFLICT DO UPDATE puts rows in place of others; UPDATE … FROM and DELETE … USING change those that match.")
 	case n.GetDoStmt() != nil, n.GetCallStmt() != nil, n.GetCreateFunctionStmt() != nil:
 		return e.WithHint("There are no procedural languages. Send the statements themselves, in a transaction.")
 	}
@@ -320,6 +320,8 @@ func writeWord(n *pg.Node) string {
 		return "UPDATE"
 	case *pg.Node_DeleteStmt:
 		return "DELETE"
+	case *pg.Node_MergeStmt:
+		return "MERGE"
 	}
 	if pgsql.Modifies(n.GetSelectStmt()) {
 		return "SELECT"

@@ -5,8 +5,11 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
 )
@@ -57,8 +60,9 @@ func (p *writePortal) all(ctx context.Context, run *steps, tables []*write.Table
 		}
 	}
 	if main.Relation != nil {
-		p.count = last.Len()
-		return p.returning(ctx, jobs[len(jobs)-1].analysis.Returning, last)
+		job := jobs[len(jobs)-1]
+		p.count = last.Len() + job.merged
+		return p.returning(ctx, job.analysis.Returning, last)
 	}
 	s.tx.queried = true
 	main, err := s.actWrite(ctx, main)
@@ -86,8 +90,10 @@ func (w *writeStatement) lock(ctx context.Context) ([]*write.Table, error) {
 			if err := w.session.mayWrite(step, step.Word); err != nil {
 				return nil, err
 			}
-			if err := w.session.lockParents(ctx, step, step.Word); err != nil {
-				return nil, err
+			for _, act := range step.Acts() {
+				if err := w.session.lockParents(ctx, act, step.Word); err != nil {
+					return nil, err
+				}
 			}
 			t, err := w.session.writable(ctx, step.Relation, w.word)
 			if err != nil {
@@ -243,4 +249,159 @@ func (p *steps) asBefore() (end func()) {
 	saved := p.session.tx.before
 	p.session.tx.before = p.before
 	return func() { p.session.tx.before = saved }
+}
+
+// clause is what a clause of a MERGE does: its rows.
+type clause struct {
+	*writeJob
+	rows write.Rows
+}
+
+// merge runs MERGE. It reads all rows first; then rows go, change and come, in this order, so that new
+// keys find those free which others leave. Foreign keys follow when all rows are as they are to be.
+func (j *writeJob) merge(ctx context.Context) error {
+	clauses, err := j.clauses(ctx)
+	defer func() {
+		for _, c := range clauses {
+			c.rows.Release()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for _, word := range []string{"DELETE", "UPDATE", "INSERT"} {
+		for _, c := range clauses {
+			switch {
+			case c.analysis.Word != word:
+			case word == "INSERT":
+				c.rows, err = c.insert(ctx, c.rows)
+			default:
+				err = c.become(ctx, c.rows, c.analysis.Old)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range clauses {
+		if c.analysis.Old == nil {
+			continue
+		}
+		if err := c.referred(ctx, c.rows, c.analysis.Old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clauses are those of a MERGE that have rows, as these are to be; all that update are one.
+func (j *writeJob) clauses(ctx context.Context) (out []*clause, err error) {
+	j.later = slices.ContainsFunc(j.analysis.Relation.Foreign, func(f *pgsql.Foreign) bool { return f.Parent == j.analysis.Relation })
+	all, places, err := j.merging(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Release()
+	var update *clause
+	for at, act := range j.analysis.Actions {
+		if len(places[at]) == 0 {
+			continue
+		}
+		from := all
+		switch act.Word {
+		case "INSERT":
+			from.Old = nil
+		case "DELETE":
+			from.New = nil
+		}
+		c := &clause{writeJob: &writeJob{session: j.session, table: j.table, params: j.params, analysis: act, written: act.Written, later: j.later}}
+		if c.rows, err = from.Take(ctx, places[at]); err == nil {
+			j.merged += c.rows.Len()
+			err = c.fill(ctx, c.rows)
+		}
+		if err == nil { // which are checked when the statement ends
+			err = c.refers(ctx, c.rows)
+		}
+		if act.Word == "UPDATE" && update != nil && err == nil {
+			update.written = append(slices.Clip(update.written), act.Written...)
+			update.rows, err = write.Concat([]write.Rows{update.rows, c.rows})
+		} else {
+			out = append(out, c)
+		}
+		if err != nil {
+			return out, err
+		}
+		if act.Word == "UPDATE" && update == nil {
+			update = c
+		}
+	}
+	return out, nil
+}
+
+// merging reads the rows of a MERGE; places are those of each clause.
+func (j *writeJob) merging(ctx context.Context) (all write.Rows, places [][]int32, err error) {
+	w := j.analysis
+	var of, numbers []int64 // of each row its clause, from 1, and the number of the row that is there
+	var g write.Gather
+	again := func() {
+		g.Reset()
+		of, numbers = nil, nil
+	}
+	err = j.records(ctx, w.Rows, again, func(rec arrow.RecordBatch) error {
+		last := int(rec.NumCols()) - 2
+		clause, number := rec.Column(last).(*array.Int64), rec.Column(last+1).(*array.Int64)
+		for i := range int(rec.NumRows()) {
+			of = append(of, clause.Value(i))
+			if number.IsValid(i) {
+				numbers = append(numbers, number.Value(i))
+			}
+		}
+		rows := array.NewRecordBatch(arrow.NewSchema(rec.Schema().Fields()[:last], nil), rec.Columns()[:last], rec.NumRows())
+		defer rows.Release()
+		r, err := j.table.Read(rows, w.Old)
+		if err != nil {
+			return err
+		}
+		return g.Add(r)
+	})
+	if err != nil {
+		g.Reset()
+		return all, nil, err
+	}
+	if all, err = g.Rows(); err != nil {
+		return all, nil, err
+	}
+	places = make([][]int32, len(w.Actions))
+	var there []int32
+	for i, number := range of {
+		places[number-1] = append(places[number-1], int32(i))
+		if w.Actions[number-1].Old != nil {
+			there = append(there, int32(i))
+		}
+	}
+	if err = j.once(ctx, all, there, numbers); err != nil {
+		all.Release()
+	}
+	return all, places, err
+}
+
+// once refuses rows that a MERGE would change twice: there are the places of those that it changes,
+// numbers, of a table without a key, those that tell them apart.
+func (j *writeJob) once(ctx context.Context, all write.Rows, there []int32, numbers []int64) error {
+	all.New = nil
+	rows, err := all.Take(ctx, there)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	first, err := j.table.FirstOfEach(rows, j.analysis.Old)
+	if err != nil {
+		return err
+	}
+	slices.Sort(numbers)
+	if len(first) < len(there) || len(slices.Compact(numbers)) < len(numbers) {
+		return pgerr.New(codes.CardinalityViolation, "MERGE command cannot affect row a second time").
+			WithHint("Ensure that not more than one source row matches any one target row.")
+	}
+	return nil
 }

@@ -56,6 +56,9 @@ func ActsFor(b *right.Book, role, via uint32, invoker bool) uint32 {
 // Write refuses what a role may not write, and the owners of the views through which it does. word
 // names the statement. What its queries read is not looked at.
 func Write(b *right.Book, role uint32, w *pgsql.Write, word string) error {
+	if word == "MERGE" {
+		return merge(b, role, w)
+	}
 	invoker := false
 	for _, t := range w.Through {
 		given := &given{rel: t.View, written: t.Written, arbiter: t.Arbiter, updated: t.Updated, word: word}
@@ -72,6 +75,23 @@ func Write(b *right.Book, role uint32, w *pgsql.Write, word string) error {
 		}
 	}
 	return table.check(b, ActsFor(b, role, w.Via, invoker))
+}
+
+// merge is Write for what each clause of a MERGE does, whether or not there are rows for it. One that
+// does nothing needs the right to read.
+func merge(b *right.Book, role uint32, w *pgsql.Write) error {
+	for _, a := range w.Actions {
+		if a.Word == "" {
+			if !b.HasAnyColumn(role, Object(w.Relation), right.Select) {
+				return Denied(w.Relation)
+			}
+			continue
+		}
+		if err := Write(b, role, a, a.Word); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // given is a relation that a statement writes: the columns that it gives values; of ON CONFLICT those

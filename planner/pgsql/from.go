@@ -244,6 +244,8 @@ func (a *analyzer) subselect(n *pg.RangeSubselect, s *scope) (*source, error) {
 // rangeFunction analyses a set-returning function in FROM, which becomes a
 // subquery with an unnest.
 func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error) {
+	defer func(around string) { s.noAgg = around }(s.noAgg)
+	s.noAgg = inFrom
 	if len(n.Functions) != 1 {
 		return a.rowsFrom(n, s)
 	}

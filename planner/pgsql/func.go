@@ -18,12 +18,9 @@ import (
 // funcCall analyses a call: of a scalar function, an aggregate, a window function
 // or a set-returning function.
 func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
-	schema, name := "", ""
-	for _, p := range n.Funcname {
-		if name != "" {
-			schema = name
-		}
-		name = p.GetString_().GetSval()
+	schema, name := calledName(n)
+	if err := misplaced(n, s); err != nil {
+		return expr{}, a.errAt(n.Location, err)
 	}
 	if n.FuncVariadic {
 		return a.variadic(name, n, s)
@@ -86,6 +83,34 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	e.loc, e.name = n.Location, name
 	return e, err
 }
+
+// calledName is the name of what is called, and its schema if it has one.
+func calledName(n *pg.FuncCall) (schema, name string) {
+	for _, p := range n.Funcname {
+		if name != "" {
+			schema = name
+		}
+		name = p.GetString_().GetSval()
+	}
+	return schema, name
+}
+
+// misplaced refuses window functions and such as return sets where each row has one value.
+func misplaced(n *pg.FuncCall, s *scope) error {
+	if s == nil || s.noAgg == "" {
+		return nil
+	}
+	switch kind := kindOf(n); {
+	case kind == 'w' && n.Over != nil:
+		return pgerr.New(codes.Windowing, "window functions are not allowed in %s", s.noAgg)
+	case kind == 's' && s.noAgg != inFrom && s.noAgg != "GROUP BY":
+		return unsupported("set-returning functions are not allowed in %s", s.noAgg)
+	}
+	return nil
+}
+
+// inFrom is scope.noAgg of functions in FROM.
+const inFrom = "functions in FROM"
 
 // intervalArgs gives make_interval all its arguments, in order; those left out are 0.
 func intervalArgs(args []*pg.Node) []*pg.Node {

@@ -22,6 +22,14 @@ func modifies(with *pg.WithClause) bool {
 // Steps are the statements in the order in which they run: those of WITH, then the statement itself.
 func (w *Write) Steps() []*Write { return append(slices.Clip(w.With), w) }
 
+// Acts are what the statement does to rows of its relation: itself, or the clauses of a MERGE.
+func (w *Write) Acts() []*Write {
+	if w.Word != "MERGE" {
+		return []*Write{w}
+	}
+	return slices.DeleteFunc(slices.Clone(w.Actions), func(a *Write) bool { return a.Word == "" })
+}
+
 // queries are all of a statement's but for those of its WITH.
 func (w *Write) queries() []*Analysis {
 	list := []*Analysis{w.Rows, w.Returning}
@@ -64,6 +72,8 @@ func withOf(n *pg.Node) **pg.WithClause {
 		return &v.UpdateStmt.WithClause
 	case *pg.Node_DeleteStmt:
 		return &v.DeleteStmt.WithClause
+	case *pg.Node_MergeStmt:
+		return &v.MergeStmt.WithClause
 	case *pg.Node_SelectStmt:
 		return &v.SelectStmt.WithClause
 	}
@@ -99,6 +109,9 @@ func (w *writer) statement(n *pg.Node) error {
 	if err := w.alone(n); err != nil {
 		return err
 	}
+	if w.out.Word == "MERGE" {
+		return w.mergedAlone()
+	}
 	return changedTwice(w.out.Steps())
 }
 
@@ -111,6 +124,8 @@ func (w *writer) alone(n *pg.Node) (err error) {
 		err = w.update(n.UpdateStmt)
 	case *pg.Node_DeleteStmt:
 		err = w.delete(n.DeleteStmt)
+	case *pg.Node_MergeStmt:
+		err = w.merge(n.MergeStmt)
 	case *pg.Node_SelectStmt:
 		var q *query
 		if q, err = w.query(n.SelectStmt, nil); err == nil {
@@ -128,7 +143,7 @@ func (w *writer) alone(n *pg.Node) (err error) {
 		w.out.Word = w.verb.event
 	}
 	if slices.ContainsFunc(w.effects, func(e Effect) bool { return e.Kind < EffectNextval }) {
-		return unsupported("functions that act on the server are not supported in INSERT, UPDATE and DELETE")
+		return unsupported("functions that act on the server are not supported in INSERT, UPDATE, DELETE and MERGE")
 	}
 	return w.drawsItself()
 }
@@ -145,6 +160,8 @@ func (w *writer) modification(c *pg.CommonTableExpr, clause *pg.WithClause, i in
 		m.target, m.list = n.UpdateStmt.Relation, n.UpdateStmt.ReturningList
 	case *pg.Node_DeleteStmt:
 		m.target, m.list = n.DeleteStmt.Relation, n.DeleteStmt.ReturningList
+	case *pg.Node_MergeStmt:
+		return nil, w.errAt(c.Location, unsupported("MERGE not supported in WITH query"))
 	default:
 		return nil, w.errAt(c.Location, unsupported("%s in WITH is not supported", Word(c.Ctequery)))
 	}

@@ -26,7 +26,7 @@ func (a *analyzer) tableSample(n *pg.RangeTableSample, s *scope) (*source, error
 	case len(n.Args) != 1:
 		return nil, a.errAt(n.Location, pgerr.New("2202H", "tablesample method %s requires 1 argument, not %d", method, len(n.Args)))
 	}
-	e, err := a.expr(n.Args[0], &scope{parent: s.parent, noAgg: "functions in FROM"})
+	e, err := a.expr(n.Args[0], &scope{parent: s.parent, noAgg: inFrom})
 	if err != nil {
 		return nil, err
 	}

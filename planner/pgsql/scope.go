@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -68,6 +69,8 @@ type scope struct {
 	noAgg     string // why aggregates are not allowed here, "" when they are
 	refs      []ref
 	windows   map[string]*pg.WindowDef
+	// unseen is a table of the statement that this part of it cannot name, nil for none.
+	unseen *item
 }
 
 // ref is a plain column named outside of an aggregate.
@@ -185,7 +188,22 @@ func (a *analyzer) bareColumn(name string, loc int32, s *scope) (expr, error) {
 			return expr{}, err
 		}
 	}
-	return expr{}, a.undefinedColumn(loc, fmt.Sprintf("\"%s\"", name))
+	err := a.undefinedColumn(loc, fmt.Sprintf("\"%s\"", name))
+	if it := s.hidden(); it != nil && slices.ContainsFunc(it.columns, func(c *column) bool { return c.name == name }) {
+		e, _ := pgerr.As(err)
+		err = e.WithHint("There is a column named \"%s\" in table \"%s\", but it cannot be referenced from this part of the query.", name, it.name)
+	}
+	return expr{}, err
+}
+
+// hidden is a table that the statement has and the scope cannot name, nil for none.
+func (s *scope) hidden() *item {
+	for ; s != nil; s = s.parent {
+		if s.unseen != nil {
+			return s.unseen
+		}
+	}
+	return nil
 }
 
 func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *scope) (expr, error) {
@@ -217,6 +235,10 @@ func (a *analyzer) qualifiedColumn(schema, table, name string, loc int32, s *sco
 			return expr{}, a.undefinedColumn(loc, table+"."+name)
 		}
 		return a.reference(found, loc, at), nil
+	}
+	if it := s.hidden(); it != nil && it.name == table && schema == "" {
+		return expr{}, a.errAt(loc, pgerr.New(codes.UndefinedTable, "invalid reference to FROM-clause entry for table \"%s\"", table).
+			WithHint("There is an entry for table \"%s\", but it cannot be referenced from this part of the query.", table))
 	}
 	q := table
 	if schema != "" {

@@ -431,18 +431,31 @@ func (w *writer) overriding(rel *Relation, n *pg.InsertStmt, given []int) ([]int
 	out := slices.Clone(given)
 	sel := n.SelectStmt.GetSelectStmt()
 	for at, i := range given {
-		c := rel.Columns[i]
-		switch {
-		case len(sel.GetValuesLists()) > 0 && onlyDefaults(sel, at):
+		if len(sel.GetValuesLists()) > 0 && onlyDefaults(sel, at) {
 			out[at] = -1
-		case c.Identity == "":
-		case n.Override == pg.OverridingKind_OVERRIDING_USER_VALUE:
+			continue
+		}
+		takes, err := takesValue(rel.Columns[i], n.Override)
+		if err != nil {
+			return nil, err
+		}
+		if !takes {
 			out[at] = -1
-		case c.Identity == "a" && n.Override != pg.OverridingKind_OVERRIDING_SYSTEM_VALUE:
-			return nil, pgerr.New(codeGeneratedAlways, "cannot insert a non-DEFAULT value into column \"%s\"", c.Name).
-				WithDetail("Column \"%s\" is an identity column defined as GENERATED ALWAYS.", c.Name).
-				WithHint("Use OVERRIDING SYSTEM VALUE to override.")
 		}
 	}
 	return out, nil
+}
+
+// takesValue says whether a value that a new row is given for a column counts.
+func takesValue(c RelationColumn, override pg.OverridingKind) (bool, error) {
+	switch {
+	case c.Identity == "":
+	case override == pg.OverridingKind_OVERRIDING_USER_VALUE:
+		return false, nil
+	case c.Identity == "a" && override != pg.OverridingKind_OVERRIDING_SYSTEM_VALUE:
+		return false, pgerr.New(codeGeneratedAlways, "cannot insert a non-DEFAULT value into column \"%s\"", c.Name).
+			WithDetail("Column \"%s\" is an identity column defined as GENERATED ALWAYS.", c.Name).
+			WithHint("Use OVERRIDING SYSTEM VALUE to override.")
+	}
+	return true, nil
 }

@@ -13,13 +13,17 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
-// Write is an analysed INSERT, UPDATE or DELETE, or a query with such in its WITH. Immutable.
+// Write is an analysed INSERT, UPDATE, DELETE or MERGE, or a query with such in its WITH. Immutable.
 type Write struct {
-	// Word names the statement: INSERT, UPDATE, DELETE, SELECT.
+	// Word names the statement: INSERT, UPDATE, DELETE, MERGE, SELECT.
 	Word string
 	// With are the statements of its WITH that write, in order. All read what there is before the
 	// first; what follows one may read the rows that it returns.
 	With []*Write
+	// Actions are what the clauses of a MERGE do, in order; one that does nothing has no Word. Rows then
+	// has the columns of an UPDATE and two more: which of them a row is for, from 1, and, where the
+	// table has no key, the number of the row that is there, null for none.
+	Actions []*Write
 	// Relation is what it writes, nil for a query, of which Returning has all.
 	Relation *Relation
 	// Rows gives the rows to write. Its columns are, in the engine types of the stored
@@ -78,7 +82,7 @@ type Conflict struct {
 	Columns []int
 }
 
-// AnalyzeWrite analyses an INSERT, UPDATE or DELETE, or a query with such in its WITH. See Analyze.
+// AnalyzeWrite analyses an INSERT, UPDATE, DELETE or MERGE, or a query with such in its WITH. See Analyze.
 func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
 	w := &writer{analyzer: &analyzer{env: env, sql: p.SQL, params: slices.Clone(params)}}
 	if err := w.statement(p.Node); err != nil {
