@@ -39,7 +39,11 @@ func (s *Session) Bounds(ctx context.Context, n int) ([]string, error) {
 	sql := fmt.Sprintf(`SELECT DISTINCT ON (tile) k
 	  FROM (SELECT k, ntile(%d) OVER (ORDER BY k) AS tile FROM (SELECT k FROM (%s) a LIMIT %d) b) c
 	 ORDER BY tile, k OFFSET 1`, n, strings.Join(parts, " UNION ALL "), 64*n*sampleRows)
-	found, err := s.query(ctx, sql)
+	var found [][][]byte
+	err := s.released(ctx, func() (err error) {
+		found, err = s.query(ctx, sql)
+		return err
+	})
 	if err != nil {
 		return nil, skip(err)
 	}
@@ -192,7 +196,8 @@ func (s *Session) inner(q *verify.Query, l leaf, where []string) string {
 	return sql + " OFFSET 0"
 }
 
-// pieces runs a query for each run of pages of each leaf; make makes it.
+// pieces runs a query for each run of pages of each leaf, and between them holds no lock. Before
+// version 14 there is one for each leaf.
 func (s *Session) pieces(ctx context.Context, run func(l leaf, where []string) (rows int64, err error), tick func(float64)) error {
 	var total, done int64
 	for _, l := range s.leaves {
@@ -216,7 +221,11 @@ func (s *Session) pieces(ctx context.Context, run func(l leaf, where []string) (
 			if !last {
 				where = append(where, fmt.Sprintf("ctid < '(%d,0)'::tid", first+step))
 			}
-			rows, err := run(l, where)
+			var rows int64
+			err := s.locked(ctx, l, func() (err error) {
+				rows, err = run(l, where)
+				return err
+			})
 			if err != nil {
 				return skip(err)
 			}
@@ -325,12 +334,14 @@ func (s *Session) Columns(ctx context.Context, keys [][]string, emit func(key ve
 	}
 	for _, l := range s.leaves {
 		sql := "SELECT " + strings.Join(list, ", ") + " FROM ONLY " + l.name + " WHERE " + strings.Join(terms, " OR ")
-		err := s.stream(ctx, sql, func(row [][]byte) error {
-			hashes := make([]string, len(t.Columns))
-			for i := range hashes {
-				hashes[i] = string(row[len(t.Key)+i])
-			}
-			return emit(row[:len(t.Key)], hashes)
+		err := s.locked(ctx, l, func() error {
+			return s.stream(ctx, sql, func(row [][]byte) error {
+				hashes := make([]string, len(t.Columns))
+				for i := range hashes {
+					hashes[i] = string(row[len(t.Key)+i])
+				}
+				return emit(row[:len(t.Key)], hashes)
+			})
 		})
 		if err != nil {
 			return skip(err)

@@ -62,6 +62,7 @@ var (
 
 // leaf is an ordinary table that holds rows of the open one.
 type leaf struct {
+	oid   string
 	name  string // as SQL
 	pages int64
 	rows  int64 // estimated
@@ -213,41 +214,70 @@ func (s *Session) Open(ctx context.Context, t *verify.Table) (verify.Reader, err
 
 func (s *Session) open(ctx context.Context, t *verify.Table) error {
 	s.table, s.leaves, s.filter = t, nil, ""
-	sql := fmt.Sprintf(leavesQuery, t.OID)
-	before, err := s.query(ctx, sql)
+	found, err := s.query(ctx, fmt.Sprintf(leavesQuery, t.OID))
 	if err != nil {
 		return err
 	}
-	if len(before) == 0 {
+	if len(found) == 0 {
 		return &verify.SkipError{Reason: "the source had no such table at the position"}
 	}
-	for _, r := range before {
+	for _, r := range found {
 		if string(r[0]) == string(r[1]) {
 			return &verify.SkipError{Reason: "it, or a partition of it, was dropped at the source"}
-		}
-		if _, err := s.query(ctx, "LOCK TABLE ONLY "+string(r[1])+" IN ACCESS SHARE MODE"); err != nil {
-			return err
-		}
-	}
-	locked, err := s.query(ctx, sql)
-	if err != nil {
-		return err
-	}
-	for i, r := range locked {
-		if string(r[1]) != string(before[i][1]) {
-			return &verify.SkipError{Reason: "it was renamed at the source: run it again", Passes: true}
-		}
-		if string(r[2]) != string(r[3]) {
-			return &verify.SkipError{Reason: "it was truncated or rewritten at the source after the position: run it again", Passes: true}
 		}
 		pages, err1 := strconv.ParseInt(string(r[4]), 10, 64)
 		rows, err2 := strconv.ParseInt(string(r[5]), 10, 64)
 		if err := errors.Join(err1, err2); err != nil {
 			return fmt.Errorf("read the size of %s: %w", r[1], err)
 		}
-		s.leaves = append(s.leaves, leaf{name: string(r[1]), pages: pages, rows: rows})
+		l := leaf{oid: string(r[0]), name: string(r[1]), pages: pages, rows: rows}
+		err := s.locked(ctx, l, func() error {
+			_, err := s.query(ctx, "LOCK TABLE ONLY "+l.name+" IN ACCESS SHARE MODE")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.leaves = append(s.leaves, l)
 	}
 	return s.readFilter(ctx, t)
+}
+
+// lockedQuery is what a leaf is called now, and the files that it has now and had at the moment.
+const lockedQuery = `SELECT c.oid::pg_catalog.regclass::text, coalesce(pg_catalog.pg_relation_filenode(c.oid), 0), c.relfilenode
+  FROM pg_catalog.pg_class c WHERE c.oid = %s`
+
+// locked has read ask for rows of a leaf, by which the server locks it, and sees that it was the
+// leaf and has the rows of the moment.
+func (s *Session) locked(ctx context.Context, l leaf, read func() error) error {
+	return s.released(ctx, func() error {
+		if err := read(); err != nil {
+			return err
+		}
+		now, err := s.query(ctx, fmt.Sprintf(lockedQuery, l.oid))
+		switch {
+		case err != nil:
+			return err
+		case len(now) != 1 || string(now[0][0]) != l.name:
+			return &verify.SkipError{Reason: "it was renamed at the source: run it again", Passes: true}
+		case string(now[0][1]) != string(now[0][2]):
+			return &verify.SkipError{Reason: "it was truncated or rewritten at the source after the position: run it again", Passes: true}
+		}
+		return nil
+	})
+}
+
+// released lets go of the locks that read takes: whoever waits to change a table, and all who wait
+// behind that one, wait no longer than for this. After an error only Done helps.
+func (s *Session) released(ctx context.Context, read func() error) error {
+	if _, err := s.query(ctx, "SAVEPOINT locked"); err != nil {
+		return err
+	}
+	if err := read(); err != nil {
+		return err
+	}
+	_, err := s.query(ctx, "ROLLBACK TO SAVEPOINT locked; RELEASE SAVEPOINT locked")
+	return err
 }
 
 // readFilter reads the publication's row filter, "" when some publication sends all rows.

@@ -214,6 +214,46 @@ func TestMomentSkips(t *testing.T) {
 	}
 }
 
+// TestMomentLetsGo: a comparison that takes its time keeps nobody from changing the table for longer
+// than a piece of it takes to read. What then cannot be read any more is found out.
+func TestMomentLetsGo(t *testing.T) {
+	for change, want := range map[string]string{
+		"ALTER TABLE large ADD w int DEFAULT 1":              "equal 3000/3000",
+		"ALTER TABLE large ALTER v TYPE text USING upper(v)": "skipped  it was truncated or rewritten at the source after the position: run it again",
+		"TRUNCATE large":                     "skipped  it was truncated or rewritten at the source after the position: run it again",
+		"ALTER TABLE large RENAME TO larger": "skipped  it was dropped or renamed at the source",
+		"ALTER TABLE large RENAME v TO w":    "skipped  a column was dropped or renamed at the source, and the pipeline has not got there: run it again",
+		"DROP TABLE large":                   "skipped  it was dropped or renamed at the source",
+		"ALTER TABLE large RENAME TO larger; CREATE TABLE large (id int PRIMARY KEY, v text)": "skipped  it was renamed at the source: run it again",
+	} {
+		r := newRig(t, Config{Pages: 1},
+			"CREATE TABLE large (id int PRIMARY KEY, v text)", "INSERT INTO large SELECT i, 'v' FROM generate_series(1, 3000) i")
+		here := r.copyOf("SELECT * FROM public.large")
+		r.exec("SET search_path = public; SET lock_timeout = '2s'")
+		changed := false
+		lines, err := verify.Run(t.Context(), []*verify.Table{r.table("large", []int{0}, "id", "v")}, r.Session, here, verify.Options{Ranges: 8},
+			func(string, float64) {
+				if !changed {
+					changed = true
+					r.exec(change)
+				}
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, l := range lines {
+			got += fmt.Sprintf("%s  %s", l.State, l.Detail)
+			if l.Counted() {
+				got = fmt.Sprintf("%s %d/%d", l.State, l.RowsSource, l.RowsHere)
+			}
+		}
+		if !changed || got != want {
+			t.Errorf("%s:\n got %s\nwant %s", change, got, want)
+		}
+	}
+}
+
 func ptr(s string) *string { return &s }
 
 // TestMomentFilter: a publication's row filter holds.
