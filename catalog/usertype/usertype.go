@@ -130,7 +130,7 @@ func (t *Type) Follow(f *Found) (next *Type, changed bool) {
 	next = t.Clone()
 	src := f.Source
 	src.Former = nil
-	if t.Source != nil {
+	if t.Source != nil && t.Source.Pipeline == f.Pipeline { // else the numbers are another source's
 		src.Former = formerly(t, f)
 	}
 	next.Kind, next.Labels, next.Source = f.Kind, slices.Clone(f.Labels), &src

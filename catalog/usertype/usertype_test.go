@@ -37,6 +37,11 @@ func TestFollow(t *testing.T) {
 	step("renamed", found(3, "bad", 1, "blue", 2, "ok"), []string{"bad", "blue", "ok"}, map[string]string{"sad": "blue"})
 	step("renamed again", found(3, "bad", 1, "low", 2, "ok"), []string{"bad", "low", "ok"}, map[string]string{"sad": "low", "blue": "low"})
 	step("an old name is another's", found(3, "bad", 1, "low", 2, "sad"), []string{"bad", "low", "sad"}, map[string]string{"blue": "low", "ok": "sad"})
+	left := now.Clone()
+	src := *now.Source
+	src.Pipeline, left.Source = 0, &src
+	now = left // the pipeline goes; at another's source the same numbers are others
+	step("another pipeline's", found(3, "mad", 1, "glad"), []string{"mad", "glad"}, nil)
 	step("dropped and made anew", found(8, "x"), []string{"x"}, nil)
 }
 
