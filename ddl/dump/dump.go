@@ -57,6 +57,7 @@ func Statements(s Source) ([]Statement, error) {
 	d.tables()
 	d.indexes()
 	d.foreign()
+	d.unchecked()
 	d.belonging()
 	d.values()
 	if err := d.pipelines(); err != nil {
@@ -253,6 +254,11 @@ func (d *script) views() {
 			with = " WITH (" + strings.Join(v.Options, ", ") + ")"
 		}
 		d.add("view", viewOf(v), "CREATE VIEW %s (%s)%s AS %s;", name, strings.Join(columns, ", "), with, v.SQL)
+		for i, c := range v.Columns {
+			if c.Default != "" {
+				d.add("default", viewOf(v), "ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s;", name, columns[i], c.Default)
+			}
+		}
 		d.owner("VIEW", name, viewOf(v))
 	}
 }

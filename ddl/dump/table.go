@@ -135,6 +135,15 @@ var foreignRules = map[catalog.ForeignAction]string{
 	catalog.ForeignRestrict: "RESTRICT", catalog.ForeignCascade: "CASCADE", catalog.ForeignSetNull: "SET NULL", catalog.ForeignSetDefault: "SET DEFAULT",
 }
 
+// unchecked are the tables whose rows are not checked, which those of a dump are.
+func (d *script) unchecked() {
+	for _, t := range d.own() {
+		if t.Unchecked {
+			d.add("state", tableOf(t), "ALTER TABLE %s DISABLE TRIGGER ALL;", qualified(t.Schema, t.Name))
+		}
+	}
+}
+
 // foreign are the foreign keys.
 func (d *script) foreign() {
 	columns := func(t *catalog.Table, ids []int32) string {

@@ -62,6 +62,7 @@ CREATE VIEW a_view AS SELECT * FROM a_empty;
 CREATE VIEW z_view AS SELECT "Id" AS "The Id", "select" || 'x;' AS q FROM "Odd Schema"."My ""Table""" WHERE d > '2020-01-01';
 CREATE VIEW b_view (a, "B c") AS WITH w AS (SELECT * FROM z_view) SELECT w."The Id", (SELECT count(*) FROM keyless k) FROM w UNION ALL SELECT 1, 2 ORDER BY 1;
 CREATE VIEW c_over AS SELECT v.*, '2020-01-01'::timestamptz AS fixed FROM b_view v JOIN a_view ON true;
+CREATE VIEW d_view AS SELECT a FROM keyless; ALTER VIEW d_view ALTER a SET DEFAULT 1 + 2; ALTER TABLE a_empty DISABLE TRIGGER ALL;
 ALTER VIEW z_view OWNER TO writers;
 CREATE MATERIALIZED VIEW mat (k, "N n") AS SELECT a, count(*) FROM keyless GROUP BY a; CREATE UNIQUE INDEX mat_k ON mat (k);
 CREATE MATERIALIZED VIEW a_mat AS SELECT k FROM mat WITH NO DATA; ALTER MATERIALIZED VIEW a_mat OWNER TO writers; COMMENT ON MATERIALIZED VIEW mat IS 'kept';
