@@ -323,6 +323,10 @@ type analyzer struct {
 	// next query takes over.
 	locking   *locking
 	inherited []*pg.LockingClause
+	// nullable counts the outer joins around a part of FROM that may leave it out; rowNames are the
+	// parts of which rows are named as values.
+	nullable int
+	rowNames map[string]bool
 	// spread are the arguments of the next call when they are no nodes of their own.
 	spread  []expr
 	aliases int
@@ -434,6 +438,9 @@ func (a *analyzer) output(e expr) (string, error) {
 func (a *analyzer) outputSQL(e expr) (string, error) {
 	if e.typ.OID == OIDRecord {
 		return a.recordText(e)
+	}
+	if ElemOf(e.typ.OID) == OIDRecord {
+		return a.defaultText(e)
 	}
 	if e.text || e.col != nil && e.col.stored {
 		return e.sql, nil

@@ -37,7 +37,11 @@ type expr struct {
 	name string
 	col  *column // a plain column reference
 	con  bool    // a constant
-	row  []expr  // a row constructor's fields
+	row  []expr  // a row's fields
+	// whole says that a row is a value, not written out as a row constructor; there is SQL for
+	// whether it is there, "" when it is always.
+	whole bool
+	there string
 	// fields are the fields of a composite value, which the engine has as a struct.
 	fields []field
 	set    bool // a set-returning call
@@ -49,6 +53,9 @@ type expr struct {
 type field struct {
 	name string
 	typ  Type
+	// text is as in expr; fields are those of a row.
+	text   bool
+	fields []field
 }
 
 func (e *expr) undecided() bool { return e.typ.OID == OIDUnknown }
@@ -194,6 +201,9 @@ func (a *analyzer) coerce(e expr, to Type, c coercion) (expr, error) {
 	if e.row != nil && isString(to.OID) && c == explicit {
 		sql, err := a.recordText(e)
 		return expr{sql: sql, typ: plain(to.OID), scale: -1, loc: e.loc, name: e.name}, err
+	}
+	if e.row != nil && to.OID == OIDRecord {
+		return a.boxed(e)
 	}
 	if e.row != nil {
 		return e, a.errAt(e.loc, unsupported("casts of row expressions are not supported"))

@@ -73,11 +73,13 @@ func (a *analyzer) distinctOrder(sel *pg.SelectStmt, s *scope, targets []target)
 	return nil
 }
 
+var errTiesUnordered = pgerr.New(codes.Syntax, "WITH TIES cannot be specified without ORDER BY clause")
+
 // withTies prints ORDER BY … FETCH FIRST n ROWS WITH TIES: the rows of which fewer than n come
 // strictly before, as a window sees them.
 func (a *analyzer) withTies(sel *pg.SelectStmt, s *scope, order string, tail *strings.Builder) error {
 	if order == "" && len(sel.SortClause) == 0 {
-		return pgerr.New(codes.Syntax, "WITH TIES cannot be specified without ORDER BY clause")
+		return errTiesUnordered
 	}
 	if err := a.checkGrouping(s); err != nil {
 		return err

@@ -20,7 +20,11 @@ func (a *analyzer) expr(n *pg.Node, s *scope) (expr, error) {
 	}
 	defer a.leave()
 	mark := len(s.refs)
-	e, err := a.exprNode(n, s)
+	e, known := s.groupedValue(n)
+	var err error
+	if !known {
+		e, err = a.exprNode(n, s)
+	}
 	if err == nil && s.grouped && s.groupSQL[e.sql] && len(s.refs) > mark {
 		s.refs = s.refs[:mark]
 	}
@@ -432,11 +436,19 @@ func (a *analyzer) collate(n *pg.CollateClause, s *scope) (expr, error) {
 }
 
 func (a *analyzer) grouping(n *pg.GroupingFunc, s *scope) (expr, error) {
-	s.aggDepth++
-	list, err := a.exprList(n.Args, s)
-	s.aggDepth--
-	if err != nil {
-		return expr{}, err
+	list := make([]expr, len(n.Args))
+	for i, arg := range n.Args {
+		e, known := s.groupedValue(arg)
+		if !known {
+			s.aggDepth++
+			var err error
+			e, err = a.expr(arg, s)
+			s.aggDepth--
+			if err != nil {
+				return expr{}, err
+			}
+		}
+		list[i] = e
 	}
 	for i, e := range list {
 		if key := s.groupKeys[e.sql]; key != "" {

@@ -51,6 +51,14 @@ func (a *analyzer) fromNode(n *pg.Node, s *scope) (*source, error) {
 		return nil, err
 	}
 	defer a.leave()
+	src, err := a.fromItem(n, s)
+	if err == nil {
+		a.mark(src)
+	}
+	return src, err
+}
+
+func (a *analyzer) fromItem(n *pg.Node, s *scope) (*source, error) {
 	switch v := n.Node.(type) {
 	case *pg.Node_RangeVar:
 		return a.rangeVar(v.RangeVar, s)
@@ -201,7 +209,7 @@ func targetColumns(targets []target, alias string, it *item) []*column {
 		sql := fmt.Sprintf("%s.c%d", alias, i+1)
 		c := &column{
 			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, prec: t.expr.prec,
-			fields: t.expr.fields, item: it, index: -1,
+			fields: t.expr.fields, whole: t.expr.whole, item: it, index: -1,
 			sql: func() string { return sql },
 		}
 		if src := t.expr.col; src != nil {

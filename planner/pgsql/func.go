@@ -3,7 +3,6 @@ package pgsql
 import (
 	"net"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -22,6 +21,10 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	if err := misplaced(n, s); err != nil {
 		return expr{}, a.errAt(n.Location, err)
 	}
+	n, err := a.namedArgs(name, n, s)
+	if err != nil {
+		return expr{}, err
+	}
 	if n.FuncVariadic {
 		return a.variadic(name, n, s)
 	}
@@ -32,13 +35,7 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		}
 	}
 	if schema == "information_schema" && name == "_pg_expandarray" {
-		args, err := a.exprList(n.Args, s)
-		if err != nil {
-			return expr{}, err
-		}
-		e, err := a.expandArray(args)
-		e.loc, e.name = n.Location, name
-		return e, a.errAt(n.Location, err)
+		return a.expandArray(n, s)
 	}
 	cands := a.candidates(schema, name)
 	aggregate := len(cands) > 0 && cands[0].kind == 'a'
@@ -53,7 +50,7 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		s.aggDepth++
 		defer func() { s.aggDepth-- }()
 	}
-	args, err := a.exprList(callArgs(name, n), s)
+	args, err := a.exprList(n.Args, s)
 	if err != nil {
 		return expr{}, err
 	}
@@ -111,39 +108,6 @@ func misplaced(n *pg.FuncCall, s *scope) error {
 
 // inFrom is scope.noAgg of functions in FROM.
 const inFrom = "functions in FROM"
-
-// intervalArgs gives make_interval all its arguments, in order; those left out are 0.
-func intervalArgs(args []*pg.Node) []*pg.Node {
-	names := []string{"years", "months", "weeks", "days", "hours", "mins", "secs"}
-	if len(args) > len(names) {
-		return args
-	}
-	out := make([]*pg.Node, len(names))
-	for i := range out {
-		out[i] = pg.MakeAConstIntNode(0, -1)
-	}
-	for i, n := range args {
-		named := n.GetNamedArgExpr()
-		if named == nil {
-			out[i] = n
-			continue
-		}
-		at := slices.Index(names, named.Name)
-		if at < 0 {
-			return args
-		}
-		out[at] = named.Arg
-	}
-	return out
-}
-
-// callArgs are the arguments of a call, in order.
-func callArgs(name string, n *pg.FuncCall) []*pg.Node {
-	if name == "make_interval" {
-		return intervalArgs(n.Args)
-	}
-	return n.Args
-}
 
 func (a *analyzer) checkCall(c *signature, n *pg.FuncCall) error {
 	agg := c.kind == 'a'
@@ -214,11 +178,17 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 		return expr{}, err
 	}
 	out := expr{typ: typ, scale: -1, set: c.kind == 's', fields: c.fields}
+	if (typ.OID == OIDRecord || ElemOf(typ.OID) == OIDRecord) && c.result != OIDRecord && len(args) > 0 {
+		out.fields, out.whole = args[0].fields, typ.OID == OIDRecord
+	}
 	decor := decoration{}
 	if n != nil && c.kind != 'f' && c.kind != 's' {
 		if decor, err = a.decorate(n, s, c); err != nil {
 			return out, err
 		}
+	}
+	if e, ok, err := a.distinctAggregate(c, args, n, s, decor, out); ok || err != nil {
+		return e, err
 	}
 	if e, ok, err := a.shapedCall(c, args, decor, out); ok || err != nil {
 		return e, err
@@ -234,7 +204,7 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	var parts []string
 	for i, e := range args {
 		switch {
-		case c.args[i] == OIDAny && decor.before != "" && e.row == nil: // counted by value
+		case c.args[i] == OIDAny && decor.before != "": // counted by value
 			if err := a.equatable(e); err != nil {
 				return out, err
 			}
@@ -258,6 +228,9 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	template := c.engine
 	if keyed, ok := numericArrays[c.name]; ok && len(args) == 2 && ElemOf(args[0].typ.OID) == OIDNumeric {
 		template = keyed
+		parts[0], parts[1] = "CAST("+parts[0]+" AS VARCHAR[])", numericText(args[1])
+		typ = plain(typ.OID)
+		out.typ = typ
 	}
 	if c.name == "string_agg" && !args[1].con {
 		return a.separated(out, parts, decor)
@@ -274,7 +247,7 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 func (a *analyzer) separated(out expr, parts []string, d decoration) (expr, error) {
 	list := "@list({'v': $1, 's': $2})"
 	if d.before != "" {
-		if d.after != " ORDER BY "+parts[0]+" ASC NULLS LAST" || d.over != "" {
+		if d.after != "" && d.after != " ORDER BY "+parts[0]+" ASC NULLS LAST" || d.over != "" {
 			return out, unsupported("string_agg(DISTINCT … ORDER BY …) with a separator of each row is not supported")
 		}
 		list, d.before, d.after = "list_sort(list_distinct("+list+"))", "", ""
@@ -324,6 +297,9 @@ func numericForm(c *signature, args []expr, out *expr) {
 func elementOf(array, out expr, sql string) expr {
 	out.typ = plain(ElemOf(array.typ.OID))
 	out.sql = sql
+	if out.typ.OID == OIDRecord {
+		out.fields, out.whole = array.fields, true
+	}
 	if out.typ.OID != OIDNumeric {
 		return out
 	}
@@ -342,26 +318,6 @@ func (a *analyzer) decorate(n *pg.FuncCall, s *scope, c *signature) (decoration,
 	var d decoration
 	if n.AggDistinct {
 		d.before = "DISTINCT "
-		if len(n.AggOrder) == 0 && (c.name == "array_agg" || c.name == "string_agg") && n.Over == nil {
-			e, err := a.expr(n.Args[0], s) // equal values are found by sorting
-			if err != nil {
-				return d, err
-			}
-			if e, err = a.settled(e); err == nil {
-				err = a.sortable(e)
-			}
-			if err != nil {
-				return d, err
-			}
-			switch {
-			case e.con:
-			case sortKey(e) != e.sql || c.name == "array_agg" && e.typ.OID == OIDNumeric:
-				return d, unsupported("%s(DISTINCT …) of %s values is not supported", c.name, e.typ.Name()).
-					WithHint("Aggregate distinct values of a sub-query: FROM (SELECT DISTINCT … ORDER BY 1) q.")
-			default:
-				d.after = " ORDER BY " + e.sql + " ASC NULLS LAST"
-			}
-		}
 	}
 	var parts []string
 	for _, o := range n.AggOrder {

@@ -48,7 +48,7 @@ var builtinIndex = sync.OnceValue(func() map[string][]*signature {
 		sig := &signature{kind: kind, name: name, engine: engine, result: mustType(result)}
 		for _, part := range strings.Split(fields, ",") {
 			if name, typ, ok := strings.Cut(part, ":"); ok {
-				sig.fields = append(sig.fields, field{name, plain(mustType(typ))})
+				sig.fields = append(sig.fields, field{name: name, typ: plain(mustType(typ))})
 			}
 		}
 		for _, t := range strings.Split(args, ",") {

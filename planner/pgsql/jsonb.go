@@ -172,7 +172,7 @@ func (a *analyzer) extractPath(name string, args []expr) (expr, error) {
 }
 
 // aggregateObject analyses json_object_agg and jsonb_object_agg.
-func (a *analyzer) aggregateObject(name string, args []expr, d decoration) (string, error) {
+func (a *analyzer) aggregateObject(name string, args []expr, distinct bool, d decoration) (string, error) {
 	if len(args) != 2 {
 		return "", noFunction(name, args, false)
 	}
@@ -187,7 +187,24 @@ func (a *analyzer) aggregateObject(name string, args []expr, d decoration) (stri
 	}
 	pair := "CASE WHEN " + key.sql + " IS NULL THEN error('22023: field name must not be null') ELSE skippr_j_string(" + key.sql +
 		") || ' : ' || " + v + " END"
-	sql, err := a.expand("('{ ' || @string_agg($1, ', ') || ' }')", []string{pair}, d)
+	if cond, ok := strings.CutPrefix(d.filter, " FILTER (WHERE "); ok { // the engine computes what it then filters out
+		pair = "CASE WHEN " + strings.TrimSuffix(cond, ")") + " THEN " + pair + " END"
+	}
+	sql := ""
+	if distinct {
+		for _, e := range args {
+			if err := a.equatable(e); err != nil {
+				return "", err
+			}
+			if err := a.sortable(e); err != nil {
+				return "", err
+			}
+		}
+		u := distinctOf{value: pair, key: "row(" + sortKey(args[0]) + ", " + sortKey(args[1]) + ")", direction: " ASC", filter: d.filter}
+		sql = "('{ ' || array_to_string(" + u.list() + ", ', ') || ' }')"
+	} else {
+		sql, err = a.expand("('{ ' || @string_agg($1, ', ') || ' }')", []string{pair}, d)
+	}
 	if binary {
 		sql = "skippr_j_norm(" + sql + ")"
 	}

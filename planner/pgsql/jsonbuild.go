@@ -43,10 +43,13 @@ func (a *analyzer) buildJSON(name string, args []expr) (expr, error) {
 		return out, noFunction(name, args, false)
 	case len(args) == 1 && args[0].undecided() && args[0].lit != nil:
 		return out, polymorphicUnknown()
-	case len(args) == 1 && (name != "row_to_json" || args[0].row != nil):
+	case len(args) == 1 && (name != "row_to_json" || isRecord(args[0])):
 		out.sql, err = a.jsonValue(args[0], binary)
-		if args[0].row == nil { // a NULL stays one
+		switch { // a NULL stays one
+		case args[0].row == nil:
 			out.sql = "CASE WHEN " + args[0].sql + " IS NOT NULL THEN " + out.sql + " END"
+		default:
+			out.sql = args[0].ifThere(out.sql)
 		}
 	default:
 		return out, noFunction(name, args, false)
@@ -128,24 +131,23 @@ func joinPairs(pairs []jsonPair, colon, comma string) string {
 
 // jsonValue renders a value as JSON text; NULL is null.
 func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
-	if e.row == nil {
-		for i := range e.fields {
-			e.row = append(e.row, fieldAt(e, i))
-		}
-	}
-	if e.row != nil {
+	if isRecord(e) {
 		var pairs []jsonPair
-		for _, f := range e.row {
+		for _, f := range rowOf(e) {
 			v, err := a.jsonValue(f, binary)
 			if err != nil {
 				return "", err
 			}
 			pairs = append(pairs, jsonPair{name: f.name, fixed: true, key: quote.Text(`"` + f.name + `"`), value: v})
 		}
+		sql := e.ifThere(joinPairs(pairs, "':'", "','"))
 		if binary {
-			return joinPairs(sortedPairs(pairs), "': '", "', '"), nil
+			sql = e.ifThere(joinPairs(sortedPairs(pairs), "': '", "', '"))
 		}
-		return joinPairs(pairs, "':'", "','"), nil
+		if strings.HasPrefix(sql, "CASE ") {
+			sql = "coalesce(" + sql + ", 'null')"
+		}
+		return sql, nil
 	}
 	if e.typ.User != nil && (e.typ.User.JSON || e.typ.User.New) {
 		return "", unsupported("JSON of %s values is not supported", e.typ.Name()).WithHint("Cast the value to text.")
@@ -200,8 +202,10 @@ func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, e
 		out.typ = plain(OIDJSONB)
 	}
 	switch {
-	case n.Over != nil || n.AggDistinct:
-		return out, unsupported("%s with DISTINCT or OVER is not supported", name)
+	case n.Over != nil:
+		return out, unsupported("%s with OVER is not supported", name)
+	case n.AggDistinct && len(n.AggOrder) > 0 && strings.HasSuffix(name, "_object_agg"):
+		return out, unsupported("%s with DISTINCT and ORDER BY is not supported", name)
 	case s.noAgg != "":
 		return out, pgerr.New(codes.Grouping, "aggregate functions are not allowed in %s", s.noAgg)
 	case s.aggDepth > 0:
@@ -219,7 +223,7 @@ func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, e
 		return out, err
 	}
 	if strings.HasSuffix(name, "_object_agg") {
-		out.sql, err = a.aggregateObject(name, args, d)
+		out.sql, err = a.aggregateObject(name, args, n.AggDistinct, d)
 		return out, err
 	}
 	if len(args) != 1 {
@@ -232,11 +236,25 @@ func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, e
 	if err != nil {
 		return out, err
 	}
-	comma := "', '"
-	if name == "json_agg" && (args[0].row != nil || args[0].typ.isArray()) {
-		comma = "', ' || chr(10) || ' '"
+	comma, lines := "', '", name == "json_agg" && (isRecord(args[0]) || args[0].typ.isArray())
+	if lines { // each but the first, and nulls, on a line
+		value = "CASE WHEN " + args[0].sql + " IS NULL THEN 'null' ELSE chr(10) || ' ' || " + value + " END"
 	}
-	out.sql, err = a.expand("('[' || @string_agg($1, "+comma+") || ']')", []string{value}, d)
+	if n.AggDistinct {
+		if err := a.equatable(args[0]); err != nil {
+			return out, err
+		}
+		u := distinctOf{value: value, key: sortKey(args[0]), filter: d.filter}
+		if u.direction, err = a.distinctDirection(n, s); err != nil {
+			return out, err
+		}
+		out.sql = "('[' || array_to_string(" + u.list() + ", " + comma + ") || ']')"
+	} else {
+		out.sql, err = a.expand("('[' || @string_agg($1, "+comma+") || ']')", []string{value}, d)
+	}
+	if lines {
+		out.sql = "regexp_replace(" + out.sql + ", '^\\[\\n ', '[')"
+	}
 	if name == "jsonb_agg" {
 		out.sql = "skippr_j_norm(" + out.sql + ")"
 	}

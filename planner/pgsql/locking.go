@@ -161,6 +161,10 @@ func (a *analyzer) passLocks(name string) {
 
 // nullableSide analyses a side of a join.
 func (a *analyzer) nullableSide(n *pg.Node, s *scope, nullable bool) (*source, error) {
+	if nullable {
+		a.nullable++
+		defer func() { a.nullable-- }()
+	}
 	if nullable && a.locking != nil {
 		a.locking.nullable++
 		defer func() { a.locking.nullable-- }()

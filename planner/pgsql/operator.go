@@ -45,7 +45,7 @@ func (a *analyzer) operator(n *pg.A_Expr, s *scope) (expr, error) {
 		}
 		left = &l
 	}
-	if sub := n.Rexpr.GetSubLink(); left != nil && left.row != nil && n.Kind == pg.A_Expr_Kind_AEXPR_OP &&
+	if sub := n.Rexpr.GetSubLink(); left != nil && left.row != nil && !left.whole && n.Kind == pg.A_Expr_Kind_AEXPR_OP &&
 		sub.GetSubLinkType() == pg.SubLinkType_EXPR_SUBLINK {
 		return a.rowSubquery(op, *left, sub, s)
 	}
@@ -247,6 +247,9 @@ func comparedAs(t Type) Type {
 
 // compare analyses a comparison; op is an engine operator.
 func (a *analyzer) compare(op string, l, r expr, loc int32) (expr, error) {
+	if e, ok, err := a.compareWhole(op, l, r, expr{typ: plain(OIDBool), loc: loc, scale: -1}); ok || err != nil {
+		return e, a.errAt(loc, err)
+	}
 	if l.row != nil || r.row != nil {
 		return a.compareRows(op, l, r, loc)
 	}
@@ -273,6 +276,10 @@ func (a *analyzer) compare(op string, l, r expr, loc int32) (expr, error) {
 // comparable renders two decided operands in a type in which the engine compares
 // them as PostgreSQL does.
 func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error) {
+	if isRecord(l) && isRecord(r) {
+		ls, rs, err := a.compareRecords(l, r)
+		return ls, rs, true, err
+	}
 	if l.typ.User != nil && r.typ.User != nil || l.typ.OID >= firstUserOID && l.typ.OID == r.typ.OID {
 		return compareUser(l, r, op)
 	}
@@ -445,6 +452,9 @@ func (a *analyzer) nullIf(l, r expr, loc int32) (expr, error) {
 	l, err := a.settledLike(l, r)
 	if err != nil {
 		return l, err
+	}
+	if l.row != nil {
+		return l, unsupported("NULLIF of rows is not supported")
 	}
 	eq, err := a.compare("=", l, r, loc)
 	if err != nil {

@@ -57,7 +57,7 @@ func mode(e expr, args int, direction, filter string) (expr, error) {
 		return e, noFunction("mode", []expr{e}, false)
 	}
 	if sortKey(e) != e.sql {
-		return e, unsupported("mode of %s is not supported", e.typ.Name())
+		return keyedMode(e, direction, filter), nil
 	}
 	out := expr{typ: bare(e.typ), scale: e.scale, prec: e.prec}
 	// The engine knows no NULLS FIRST here; nulls do not count.
@@ -67,6 +67,31 @@ func mode(e expr, args int, direction, filter string) (expr, error) {
 		out.sql += " FILTER (WHERE " + filter + ")"
 	}
 	return out, nil
+}
+
+// keyedMode is the mode of values of which equal ones may differ: the first of those of the most
+// frequent key, which is the first such in the order.
+func keyedMode(e expr, direction, filter string) expr {
+	out := expr{typ: bare(e.typ), scale: -1, text: e.text || e.typ.OID == OIDNumeric, fields: e.fields, whole: e.fields != nil}
+	key, value := sortKey(e), e.sql
+	if e.typ.OID == OIDNumeric {
+		value = numericText(e)
+	}
+	where := " FILTER (WHERE " + e.sql + " IS NOT NULL"
+	if filter != "" {
+		where += " AND " + filter
+	}
+	where += ")"
+	count, pick := "-CAST(struct_extract(c, 'value') AS BIGINT)", "list_sort"
+	if strings.HasPrefix(direction, " DESC") {
+		count, pick = "CAST(struct_extract(c, 'value') AS BIGINT)", "list_reverse_sort"
+	}
+	best := "struct_extract(" + pick + "(list_transform(map_entries(struct_extract(g, 'h')), lambda c: struct_pack(n := " + count +
+		", k := struct_extract(c, 'key'))))[1], 'k')"
+	out.sql = "list_transform([struct_pack(l := list(struct_pack(k := " + key + ", v := " + value + ") ORDER BY " + key + direction + ")" + where +
+		", h := histogram(" + key + ")" + where + ")], lambda g: struct_extract(list_filter(struct_extract(g, 'l'), lambda x: struct_extract(x, 'k') = " +
+		best + ")[1], 'v'))[1]"
+	return out
 }
 
 // percentile analyses a percentile of one fraction, or of an array of them.

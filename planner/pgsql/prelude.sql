@@ -23,8 +23,8 @@ CREATE OR REPLACE MACRO skippr_nonzero(x) AS CASE WHEN x = 0 THEN error('divisio
 CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: step size cannot equal zero') ELSE x END;
 -- Texts with the separators before all but the first.
 CREATE OR REPLACE MACRO skippr_joined(l) AS CASE WHEN len(l) > 0 THEN array_to_string(list_transform(l, lambda x, i: 
-  CASE WHEN i = 1 THEN x.v ELSE coalesce(x.s, '') || x.v END), '') END;
-CREATE OR REPLACE MACRO skippr_separated(l) AS skippr_joined(list_filter(l, lambda x: x.v IS NOT NULL));
+  CASE WHEN i = 1 THEN struct_extract(x, 'v') ELSE coalesce(struct_extract(x, 's'), '') || struct_extract(x, 'v') END), '') END;
+CREATE OR REPLACE MACRO skippr_separated(l) AS skippr_joined(list_filter(l, lambda x: struct_extract(x, 'v') IS NOT NULL));
 -- A sum begins with its first value, the engine's with 0: of nothing but -0 it is -0.
 CREATE OR REPLACE MACRO skippr_sum_float(total, signs) AS CASE WHEN signs AND total = 0 THEN -total ELSE total END;
 CREATE OR REPLACE MACRO skippr_strings(x) AS CAST(x AS VARCHAR[]);
@@ -68,3 +68,42 @@ CREATE OR REPLACE MACRO skippr_cont_interval(l, p) AS CASE WHEN skippr_low(l, p)
   list_extract(l, skippr_low(l, p))), skippr_between(l, p))) END;
 CREATE OR REPLACE MACRO skippr_timetz_round(x, p) AS CAST(CAST(skippr_t_round(CAST(x AS TIME), p) AS VARCHAR) 
   || regexp_extract(CAST(x AS VARCHAR), '[+-][0-9:]+$') AS TIMETZ);
+-- Of a list of values v in the order of their keys k: the first of each run of equal keys.
+CREATE OR REPLACE MACRO skippr_uniq(l) AS CASE WHEN l IS NOT NULL THEN list_transform(list_filter(list_zip(l, list_prepend(NULL, l)), 
+  lambda z: z[1] IS NOT NULL AND (z[2] IS NULL OR struct_extract(z[1], 'k') IS DISTINCT FROM struct_extract(z[2], 'k'))), 
+  lambda z: struct_extract(z[1], 'v')) END;
+-- Sines and their kin of degrees, exact where PostgreSQL's are.
+CREATE OR REPLACE MACRO skippr_rad(x) AS x * CAST('0.0174532925199432957692' AS DOUBLE);
+CREATE OR REPLACE MACRO skippr_sind_low(x) AS (sin(skippr_rad(x)) / sin(skippr_rad(CAST(30 AS DOUBLE)))) / CAST(2 AS DOUBLE);
+CREATE OR REPLACE MACRO skippr_cosd_low(x) AS CAST(1 AS DOUBLE) - 
+  ((CAST(1 AS DOUBLE) - cos(skippr_rad(x))) / (CAST(1 AS DOUBLE) - cos(skippr_rad(CAST(60 AS DOUBLE))))) / CAST(2 AS DOUBLE);
+CREATE OR REPLACE MACRO skippr_sind_q(x) AS CASE WHEN x <= 30 THEN skippr_sind_low(x) ELSE skippr_cosd_low(CAST(90 AS DOUBLE) - x) END;
+CREATE OR REPLACE MACRO skippr_cosd_q(x) AS CASE WHEN x <= 60 THEN skippr_cosd_low(x) ELSE skippr_sind_low(CAST(90 AS DOUBLE) - x) END;
+CREATE OR REPLACE MACRO skippr_half(x) AS CASE WHEN x > 180 THEN CAST(360 AS DOUBLE) - x ELSE x END;
+CREATE OR REPLACE MACRO skippr_quarter(x) AS CASE WHEN x > 90 THEN CAST(180 AS DOUBLE) - x ELSE x END;
+CREATE OR REPLACE MACRO skippr_sign_if(c, x) AS CASE WHEN c THEN -x ELSE x END;
+CREATE OR REPLACE MACRO skippr_turn(x) AS abs(x % CAST(360 AS DOUBLE));
+CREATE OR REPLACE MACRO skippr_sind(x) AS CASE WHEN isnan(x) THEN x WHEN isinf(x) THEN error('22003: input is out of range') 
+  ELSE skippr_sign_if((x < 0) <> (skippr_turn(x) > 180), skippr_sind_q(skippr_quarter(skippr_half(skippr_turn(x))))) END;
+CREATE OR REPLACE MACRO skippr_cosd(x) AS CASE WHEN isnan(x) THEN x WHEN isinf(x) THEN error('22003: input is out of range') 
+  ELSE skippr_sign_if(skippr_half(skippr_turn(x)) > 90, skippr_cosd_q(skippr_quarter(skippr_half(skippr_turn(x))))) END;
+CREATE OR REPLACE MACRO skippr_tand_sign(x) AS ((x < 0) <> (skippr_turn(x) > 180)) <> (skippr_half(skippr_turn(x)) > 90);
+CREATE OR REPLACE MACRO skippr_ratio(a, b) AS CASE WHEN b = 0 THEN CASE WHEN a = 0 THEN CAST('NaN' AS DOUBLE) 
+  ELSE CAST('Infinity' AS DOUBLE) END ELSE a / b END;
+CREATE OR REPLACE MACRO skippr_no_sign(x) AS CASE WHEN x = 0 THEN CAST(0 AS DOUBLE) ELSE x END;
+CREATE OR REPLACE MACRO skippr_tand_q(x) AS skippr_ratio(skippr_sind_q(x), skippr_cosd_q(x)) / 
+  (skippr_sind_q(CAST(45 AS DOUBLE)) / skippr_cosd_q(CAST(45 AS DOUBLE)));
+CREATE OR REPLACE MACRO skippr_cotd_q(x) AS skippr_ratio(skippr_cosd_q(x), skippr_sind_q(x)) / 
+  (skippr_cosd_q(CAST(45 AS DOUBLE)) / skippr_sind_q(CAST(45 AS DOUBLE)));
+CREATE OR REPLACE MACRO skippr_tand(x) AS CASE WHEN isnan(x) THEN x WHEN isinf(x) THEN error('22003: input is out of range') 
+  ELSE skippr_no_sign(skippr_sign_if(skippr_tand_sign(x), skippr_tand_q(skippr_quarter(skippr_half(skippr_turn(x)))))) END;
+CREATE OR REPLACE MACRO skippr_cotd(x) AS CASE WHEN isnan(x) THEN x WHEN isinf(x) THEN error('22003: input is out of range') 
+  ELSE skippr_no_sign(skippr_sign_if(skippr_tand_sign(x), skippr_cotd_q(skippr_quarter(skippr_half(skippr_turn(x)))))) END;
+CREATE OR REPLACE MACRO skippr_asind_q(x) AS CASE WHEN x <= 0.5 THEN (asin(x) / asin(CAST(0.5 AS DOUBLE))) * CAST(30 AS DOUBLE) 
+  ELSE CAST(90 AS DOUBLE) - (acos(x) / acos(CAST(0.5 AS DOUBLE))) * CAST(60 AS DOUBLE) END;
+CREATE OR REPLACE MACRO skippr_acosd_q(x) AS CASE WHEN x <= 0.5 THEN CAST(90 AS DOUBLE) - (asin(x) / asin(CAST(0.5 AS DOUBLE))) * CAST(30 AS DOUBLE) 
+  ELSE (acos(x) / acos(CAST(0.5 AS DOUBLE))) * CAST(60 AS DOUBLE) END;
+CREATE OR REPLACE MACRO skippr_asind(x) AS CASE WHEN isnan(x) THEN x WHEN abs(x) > 1 THEN error('22003: input is out of range') 
+  WHEN x >= 0 THEN skippr_asind_q(x) ELSE -skippr_asind_q(-x) END;
+CREATE OR REPLACE MACRO skippr_acosd(x) AS CASE WHEN isnan(x) THEN x WHEN abs(x) > 1 THEN error('22003: input is out of range') 
+  WHEN x >= 0 THEN skippr_acosd_q(x) ELSE CAST(90 AS DOUBLE) + skippr_asind_q(-x) END;

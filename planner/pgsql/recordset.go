@@ -17,10 +17,12 @@ type Field struct {
 func fieldAt(e expr, i int) expr {
 	f := e.fields[i]
 	sql := fmt.Sprintf("struct_extract(%s, %d)", e.sql, i+1)
-	if eng := f.typ.engineType(); eng != "" {
+	if eng := f.typ.engineType(); eng != "" && !f.text && f.fields == nil {
 		sql = "CAST(" + sql + " AS " + eng + ")"
 	}
-	return expr{sql: sql, typ: f.typ, loc: e.loc, name: f.name, scale: -1, set: e.set}
+	return expr{
+		sql: sql, typ: f.typ, loc: e.loc, name: f.name, scale: -1, set: e.set, text: f.text, fields: f.fields, whole: f.fields != nil,
+	}
 }
 
 // fieldStar expands (value).* into its fields; ok is false for another expression.

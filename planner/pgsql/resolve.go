@@ -27,7 +27,7 @@ func (a *analyzer) candidates(schema, name string) []*signature {
 		}
 		c := &signature{kind: kind, name: name, args: f.Args, result: f.Result, engine: f.Engine}
 		for _, x := range f.Fields {
-			c.fields = append(c.fields, field{x.Name, x.Type})
+			c.fields = append(c.fields, field{name: x.Name, typ: x.Type})
 		}
 		out = append(out, c)
 	}

@@ -20,6 +20,7 @@ type column struct {
 	scale    int
 	prec     int
 	fields   []field
+	whole    bool
 	tableOID uint32
 	attNum   int16
 	// stored says that the engine's type is a relation's own, which the encoder knows
@@ -38,6 +39,10 @@ type item struct {
 	columns []*column
 	use     *Use
 	view    *Relation // of a view
+	// nullable says that an outer join may leave it out; there is then SQL for whether it is
+	// there, "" when no query asks.
+	nullable bool
+	there    string
 }
 
 // cte is a WITH query in force.
@@ -65,10 +70,12 @@ type scope struct {
 	// that are text; groupSets says that a row may be of a grouping set without them.
 	groupKeys map[string]string
 	groupSets bool
-	aggDepth  int
-	noAgg     string // why aggregates are not allowed here, "" when they are
-	refs      []ref
-	windows   map[string]*pg.WindowDef
+	// groupQueries are expressions with sub-queries that it groups by.
+	groupQueries []groupedQuery
+	aggDepth     int
+	noAgg        string // why aggregates are not allowed here, "" when they are
+	refs         []ref
+	windows      map[string]*pg.WindowDef
 	// unseen is a table of the statement that this part of it cannot name, nil for none.
 	unseen *item
 }
@@ -137,7 +144,7 @@ func (a *analyzer) qualifiedRow(names []string, loc int32, s *scope) (expr, erro
 			return expr{}, err
 		}
 		if it != nil {
-			return a.wholeRow(it, loc, at), nil
+			return a.wholeRow(it, loc, at)
 		}
 	}
 	return expr{}, a.errAt(loc, pgerr.New(codes.UndefinedTable, "missing FROM-clause entry for table \"%s\"", table))
@@ -177,7 +184,7 @@ func (a *analyzer) bareColumn(name string, loc int32, s *scope) (expr, error) {
 			if len(it.columns) == 1 && it.use == nil && it.columns[0].name == name {
 				return a.reference(it.columns[0], loc, at), nil
 			}
-			return a.wholeRow(it, loc, at), nil
+			return a.wholeRow(it, loc, at)
 		}
 	}
 	if s != nil && len(s.items) == 1 {
@@ -292,7 +299,7 @@ func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, e
 func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
 	e := expr{
 		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, prec: c.prec, fields: c.fields, loc: loc,
-		name: c.name, col: c,
+		name: c.name, col: c, whole: c.whole,
 	}
 	if s.aggDepth > 0 || s.groupSQL[e.sql] {
 		return e
@@ -335,19 +342,6 @@ func (s *scope) dependsOnKey(c *column) bool {
 		}
 	}
 	return true
-}
-
-// wholeRow is a reference to all columns of an item as one value.
-func (a *analyzer) wholeRow(it *item, loc int32, s *scope) expr {
-	e := expr{typ: plain(OIDRecord), loc: loc, name: it.name}
-	var parts []string
-	for _, c := range it.columns {
-		f := a.reference(c, loc, s)
-		e.row = append(e.row, f)
-		parts = append(parts, f.sql)
-	}
-	e.sql = "row(" + strings.Join(parts, ", ") + ")"
-	return e
 }
 
 // checkGrouping is PostgreSQL's rule on columns outside of aggregates.
@@ -419,6 +413,9 @@ func printTargets(targets []target) string {
 func (a *analyzer) settle(q *query) error {
 	for i := range q.targets {
 		e, err := a.settled(q.targets[i].expr)
+		if err == nil {
+			e, err = a.boxed(e)
+		}
 		if err != nil {
 			return err
 		}

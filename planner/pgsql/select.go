@@ -19,6 +19,8 @@ func (a *analyzer) query(sel *pg.SelectStmt, outer *scope) (*query, error) {
 		return nil, unsupported("only SELECT is supported in a subquery")
 	}
 	defer a.lockingOf(sel)()
+	defer func(n int, names map[string]bool) { a.nullable, a.rowNames = n, names }(a.nullable, a.rowNames)
+	a.nullable, a.rowNames = 0, nil
 	if err := lockable(sel, a.locking.clauses); err != nil {
 		return nil, err
 	}
@@ -26,8 +28,14 @@ func (a *analyzer) query(sel *pg.SelectStmt, outer *scope) (*query, error) {
 	case sel.IntoClause != nil:
 		return nil, unsupported("SELECT INTO is not supported")
 	case sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES && (sel.Op != pg.SetOperation_SETOP_NONE || len(sel.ValuesLists) > 0 || len(sel.DistinctClause) > 0):
-		return nil, unsupported("WITH TIES of a set operation, VALUES or DISTINCT is not supported").
-			WithHint("Put the query into FROM: SELECT * FROM (…) q ORDER BY … FETCH FIRST … ROWS WITH TIES.")
+		if len(sel.SortClause) == 0 {
+			return nil, errTiesUnordered
+		}
+		outside, err := a.tiesOutside(sel)
+		if err != nil {
+			return nil, err
+		}
+		return a.query(outside, outer)
 	}
 	s := &scope{parent: outer}
 	with, err := a.with(sel.WithClause, s)
@@ -52,6 +60,9 @@ func (a *analyzer) query(sel *pg.SelectStmt, outer *scope) (*query, error) {
 
 // plainSelect analyses SELECT … FROM … . s holds the CTEs already.
 func (a *analyzer) plainSelect(sel *pg.SelectStmt, s *scope) (*query, error) {
+	if slices.ContainsFunc(sel.FromClause, func(n *pg.Node) bool { return n.GetJoinExpr() != nil }) {
+		a.rowNames = rowNames(sel)
+	}
 	fromSQL, err := a.from(sel.FromClause, s)
 	if err != nil {
 		return nil, err
@@ -370,7 +381,7 @@ func (a *analyzer) sortItem(n *pg.Node, s *scope, targets []target, clause strin
 	if err != nil {
 		return "", false, err
 	}
-	if e, err = a.settled(e); err != nil {
+	if e, err = a.settledRow(e); err != nil {
 		return "", false, err
 	}
 	if clause == "ORDER BY" {
@@ -497,17 +508,32 @@ func (a *analyzer) groupExpr(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, 
 	if err != nil {
 		return "", err
 	}
-	if e, err = a.settled(e); err != nil {
+	if e, err = a.settledRow(e); err != nil {
 		return "", err
+	}
+	if hasQuery(node) {
+		s.groupQueries = append(s.groupQueries, groupedQuery{placeless(node), e})
 	}
 	if e.row != nil {
 		var parts []string
+		if e.there != "" {
+			s.groupSQL[e.there] = true
+			parts = append(parts, e.there)
+		}
 		for _, f := range e.row {
-			s.groupSQL[f.sql] = true
-			parts = append(parts, f.sql)
+			part, err := a.groupKey(f, s)
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, part)
 		}
 		return strings.Join(parts, ", "), nil
 	}
+	return a.groupKey(e, s)
+}
+
+// groupKey prints a value that is grouped by.
+func (a *analyzer) groupKey(e expr, s *scope) (string, error) {
 	s.groupSQL[e.sql] = true
 	if err := a.equatable(e); err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -104,6 +105,9 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	t, err := a.commonType(list, context)
 	if err != nil {
 		return expr{}, err
+	}
+	if t.OID == OIDRecord && slices.ContainsFunc(list, func(e *expr) bool { return isRecord(*e) }) {
+		return a.unifyRows(list, context)
 	}
 	text, same := false, true
 	for i, e := range list {

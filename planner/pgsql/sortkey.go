@@ -1,6 +1,8 @@
 package pgsql
 
 import (
+	"slices"
+
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -9,6 +11,8 @@ import (
 // sortKey renders what sorts and compares as the type does.
 func sortKey(e expr) string {
 	switch {
+	case isRecord(e):
+		return recordKey(e, sortKey)
 	case shaped(e):
 		return shapedKey(e)
 	case e.typ.OID == OIDNumeric:
@@ -35,6 +39,9 @@ func equalKey(e expr) string {
 	if e.typ.User != nil {
 		return e.typ.User.equalKey(e.sql)
 	}
+	if isRecord(e) {
+		return recordKey(e, equalKey)
+	}
 	return sortKey(e)
 }
 
@@ -43,18 +50,29 @@ func keyed(e expr) bool {
 	if e.typ.User != nil {
 		return e.typ.User.Kind == Folded
 	}
+	if isRecord(e) {
+		return slices.ContainsFunc(rowOf(e), keyed)
+	}
 	return e.text || typeKey(e) != "" || e.typ.OID == OIDJSONB || e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric
 }
 
 // sortable refuses to sort what the engine would sort otherwise than PostgreSQL: enums, whose
 // order is that of their definition, and other types that are text here.
 func (a *analyzer) sortable(e expr) error {
+	if isRecord(e) {
+		for _, f := range rowOf(e) {
+			if err := a.sortable(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	t := lookupType(e.typ.OID)
 	if e.typ.OID >= firstUserOID {
 		return a.errAt(e.loc, withoutOrder(e.typ))
 	}
 	switch {
-	case e.row != nil || isString(e.typ.OID) || e.typ.OID == OIDChar || t.textOrdered() || typeKey(e) != "":
+	case isString(e.typ.OID) || e.typ.OID == OIDChar || t.textOrdered() || typeKey(e) != "":
 		return nil
 	case e.typ.OID == OIDJSON || e.typ.OID == OIDXML || t.category == 'G':
 		return a.errAt(e.loc, pgerr.New(codes.UndefinedFunction, "could not identify an ordering operator for type %s", t.name).
@@ -68,8 +86,8 @@ func (a *analyzer) sortable(e expr) error {
 // equatable refuses to tell values apart that PostgreSQL does not tell apart, or in a way that is
 // not known here.
 func (a *analyzer) equatable(e expr) error {
-	if e.row != nil {
-		for _, f := range e.row {
+	if isRecord(e) {
+		for _, f := range rowOf(e) {
 			if err := a.equatable(f); err != nil {
 				return err
 			}

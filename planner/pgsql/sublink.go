@@ -50,11 +50,12 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 		case t.text:
 			q.targets[0].expr.sql = native(t)
 		}
-		out.typ, out.name = plain(arr), "array"
+		out.typ, out.name, out.fields = plain(arr), "array", t.fields
 		out.sql = "ARRAY(" + q.print(false) + ")"
 		return out, nil
 	}
 	out.typ, out.text, out.scale, out.prec, out.name = t.typ, t.text, t.scale, t.prec, q.targets[0].name
+	out.fields, out.whole = t.fields, t.whole
 	out.sql = "(" + q.print(false) + ")"
 	return out, nil
 }
@@ -109,7 +110,7 @@ func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out exp
 		return l, err
 	}
 	left := []expr{l}
-	if l.row != nil {
+	if l.row != nil && !l.whole {
 		left = l.row
 	}
 	if len(left) != len(q.targets) {
@@ -198,7 +199,7 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 		if err != nil {
 			return out, err
 		}
-		elem = t.typ
+		elem, out.fields = t.typ, t.fields
 	}
 	arr := ArrayOf(elem.OID)
 	if arr == 0 {
@@ -216,7 +217,7 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 		list[i].sql = elementSQL(list[i])
 	}
 	out.sql = "[" + strings.Join(sqlOf(list), ", ") + "]"
-	if eng := out.typ.engineType(); eng != "" {
+	if eng := out.typ.engineType(); eng != "" && elem.OID != OIDRecord {
 		out.sql = "CAST(" + out.sql + " AS " + eng + ")"
 	}
 	return out, nil
@@ -292,15 +293,19 @@ func (a *analyzer) fieldOf(e expr, name string) (expr, error) {
 }
 
 // expandArray analyses information_schema._pg_expandarray(vector): a set of (x, n).
-func (a *analyzer) expandArray(args []expr) (expr, error) {
+func (a *analyzer) expandArray(n *pg.FuncCall, s *scope) (expr, error) {
+	args, err := a.exprList(n.Args, s)
+	if err != nil {
+		return expr{}, err
+	}
 	if len(args) != 1 || !args[0].typ.isArray() {
-		return expr{}, noFunction("information_schema._pg_expandarray", args, false)
+		return expr{}, a.errAt(n.Location, noFunction("information_schema._pg_expandarray", args, false))
 	}
 	list := args[0].sql
 	return expr{
 		sql: "unnest(list_zip(" + list + ", generate_series(1, len(" + list + "))))", typ: plain(OIDRecord), set: true,
-		scale:  -1,
-		fields: []field{{"x", plain(ElemOf(args[0].typ.OID))}, {"n", plain(OIDInt4)}},
+		scale: -1, loc: n.Location, name: "_pg_expandarray",
+		fields: []field{{name: "x", typ: plain(ElemOf(args[0].typ.OID))}, {name: "n", typ: plain(OIDInt4)}},
 	}, nil
 }
 

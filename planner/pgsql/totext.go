@@ -139,16 +139,12 @@ const sessionZone = "current_setting('TimeZone')"
 
 // recordText renders the text of a row: its fields in parentheses.
 func (a *analyzer) recordText(e expr) (string, error) {
-	if e.row == nil {
-		if e.fields == nil {
-			return "", unsupported("text form of these row values is not supported")
-		}
-		for i := range e.fields {
-			e.row = append(e.row, fieldAt(e, i))
-		}
+	row := rowOf(e)
+	if row == nil {
+		return "", unsupported("text form of these row values is not supported")
 	}
-	parts := make([]string, len(e.row))
-	for i, f := range e.row {
+	parts := make([]string, len(row))
+	for i, f := range row {
 		var text string
 		switch {
 		case f.lit != nil:
@@ -169,7 +165,7 @@ func (a *analyzer) recordText(e expr) (string, error) {
 		}
 		parts[i] = text
 	}
-	return "skippr_record(CAST(to_json(CAST([" + strings.Join(parts, ", ") + "] AS VARCHAR[])) AS VARCHAR))", nil
+	return e.ifThere("skippr_record(CAST(to_json(CAST([" + strings.Join(parts, ", ") + "] AS VARCHAR[])) AS VARCHAR))"), nil
 }
 
 // textList renders an array as the list of the texts of its elements.

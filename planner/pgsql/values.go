@@ -64,7 +64,7 @@ func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
 func outputOf(e expr, i int) expr {
 	return expr{
 		sql: fmt.Sprintf("s.c%d", i+1), typ: e.typ, text: e.text, scale: e.scale, prec: e.prec,
-		loc: -1,
+		fields: e.fields, whole: e.whole, loc: -1,
 	}
 }
 

@@ -81,6 +81,9 @@ func (a *analyzer) variadicCall(name string, args []expr, loc int32) (expr, erro
 		out.sql = "CAST(" + count + " AS INTEGER)"
 		return out, nil
 	}
+	if strings.HasPrefix(name, "json") && last == 0 {
+		return a.variadicJSON(name, array, out)
+	}
 	if !strings.HasPrefix(name, "concat") && name != "format" {
 		return out, a.errAt(loc, unsupported("%s with VARIADIC of an array that is computed is not supported", name))
 	}
@@ -121,4 +124,40 @@ func (a *analyzer) variadic(name string, n *pg.FuncCall, s *scope) (expr, error)
 	}
 	e.loc, e.name = n.Location, name
 	return e, a.errAt(n.Location, err)
+}
+
+// variadicJSON is json_build_array or one of its kin of the elements of an array.
+func (a *analyzer) variadicJSON(name string, array, out expr) (expr, error) {
+	binary := strings.HasPrefix(name, "jsonb")
+	out.typ = plain(OIDJSON)
+	if binary {
+		out.typ = plain(OIDJSONB)
+	}
+	list := flat(array)
+	item := func(sql string) expr { return elementOf(list, expr{scale: -1, loc: array.loc}, sql) }
+	if strings.HasSuffix(name, "_array") {
+		value, err := a.jsonValue(item("w"), binary)
+		if err != nil {
+			return out, err
+		}
+		out.sql = "'[' || array_to_string(list_transform(" + list.sql + ", lambda w: " + value + "), ', ') || ']'"
+	} else {
+		key, err := a.coerce(item("l[2 * i - 1]"), plain(OIDText), explicit)
+		if err != nil {
+			return out, err
+		}
+		value, err := a.jsonValue(item("l[2 * i]"), binary)
+		if err != nil {
+			return out, err
+		}
+		out.sql = "list_transform([" + list.sql + "], lambda l: CASE WHEN len(l) % 2 <> 0 " +
+			"THEN error('22023: argument list must have even number of elements') WHEN l IS NOT NULL THEN '{' || array_to_string(" +
+			"list_transform(generate_series(1, len(l) // 2), lambda i: CASE WHEN " + key.sql + " IS NULL " +
+			"THEN error('22023: argument ' || (2 * i - 1) || ' cannot be null') ELSE skippr_j_string(" + key.sql + ") || ' : ' || " + value +
+			" END), ', ') || '}' END)[1]"
+	}
+	if binary {
+		out.sql = "skippr_j_norm(" + out.sql + ")"
+	}
+	return out, nil
 }
