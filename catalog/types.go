@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -21,30 +22,58 @@ func (r *reader) TypeByName(schema, name string) (*usertype.Type, error) {
 	return nil, &NotFoundError{KindType, schema + "." + name}
 }
 
-// TypeUser is a column of a type, or a view that has such a column or names the type.
+// TypeUser is what is of a type, or names it.
 type TypeUser struct {
+	// Relation is a view, or what Part is of.
 	Relation string
-	Column   string // of a table
+	// Part is a column of a table, a constraint or a default with words for what it is; "": a view.
+	Part string
 }
 
 // TypeUsers are what is of a type, or names it, but for columns of pipelines' tables.
 func (r *reader) TypeUsers(e *usertype.Type) []TypeUser {
 	var out []TypeUser
 	of := func(oid uint32) bool { return oid == e.OID() || oid == e.ArrayOID() }
-	for _, t := range r.AllTables() {
-		for _, f := range t.Current.Fields {
-			if f.Enum && of(f.OID) {
-				out = append(out, TypeUser{t.Name, f.Name})
-			}
+	named := quote.NameIfNeeded(e.Schema) + "." + quote.NameIfNeeded(e.Name)
+	use := func(is bool, relation, format string, args ...any) {
+		if is {
+			out = append(out, TypeUser{relation, fmt.Sprintf(format, args...)})
 		}
 	}
-	named := "::" + quote.NameIfNeeded(e.Schema) + "." + quote.NameIfNeeded(e.Name)
+	for _, t := range r.AllTables() {
+		table := "table " + t.Name
+		for _, f := range t.Current.Fields {
+			use(f.Enum && of(f.OID), table, "column %s of", f.Name)
+			use(casts(t.Defaults[f.ID], named), table, "default value for column %s of", f.Name)
+		}
+		for _, k := range t.Checks {
+			use(casts(k.SQL, named), table, "constraint %s on", k.Name)
+		}
+	}
 	for _, v := range r.Queries() {
-		if slices.ContainsFunc(v.Columns, func(c ViewColumn) bool { return of(c.OID) }) || strings.Contains(v.SQL, named) {
-			out = append(out, TypeUser{Relation: v.Name})
+		view := "view " + v.Name
+		use(slices.ContainsFunc(v.Columns, func(c ViewColumn) bool { return of(c.OID) }) || casts(v.SQL, named), view, "")
+		for _, c := range v.Columns {
+			use(casts(c.Default, named), view, "default value for column %s of", c.Name)
 		}
 	}
 	return out
+}
+
+// casts says whether SQL as it is kept casts to a type of a name, or seems to.
+func casts(sql, named string) bool {
+	for {
+		before, after, found := strings.Cut(sql, named)
+		if !found {
+			return false
+		}
+		goesOn := after != "" && (after[0] == '_' || after[0] == '$' || after[0] == '"' || after[0] >= utf8.RuneSelf ||
+			'a' <= after[0] && after[0] <= 'z' || '0' <= after[0] && after[0] <= '9')
+		if !goesOn && (strings.HasSuffix(before, "::") || strings.HasSuffix(strings.ToUpper(before), " AS ")) {
+			return true
+		}
+		sql = after
+	}
 }
 
 // PutType adds a type, or replaces the one of its name. It has its ID already; its schema is added

@@ -244,11 +244,7 @@ func enumUsers(r typeReader, e *usertype.Type) []string {
 	var out []string
 	shown := TypeOf(e).SQLName()
 	for _, u := range r.TypeUsers(e) {
-		if u.Column != "" {
-			out = append(out, "column "+u.Column+" of table "+u.Relation+" depends on type "+shown)
-		} else {
-			out = append(out, "view "+u.Relation+" depends on type "+shown)
-		}
+		out = append(out, strings.TrimLeft(u.Part+" "+u.Relation, " ")+" depends on type "+shown)
 	}
 	return out
 }
