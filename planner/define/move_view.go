@@ -18,6 +18,10 @@ import (
 
 // setSchema plans ALTER … SET SCHEMA.
 func (c *Context) setSchema(n *pg.AlterObjectSchemaStmt) (*Change, error) {
+	other := unsupported("%s is not supported", pgsql.Word(&pg.Node{Node: &pg.Node_AlterObjectSchemaStmt{AlterObjectSchemaStmt: n}}))
+	if n.Relation == nil { // a type, a function, …
+		return nil, other
+	}
 	if r, err := pgsql.FindRelation(n.Relation, c.Env); c.isTemp(n.Newschema) || err == nil && c.isTemp(r.Schema) {
 		return nil, unsupported("cannot move objects into or out of temporary schemas")
 	}
@@ -32,7 +36,7 @@ func (c *Context) setSchema(n *pg.AlterObjectSchemaStmt) (*Change, error) {
 		return c.moveSequence(n.Relation, n.MissingOk, func(s *sequence.Sequence) { s.Schema = n.Newschema })
 	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW:
 	default:
-		return nil, unsupported("this kind of SET SCHEMA is not supported")
+		return nil, other
 	}
 	view, tag, err := c.isView(n.Relation, n.ObjectType)
 	if err != nil {
