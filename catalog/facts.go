@@ -29,6 +29,7 @@ type facts struct {
 	pipelineByName map[string]change.PipelineID
 	tables         map[change.TableID]*Table
 	tableByName    map[tableName]change.TableID
+	tableByIndex   map[tableName]change.TableID // by the names of its indexes
 	connections    map[string]*Connection
 	secrets        map[string]*Secret
 	roles          map[string]*Role
@@ -75,7 +76,7 @@ type order struct {
 func emptyFacts() *facts {
 	return &facts{
 		pipelines: map[change.PipelineID]*Pipeline{}, pipelineByName: map[string]change.PipelineID{},
-		tables: map[change.TableID]*Table{}, tableByName: map[tableName]change.TableID{},
+		tables: map[change.TableID]*Table{}, tableByName: map[tableName]change.TableID{}, tableByIndex: map[tableName]change.TableID{},
 		connections: map[string]*Connection{}, secrets: map[string]*Secret{},
 		roles: map[string]*Role{}, rights: map[string]*right.Entry{}, schemas: map[string]*Schema{}, views: map[string]*View{}, sequences: map[string]*sequence.Sequence{}, types: map[string]*usertype.Type{}, settings: map[string]string{},
 		lakes: map[change.TableID]lakeRow{}, planned: map[string]*Compaction{},
@@ -88,7 +89,7 @@ func emptyFacts() *facts {
 func (f *facts) share() *facts {
 	c := &facts{
 		version: f.version, pipelines: f.pipelines, pipelineByName: f.pipelineByName,
-		tables: f.tables, tableByName: f.tableByName, connections: f.connections,
+		tables: f.tables, tableByName: f.tableByName, tableByIndex: f.tableByIndex, connections: f.connections,
 		secrets: f.secrets, roles: f.roles, rights: f.rights, schemas: f.schemas, views: f.views, sequences: f.sequences, types: f.types, settings: f.settings,
 		lakes: f.lakes, planned: f.planned, counters: f.counters, pending: f.pending,
 		rebuilding: f.rebuilding, restored: f.restored,
@@ -229,6 +230,9 @@ func (f *facts) loadTable(_, row []byte) error {
 		t.Current = t.Versions[i]
 	}
 	f.tables[t.ID], f.tableByName[tableName{t.Schema, t.Name}] = t, t.ID
+	for _, name := range t.indexNames() {
+		f.tableByIndex[name] = t.ID
+	}
 	return nil
 }
 

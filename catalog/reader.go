@@ -113,6 +113,12 @@ func (r *reader) TableByID(id change.TableID) (*Table, error) {
 	return t, nil
 }
 
+// HasIndex says whether a table of a schema has an index of a name, that of its key among them.
+func (r *reader) HasIndex(schema, name string) bool {
+	_, ok := r.facts.tableByIndex[tableName{schema, name}]
+	return ok
+}
+
 // TableByName finds a table by where it landed, or wraps ErrTableNotFound.
 func (r *reader) TableByName(schema, name string) (*Table, error) {
 	id, ok := r.facts.tableByName[tableName{schema, name}]

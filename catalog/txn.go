@@ -43,6 +43,8 @@ type Txn struct {
 	dirty bool // something was written
 	// dropped: a table was deleted.
 	dropped bool
+	// drafting: it is given up.
+	drafting bool
 	// temporary: it has objects of one session, which cannot be committed.
 	temporary bool
 	// defines: something was written that a backup must have before it is committed.
@@ -63,7 +65,7 @@ type segmentID struct {
 
 // ownedMaps says which maps of facts are the transaction's own.
 type ownedMaps struct {
-	pipelines, pipelineNames, tables, tableNames, connections, secrets, roles, rights, schemas, views, sequences, types, settings,
+	pipelines, pipelineNames, tables, tableNames, indexNames, connections, secrets, roles, rights, schemas, views, sequences, types, settings,
 	lakes, planned, counters, pending, rebuilding bool
 }
 

@@ -316,10 +316,45 @@ func (t *Txn) storeTable(old, tbl *Table) error {
 		oldName = tableName{old.Schema, old.Name}
 	}
 	t.renameTable(oldName, tableName{tbl.Schema, tbl.Name}, tbl.ID)
+	t.renameIndexes(old, tbl)
 	return nil
 }
 
+// renameIndexes keeps the names of a table's indexes; nil is no table.
+func (t *Txn) renameIndexes(old, tbl *Table) {
+	from, to := old.indexNames(), tbl.indexNames()
+	if slices.Equal(from, to) {
+		return
+	}
+	own(&t.facts.tableByIndex, &t.owned.indexNames)
+	for _, name := range from {
+		if t.facts.tableByIndex[name] == old.ID {
+			delete(t.facts.tableByIndex, name)
+		}
+	}
+	for _, name := range to {
+		t.facts.tableByIndex[name] = tbl.ID
+	}
+}
+
+// indexNames are those of a table's indexes.
+func (t *Table) indexNames() (names []tableName) {
+	if t == nil {
+		return nil
+	}
+	if t.Own && t.Current.HasKey() {
+		names = append(names, tableName{t.Schema, t.PrimaryKey()})
+	}
+	for _, x := range t.Indexes {
+		names = append(names, tableName{t.Schema, x.Name})
+	}
+	return names
+}
+
 func (t *Txn) writeTable(old, tbl *Table) error {
+	if t.drafting {
+		return nil // which nobody reads
+	}
 	if old == nil || !sameTableRow(old, tbl) {
 		row := *tbl
 		row.Backfill = BackfillProgress{}
@@ -380,6 +415,7 @@ func (t *Txn) DeleteTable(id change.TableID) error {
 	own(&t.facts.tables, &t.owned.tables)
 	delete(t.facts.tables, id)
 	t.renameTable(tableName{tbl.Schema, tbl.Name}, tableName{}, id)
+	t.renameIndexes(tbl, nil)
 	t.dropped = true
 	err = errors.Join(t.putLakeRow(id, nil), t.delete(tableKey(prefixTable, id)), t.delete(tableKey(prefixPlan, id)),
 		t.delete(tableKey(prefixProgress, id)), t.deleteCompactions(id), t.deleteDeadLetters(id),

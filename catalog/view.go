@@ -407,21 +407,40 @@ func (c *Catalog) draft(at *Snapshot, fn func(*Txn) error) (*Snapshot, error) {
 	if c.mu.err != nil {
 		return nil, c.mu.err
 	}
+	if at == nil {
+		at = c.Snapshot() // nothing is committed meanwhile
+		defer at.Close()
+	}
+	return c.draftLocked(at, at.facts, fn)
+}
+
+// draftLocked is a draft at a moment, of facts that are the moment's or a draft at it.
+func (c *Catalog) draftLocked(at *Snapshot, from *facts, fn func(*Txn) error) (*Snapshot, error) {
 	txn := c.newTxnLocked()
 	defer func() { _ = txn.batch.Close() }() // it is given up
-	if at != nil {
-		txn.facts = at.facts.share()
-	}
+	txn.facts, txn.drafting = from.share(), true
 	if err := fn(txn); err != nil {
 		return nil, err
-	}
-	if at == nil {
-		at = c.Snapshot() // of the facts that the transaction began with: nothing is committed meanwhile
-		defer at.Close()
 	}
 	c.mu.drafts++
 	txn.facts.version, txn.facts.base = draftVersion+c.mu.drafts, at.facts
 	return at.with(txn.facts), nil
+}
+
+// DraftMore is a draft, which may be closed, as it would be if fn were committed after it; nil when
+// facts have been committed since the draft was made.
+func (c *Catalog) DraftMore(draft *Snapshot, fn func(*Txn) error) (*Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.err != nil {
+		return nil, c.mu.err
+	}
+	at := c.Snapshot()
+	defer at.Close()
+	if draft == nil || draft.facts.base != at.facts {
+		return nil, nil
+	}
+	return c.draftLocked(at, draft.facts, fn)
 }
 
 // Again is a draft, which may be closed, at the moment of the snapshot: nil when facts have been
@@ -458,11 +477,15 @@ func (t *Txn) Include(m *Temporary) {
 	own(&t.facts.schemas, &t.owned.schemas)
 	own(&t.facts.tables, &t.owned.tables)
 	own(&t.facts.tableByName, &t.owned.tableNames)
+	own(&t.facts.tableByIndex, &t.owned.indexNames)
 	own(&t.facts.views, &t.owned.views)
 	own(&t.facts.rights, &t.owned.rights)
 	t.facts.schemas[m.Schema.Name] = m.Schema
 	for _, tbl := range m.Tables {
 		t.facts.tables[tbl.ID], t.facts.tableByName[tableName{tbl.Schema, tbl.Name}] = tbl, tbl.ID
+		for _, name := range tbl.indexNames() {
+			t.facts.tableByIndex[name] = tbl.ID
+		}
 	}
 	for _, v := range m.Views {
 		t.facts.views[viewKey(v.Schema, v.Name)] = v

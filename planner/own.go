@@ -242,10 +242,13 @@ func (s *session) include(c *define.Change) error {
 	if c.Nothing() {
 		return nil
 	}
-	before := s.tx.defined
+	before, drafted := s.tx.defined, s.drafted
+	if len(before) == 0 || s.temp != nil || len(s.tx.rights) > 0 {
+		drafted = nil
+	}
 	s.tx.defined = append(slices.Clip(before), c)
 	s.redefined()
-	if err := s.possible(); err != nil {
+	if err := s.possible(drafted, c); err != nil {
 		s.tx.defined = before
 		return err
 	}
@@ -256,9 +259,12 @@ func (s *session) include(c *define.Change) error {
 }
 
 // possible makes the drafts of what the transaction defines: of the present moment, and of the one
-// that it sees.
-func (s *session) possible() (err error) {
-	if s.drafted, err = s.engine.deps.Catalog.Draft(s.draft); err != nil {
+// that it sees. before is that of the present moment without what was added last, if there is one.
+func (s *session) possible(before *catalog.Snapshot, added *define.Change) (err error) {
+	if s.drafted, err = s.engine.deps.Catalog.DraftMore(before, added.Draft); err == nil && s.drafted == nil {
+		s.drafted, err = s.engine.deps.Catalog.Draft(s.draft)
+	}
+	if err != nil {
 		return err
 	}
 	s.drafted.Close()

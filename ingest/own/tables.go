@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/quote"
@@ -22,7 +23,20 @@ type Pipelines interface {
 type Tables struct {
 	Catalog   *catalog.Catalog
 	Pipelines Pipelines
+
+	mu struct {
+		sync.Mutex
+		// pipeline is whose tables the numbers at next, left of them, may be given to.
+		pipeline change.PipelineID
+		next     change.TableID
+		left     int
+	}
 }
+
+// reservedAtOnce is how many numbers of tables are taken from the catalog at once: each time costs
+// a commit, after which what transactions have defined is drafted anew. Those that are left when the
+// process ends are never used.
+const reservedAtOnce = 32
 
 // ErrNameTaken means that a pipeline or connection of somebody's has the name that the
 // pipeline of tables of our own needs.
@@ -31,15 +45,45 @@ var ErrNameTaken = errors.New("name is taken")
 // Reserve makes the pipeline of tables of our own if there is none, and gives out the
 // number of a table that is to be made.
 func (t *Tables) Reserve(ctx context.Context) (pipeline change.PipelineID, table change.TableID, err error) {
+	snap := t.Catalog.Snapshot()
+	p, err := snap.Pipeline(catalog.OwnPipeline)
+	snap.Close()
+	if err == nil {
+		if table, ok := t.reserved(p.ID); ok {
+			return p.ID, table, nil
+		}
+	}
 	err = t.Catalog.Update(ctx, func(txn *catalog.Txn) error {
 		p, err := ensure(txn)
 		if err != nil {
 			return err
 		}
 		pipeline, table = p.ID, txn.ReserveTable()
+		for range reservedAtOnce - 1 {
+			txn.ReserveTable()
+		}
 		return nil
 	})
-	return pipeline, table, err
+	if err != nil {
+		return 0, 0, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.pipeline, t.mu.next, t.mu.left = pipeline, table+1, reservedAtOnce-1
+	return pipeline, table, nil
+}
+
+// reserved gives out a number that was taken before.
+func (t *Tables) reserved(pipeline change.PipelineID) (table change.TableID, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.pipeline != pipeline || t.mu.left == 0 {
+		return 0, false
+	}
+	table = t.mu.next
+	t.mu.next++
+	t.mu.left--
+	return table, true
 }
 
 // Define has fn change the catalog, at once and durably. If it makes, changes or drops

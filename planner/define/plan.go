@@ -2,7 +2,6 @@ package define
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -230,13 +229,7 @@ func free(txn *catalog.Txn, schemaName, name string) error {
 	_, tableErr := txn.TableByName(schemaName, name)
 	_, viewErr := txn.ViewByName(schemaName, name)
 	_, sequenceErr := txn.SequenceByName(schemaName, name)
-	for _, t := range txn.EveryTable() {
-		if t.Schema == schemaName && (slices.ContainsFunc(t.Indexes, func(x catalog.Index) bool { return x.Name == name }) ||
-			t.Own && t.Current.HasKey() && t.PrimaryKey() == name) {
-			return existsError(name)
-		}
-	}
-	if tableErr == nil || viewErr == nil || sequenceErr == nil {
+	if txn.HasIndex(schemaName, name) || tableErr == nil || viewErr == nil || sequenceErr == nil {
 		return existsError(name)
 	}
 	return nil
