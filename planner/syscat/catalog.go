@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/pgwire/hba"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/syscat/kept"
 	"github.com/skipprd/skipprd/planner/syscat/ruleutils"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -42,6 +43,9 @@ type Catalog struct {
 	viewSQL map[uint32]string
 	// facts are read when a definition is first shown.
 	facts func() (*ruleutils.Facts, error)
+
+	// remembered are relations of the newest states of the catalog.
+	remembered kept.Streams
 
 	mu struct {
 		sync.Mutex

@@ -132,12 +132,7 @@ func (n *relationNames) EnumName(oid uint32) string {
 
 // definitionsOf are the definitions that a session sees.
 func (c *Catalog) definitionsOf(env *planner.SystemEnv) (*definitions, error) {
-	zone := ""
-	for _, s := range env.Settings {
-		if s.Name == "TimeZone" {
-			zone = s.Value
-		}
-	}
+	zone := zoneOf(env)
 	key := strings.Join(append(slices.Clone(env.SearchPath), zone, strconv.FormatUint(env.Snapshot.Version(), 10)), "\x00")
 	c.mu.Lock()
 	d := c.mu.definitions
