@@ -25,8 +25,8 @@ import (
 type cursor struct {
 	sql  string
 	hold bool
-	// position is where it stands; kept are its rows so far if it is a SCROLL cursor, which
-	// alone goes back, and those that were left when it outlived its transaction.
+	// position is where it stands; kept are its rows so far, of one that PostgreSQL lets go back
+	// without SCROLL only the last, and those that were left when it outlived its transaction.
 	position *scroll.Position
 	scroll   bool
 	kept     *scroll.Kept
@@ -45,14 +45,6 @@ type cursor struct {
 	// committed says that the transaction that declared it was: it is the session's.
 	committed bool
 }
-
-// Options of DECLARE, as PostgreSQL's parser numbers them.
-const (
-	cursorBinary   = 0x0001
-	cursorScroll   = 0x0002
-	cursorNoScroll = 0x0004
-	cursorHold     = 0x0020
-)
 
 func (s *session) closeCursors(held bool) {
 	for name, c := range s.cursors {
@@ -115,20 +107,26 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 	if sel == nil {
 		return nil, s.refuse(n.Query)
 	}
-	if pgsql.Modifies(sel) {
-		return nil, pgerr.New(codes.FeatureNotSupported, "DECLARE CURSOR must not contain data-modifying statements in WITH")
-	}
-	if n.Options&cursorScroll != 0 && n.Options&cursorNoScroll != 0 {
-		return nil, pgerr.New("42P11", "cannot specify both SCROLL and NO SCROLL")
+	if err := pgsql.CheckDeclare(sql, n); err != nil {
+		return nil, err
 	}
 	q, err := s.prepareQuery(sql, sel, types)
 	if err != nil {
 		return nil, err
 	}
-	return &declareStatement{
-		session: s, query: q, name: n.Portalname, hold: n.Options&cursorHold != 0, scroll: n.Options&cursorScroll != 0,
-		binary: n.Options&cursorBinary != 0,
-	}, nil
+	if err := pgsql.CheckReadOnly(n); err != nil {
+		return nil, err
+	}
+	d := &declareStatement{
+		session: s, query: q, name: n.Portalname, source: s.source, hold: n.Options&pgsql.CursorHold != 0,
+		scroll: n.Options&pgsql.CursorScroll != 0, binary: n.Options&pgsql.CursorBinary != 0,
+	}
+	if !d.scroll && n.Options&pgsql.CursorNoScroll == 0 {
+		snap, release := s.snapshotForNames()
+		defer release()
+		d.recent = pgsql.GoesBack(sel, s.env(s.namesOf(snap)))
+	}
+	return d, nil
 }
 
 // declareStatement is DECLARE; unlike other utilities it takes parameters.
@@ -136,9 +134,12 @@ type declareStatement struct {
 	session *session
 	query   *queryStatement
 	name    string
-	hold    bool
-	scroll  bool
-	binary  bool
+	// source is the text that it came in.
+	source string
+	hold   bool
+	// recent says that it goes back though it is not declared to.
+	scroll, recent bool
+	binary         bool
 }
 
 // Empty implements pgwire.Statement.
@@ -197,11 +198,12 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 		return clientError(ctx, err)
 	}
 	c := &cursor{
-		sql: d.query.sql, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns,
-		position: scroll.New(d.scroll), scroll: d.scroll, binary: d.binary, made: len(s.tx.savepoints),
+		sql: d.source, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns,
+		scroll: d.scroll || d.recent, binary: d.binary, made: len(s.tx.savepoints),
 	}
-	if d.scroll {
-		c.kept = &scroll.Kept{Store: scroll.NewStore(s.engine.deps.Spill)}
+	c.position = scroll.New(c.scroll)
+	if c.scroll {
+		c.kept = &scroll.Kept{Store: scroll.NewStore(s.engine.deps.Spill), Recent: d.recent}
 	}
 	s.cursors[d.name] = c
 	if !s.tx.open { // its transaction ends with it, where nobody can cancel anything
@@ -419,7 +421,7 @@ func (s *session) fetch(ctx context.Context, c *cursor, sink pgwire.Sink, n int6
 // pull appends rows of a cursor to those that are kept.
 func (s *session) pull(c *cursor, sink pgwire.Sink) func(ctx context.Context, n int64) error {
 	return func(ctx context.Context, n int64) error {
-		_, err := s.fetch(ctx, c, storing{sink, c.kept.Store}, n)
+		_, err := s.fetch(ctx, c, storing{sink, c.kept}, n)
 		return err
 	}
 }
@@ -502,11 +504,11 @@ func (p *pairing) Rows(messages []byte, n int) error { return p.pairs.Rows(messa
 // storing is a sink that keeps rows.
 type storing struct {
 	pgwire.Sink
-	store *scroll.Store
+	kept *scroll.Kept
 }
 
 // Rows implements pgwire.Sink.
-func (k storing) Rows(messages []byte, n int) error { return k.store.Append(messages, n) }
+func (k storing) Rows(messages []byte, n int) error { return k.kept.Append(messages, n) }
 
 // discard is a sink that drops rows, for MOVE.
 type discard struct{ pgwire.Sink }

@@ -286,7 +286,7 @@ func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statemen
 		}
 		types = append(types, t.OID)
 	}
-	word := writeWord(n.Query)
+	word, source := writeWord(n.Query), s.source
 	if n.Query.GetSelectStmt() == nil && word == "" {
 		return nil, s.refuse(n.Query)
 	}
@@ -298,7 +298,7 @@ func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statemen
 		if err != nil {
 			return nil, err
 		}
-		s.prepared.Put(n.Name, &pgwire.Prepared{Statement: st, Text: sql, At: s.engine.deps.Clock.Now(), FromSQL: true})
+		s.prepared.Put(n.Name, &pgwire.Prepared{Statement: st, Text: source, At: s.engine.deps.Clock.Now(), FromSQL: true})
 		return &result{tag: "PREPARE"}, nil
 	}}, nil
 }

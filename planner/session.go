@@ -63,6 +63,8 @@ type session struct {
 	// pieces are where the statements of the last simple query started in it, for
 	// error positions.
 	pieces []pgsql.Piece
+	// whole is the text of that query, source the one that the statement being prepared came in.
+	whole, source string
 	// temp has its temporary tables and views; nil: it never made any.
 	temp *temp.Space
 	// drafted and pinDrafted are the drafts that were made last, of the newest moment and of the
@@ -113,7 +115,7 @@ func (s *session) Split(sql string) ([]string, error) {
 	for i, p := range pieces {
 		out[i] = p.SQL
 	}
-	s.pieces = pieces
+	s.pieces, s.whole = pieces, sql
 	return out, nil
 }
 
@@ -121,10 +123,10 @@ func (s *session) Split(sql string) ([]string, error) {
 func (s *session) offset(sql string) int32 {
 	if len(s.pieces) > 0 && s.pieces[0].SQL == sql {
 		off := s.pieces[0].Offset
-		s.pieces = s.pieces[1:]
+		s.pieces, s.source = s.pieces[1:], s.whole
 		return off
 	}
-	s.pieces = nil
+	s.pieces, s.source = nil, sql
 	return 0
 }
 

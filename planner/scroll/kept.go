@@ -6,14 +6,32 @@ import "context"
 type Kept struct {
 	// Store has the rows that were pulled.
 	Store *Store
-	// Pull appends at most n further rows to the store, All for the rest, and fewer only at
-	// the end.
+	// Pull appends at most n further rows with Append, All for the rest, and fewer only at the
+	// end.
 	Pull func(ctx context.Context, n int64) error
 	// Send sends rows to the client.
 	Send func(messages []byte, n int) error
+	// Recent says that only the last rows need be kept, as many as memory has room for.
+	Recent bool
 	// at is the current row, from 1; 0 before the first, one more than there are at the end.
 	at    int64
 	ended bool
+	// passing says that rows that are pulled are passed at once, sends that they are sent.
+	passing, sends bool
+}
+
+// Append keeps n rows that are pulled. messages are not kept.
+func (k *Kept) Append(messages []byte, n int) error {
+	if err := k.Store.Append(messages, n); err != nil {
+		return err
+	}
+	if k.Recent && k.passing {
+		k.Store.Forget(k.Store.Len())
+	}
+	if !k.sends {
+		return nil
+	}
+	return k.Send(messages, n)
 }
 
 // Finish pulls all rows that are left.
@@ -31,18 +49,6 @@ func (k *Kept) Next(ctx context.Context, n int64, send bool) (int64, error) {
 	if have < 0 { // at the end
 		return 0, nil
 	}
-	if have < n && !k.ended {
-		want := n
-		if n != All {
-			want = n - have
-		}
-		before := k.Store.Len()
-		if err := k.Pull(ctx, want); err != nil {
-			return 0, err
-		}
-		have = k.Store.Len() - k.at
-		k.ended = k.Store.Len()-before < want
-	}
 	got := min(have, n)
 	if send && got > 0 {
 		if err := k.Store.Forward(k.at, got, k.Send); err != nil {
@@ -50,10 +56,33 @@ func (k *Kept) Next(ctx context.Context, n int64, send bool) (int64, error) {
 		}
 	}
 	k.at += got
+	if got < n && !k.ended {
+		pulled, err := k.pull(ctx, n, got, send)
+		if err != nil {
+			return 0, err
+		}
+		got += pulled
+	}
 	if got < n {
 		k.at = k.Store.Len() + 1
 	}
 	return got, nil
+}
+
+// pull passes rows that are not kept yet: of n wanted there were got.
+func (k *Kept) pull(ctx context.Context, n, got int64, send bool) (int64, error) {
+	want := n
+	if n != All {
+		want = n - got
+	}
+	before := k.Store.Len()
+	k.passing, k.sends = true, send
+	err := k.Pull(ctx, want)
+	k.passing, k.sends = false, false
+	pulled := k.Store.Len() - before
+	k.at += pulled
+	k.ended = pulled < want
+	return pulled, err
 }
 
 // Prior implements Rows.

@@ -35,6 +35,8 @@ type Store struct {
 	file   File
 	blocks []block
 	rows   int64
+	// passed is the row before which memory need not have all of them.
+	passed int64
 	memory int
 	size   int64 // of the file
 	// read is the block that was read last, of number at.
@@ -59,26 +61,55 @@ func (s *Store) Len() int64 { return s.rows }
 // Append adds n rows. messages are not kept.
 func (s *Store) Append(messages []byte, n int) error {
 	last := len(s.blocks) - 1
-	if last < 0 || s.blocks[last].data == nil || len(s.blocks[last].data)+len(messages) > blockBytes {
-		if err := s.seal(last); err != nil {
+	if last < 0 || len(s.blocks[last].data)+len(messages) > blockBytes {
+		if err := s.seal(); err != nil {
 			return err
 		}
 		s.blocks = append(s.blocks, block{first: s.rows, data: make([]byte, 0, len(messages))})
-		last++
 	}
-	b := &s.blocks[last]
+	b := &s.blocks[len(s.blocks)-1]
 	b.data = append(b.data, messages...)
 	b.rows += int64(n)
 	s.rows += int64(n)
 	return nil
 }
 
-// seal ends a block, which goes to the file if memory has its share.
-func (s *Store) seal(i int) error {
-	if i < 0 || s.blocks[i].data == nil {
+// Forget says that rows before a row need not be kept once memory has its share; those that
+// are added from now on are.
+func (s *Store) Forget(before int64) { s.passed = before }
+
+// First is the first row that there still is.
+func (s *Store) First() int64 {
+	if len(s.blocks) == 0 {
+		return s.rows
+	}
+	return s.blocks[0].first
+}
+
+// drop gives up the first block if it may.
+func (s *Store) drop() bool {
+	if len(s.blocks) == 0 || s.blocks[0].first+s.blocks[0].rows > s.passed {
+		return false
+	}
+	if len(s.blocks) > 1 { // the last one is not counted yet
+		s.memory -= len(s.blocks[0].data)
+	}
+	s.blocks, s.at = s.blocks[1:], -1
+	return true
+}
+
+// seal ends the last block, which goes to the file if memory has its share.
+func (s *Store) seal() error {
+	last := func() *block { return &s.blocks[len(s.blocks)-1] }
+	for len(s.blocks) > 0 && s.memory+len(last().data) > memoryBytes && s.drop() {
+	}
+	if len(s.blocks) == 0 {
 		return nil
 	}
-	b := &s.blocks[i]
+	b := last()
+	if b.data == nil {
+		return nil
+	}
 	if s.memory+len(b.data) <= memoryBytes {
 		s.memory += len(b.data)
 		return nil
@@ -109,6 +140,12 @@ func errFull() error {
 		WithHint("Declare it with NO SCROLL, and without WITH HOLD.")
 }
 
+// errForgotten is the error of who goes back to rows that are not there any more.
+func errForgotten(kept int64) error {
+	return pgerr.New(codes.ObjectNotInPrerequisiteState, "cursor can only go back over the last %d rows", kept).
+		WithHint("Declare it with SCROLL: all of its rows are kept then.")
+}
+
 // load gives a block's bytes, valid until the next call.
 func (s *Store) load(i int) ([]byte, error) {
 	b := &s.blocks[i]
@@ -132,6 +169,9 @@ func (s *Store) load(i int) ([]byte, error) {
 
 // Forward gives the n rows from row from on, counted from 0, to send, block by block.
 func (s *Store) Forward(from, n int64, send func(messages []byte, n int) error) error {
+	if from < s.First() {
+		return errForgotten(s.rows - s.First())
+	}
 	for i := s.find(from); n > 0; i++ {
 		data, err := s.load(i)
 		if err != nil {
@@ -150,6 +190,9 @@ func (s *Store) Forward(from, n int64, send func(messages []byte, n int) error) 
 
 // Backward gives the n rows up to row from, that one first.
 func (s *Store) Backward(from, n int64, send func(messages []byte, n int) error) error {
+	if from-n+1 < s.First() {
+		return errForgotten(s.rows - s.First())
+	}
 	var out []byte
 	for i := s.find(from); n > 0; i-- {
 		data, err := s.load(i)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/scroll"
 )
 
@@ -108,5 +109,50 @@ func TestStoreWithoutFile(t *testing.T) {
 	}
 	if err == nil || s.Len() > 10000 {
 		t.Errorf("%d rows were kept: %v", s.Len(), err)
+	}
+}
+
+// A store that may forget has the last rows, and no file; what is added while rows before it
+// are not passed stays whole.
+func TestStoreForgets(t *testing.T) {
+	s := scroll.NewStore(nil)
+	const total = 20000
+	for i := range total {
+		if err := s.Append(message(i), 1); err != nil {
+			t.Fatal(err)
+		}
+		s.Forget(s.Len())
+	}
+	if s.First() < 12000 || s.First() > 17000 {
+		t.Errorf("%d rows are kept", s.Len()-s.First())
+	}
+	next := total - 1
+	err := s.Backward(total-1, total-s.First(), func(b []byte, rows int) error {
+		for range rows {
+			var got int
+			if got, b = number(b); got != next {
+				return fmt.Errorf("row %d where %d should be", got, next)
+			}
+			next--
+		}
+		return nil
+	})
+	if err != nil || int64(next) != s.First()-1 {
+		t.Errorf("back to row %d: %v", next+1, err)
+	}
+	nothing := func([]byte, int) error { return nil }
+	for name, err := range map[string]error{
+		"forward": s.Forward(s.First()-1, 2, nothing), "backward": s.Backward(total-1, total-s.First()+1, nothing),
+	} {
+		if e, ok := pgerr.As(err); !ok || e.Code != "55000" {
+			t.Errorf("%s to what is forgotten: %v", name, err)
+		}
+	}
+	var full error
+	for i := 0; i < total && full == nil; i++ { // nobody passes these
+		full = s.Append(message(i), 1)
+	}
+	if full == nil {
+		t.Error("rows that are not passed are forgotten")
 	}
 }

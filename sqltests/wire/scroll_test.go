@@ -16,11 +16,12 @@ func scrolling() []corner {
 		"none": "SCROLL CURSOR WITH HOLD FOR SELECT i FROM generate_series(1, 0) AS i",
 		"one":  "SCROLL CURSOR WITH HOLD FOR VALUES ('one')",
 		"on":   "NO SCROLL CURSOR WITH HOLD FOR SELECT i FROM generate_series(1, 7) AS i",
+		"back": "CURSOR WITH HOLD FOR SELECT i FROM generate_series(1, 7) AS i",
 		"many": "SCROLL CURSOR WITH HOLD FOR SELECT i FROM generate_series(1, 5000) AS i",
 	}
-	steps := map[string]int{"some": 200, "none": 40, "one": 60, "on": 60, "many": 60}
+	steps := map[string]int{"some": 200, "none": 40, "one": 60, "on": 60, "back": 60, "many": 60}
 	var out []corner
-	for _, name := range []string{"some", "none", "one", "on", "many"} {
+	for _, name := range []string{"some", "none", "one", "on", "many", "back"} {
 		send := messages{query(fmt.Sprintf("DECLARE %s %s", name, cursors[name]))}
 		for range steps[name] {
 			word := "FETCH"
@@ -36,7 +37,7 @@ func scrolling() []corner {
 		out,
 		corner{"scroll in a transaction", messages{
 			query("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT i FROM generate_series(1, 3) AS i; FETCH LAST FROM c; FETCH BACKWARD ALL FROM c"),
-			query("SELECT name, is_holdable, is_scrollable FROM pg_cursors"), query("COMMIT"), query("FETCH c"),
+			query("SELECT name, statement, is_holdable, is_scrollable FROM pg_cursors"), query("COMMIT"), query("FETCH c"),
 		}, 4, ""},
 		corner{"binary cursor", messages{
 			query("BEGIN; DECLARE b BINARY SCROLL CURSOR FOR SELECT id, name, paid, d, f8, b, ts, n FROM shop.customers ORDER BY id; FETCH 1 FROM b; MOVE 1 IN b; FETCH b"),
@@ -59,6 +60,10 @@ func scrolling() []corner {
 			query("BEGIN; DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT i FROM generate_series(1, 3) AS i; FETCH 2 FROM c; COMMIT"),
 			query("FETCH PRIOR FROM c"), query("FETCH ABSOLUTE -1 FROM c"), query("CLOSE c"),
 		}, 4, ""},
+		corner{"goes back without scroll", messages{
+			query("BEGIN"), query("DECLARE c CURSOR FOR SELECT id FROM shop.customers;"), query("FETCH 2 FROM c; FETCH PRIOR FROM c; MOVE BACKWARD ALL FROM c; FETCH ALL FROM c"),
+			query("SELECT statement, is_scrollable FROM pg_cursors"), query("ROLLBACK"),
+		}, 5, ""},
 		corner{"scroll and no scroll", messages{query("DECLARE c SCROLL NO SCROLL CURSOR WITH HOLD FOR SELECT 1")}, 1, ""},
 		corner{"scroll in pieces", messages{
 			query("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT i FROM generate_series(1, 6) AS i; MOVE LAST FROM c"),
