@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/scroll"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // cursor is an open cursor of DECLARE. Its plan is pinned when it is declared and runs at the
@@ -44,6 +45,9 @@ type cursor struct {
 	made int
 	// committed says that the transaction that declared it was: it is the session's.
 	committed bool
+	declared
+	// last is the row that it passed last, if it has tables and keeps no rows.
+	last []byte
 }
 
 func (s *session) closeCursors(held bool) {
@@ -93,6 +97,18 @@ func (s *session) closeCursorsSince(savepoints int) {
 	}
 }
 
+// notInUse refuses to define, or to empty, tables that open cursors of the transaction read.
+func (s *session) notInUse(tables []change.TableID, word string) error {
+	for _, c := range s.cursors {
+		for _, u := range c.portal.query.analysis.Uses {
+			if id, ok := TableIDOf(u.Relation.OID); ok && !c.committed && slices.Contains(tables, id) {
+				return pgerr.New(codes.ObjectInUse, "cannot %s \"%s\" because it is being used by active queries in this session", word, u.Relation.Name)
+			}
+		}
+	}
+	return nil
+}
+
 // close ends the cursor, run or not.
 func (c *cursor) close() {
 	c.portal.Close()
@@ -118,15 +134,19 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 		return nil, err
 	}
 	d := &declareStatement{
+		shown:   len(q.columns),
 		session: s, query: q, name: n.Portalname, source: s.source, hold: n.Options&pgsql.CursorHold != 0,
 		scroll: n.Options&pgsql.CursorScroll != 0, binary: n.Options&pgsql.CursorBinary != 0,
 	}
-	if !d.scroll && n.Options&pgsql.CursorNoScroll == 0 {
-		snap, release := s.snapshotForNames()
-		defer release()
-		d.recent = pgsql.GoesBack(sel, s.env(s.namesOf(snap)))
+	snap, release := s.snapshotForNames()
+	env := s.env(s.namesOf(snap))
+	d.recent = !d.scroll && n.Options&pgsql.CursorNoScroll == 0 && pgsql.GoesBack(sel, env)
+	sel, d.tables = pgsql.KeyedRows(sel, len(q.columns), env)
+	release()
+	if len(d.tables) > 0 {
+		d.query, err = s.prepareQuery(sql, sel, q.analysis.Params)
 	}
-	return d, nil
+	return d, err
 }
 
 // declareStatement is DECLARE; unlike other utilities it takes parameters.
@@ -140,6 +160,9 @@ type declareStatement struct {
 	// recent says that it goes back though it is not declared to.
 	scroll, recent bool
 	binary         bool
+	// shown is how many columns the query has, which has those of the keys of tables besides.
+	shown  int
+	tables []pgsql.KeyedTable
 }
 
 // Empty implements pgwire.Statement.
@@ -179,6 +202,7 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 	p := d.query.portal(params, nil)
 	s.tx.queried = true
 	var plan *planned
+	declared := declared{tables: d.tables, locks: len(d.query.sel.LockingClause) > 0}
 	err := d.query.pinned(func(a *pgsql.Analysis) (err error) {
 		if a, err = s.lockRows(ctx, a); err != nil {
 			return err
@@ -190,6 +214,10 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 		defer release()
 		plan, err = s.plan(ctx, snap, a, params, s.output(duckdb.OutputRowPairs, p.columns, nil))
 		if err == nil {
+			declared.mark = s.markChanges()
+			declared.newest, err = newestSlices(snap, d.tables)
+		}
+		if err == nil {
 			s.engine.pinner.holdLogs(&plan.holds, snap)
 		}
 		return err
@@ -198,7 +226,7 @@ func (s *session) declare(ctx context.Context, d *declareStatement, params []*st
 		return clientError(ctx, err)
 	}
 	c := &cursor{
-		sql: d.source, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns,
+		sql: d.source, hold: d.hold, at: s.engine.deps.Clock.Now(), plan: plan, portal: p, columns: p.columns[:d.shown], declared: declared,
 		scroll: d.scroll || d.recent, binary: d.binary, made: len(s.tx.savepoints),
 	}
 	c.position = scroll.New(c.scroll)
@@ -330,7 +358,9 @@ func (p *fetchPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 	ctx, stop := s.limitTime(ctx)
 	defer stop()
 	if c.bound == "" {
-		sink = &pairing{sink, scroll.Pairs{Columns: len(c.columns), Formats: p.formats, Send: sink.Rows}}
+		sink = &scroll.Pairing{Sink: sink, Pairs: scroll.Pairs{
+			Columns: len(c.portal.columns), Shown: len(c.columns), Formats: p.formats, Send: sink.Rows,
+		}}
 	}
 	n, done, err := p.run(ctx, c, maxRows, &passing{session: s, cursor: c, formats: p.formats, sink: sink})
 	if err != nil {
@@ -383,11 +413,14 @@ func (p *passing) Next(ctx context.Context, n int64, send bool) (int64, error) {
 	}
 	sink := p.sink
 	if !send {
-		sink = discard{sink}
+		sink = scroll.Discard{Sink: sink}
 	} else if p.cursor.bound != "" {
 		if err := p.cursor.sameFormats(p.formats); err != nil {
 			return 0, err
 		}
+	}
+	if len(p.cursor.tables) > 0 {
+		sink = scroll.Noting{Sink: sink, Last: &p.cursor.last}
 	}
 	return p.session.fetch(ctx, p.cursor, sink, n)
 }
@@ -421,7 +454,7 @@ func (s *session) fetch(ctx context.Context, c *cursor, sink pgwire.Sink, n int6
 // pull appends rows of a cursor to those that are kept.
 func (s *session) pull(c *cursor, sink pgwire.Sink) func(ctx context.Context, n int64) error {
 	return func(ctx context.Context, n int64) error {
-		_, err := s.fetch(ctx, c, storing{sink, c.kept}, n)
+		_, err := s.fetch(ctx, c, scroll.Storing{Sink: sink, Kept: c.kept}, n)
 		return err
 	}
 }
@@ -462,7 +495,7 @@ func (s *session) failCursor(failed *cursor) {
 
 // open runs the cursor's plan.
 func (c *cursor) open(ctx context.Context, s *session) error {
-	c.plan.Output = s.output(duckdb.OutputRowPairs, c.columns, nil)
+	c.plan.Output = s.output(duckdb.OutputRowPairs, c.portal.columns, nil)
 	rows, frame, err := s.run(ctx, c.plan)
 	if err != nil {
 		return err
@@ -491,30 +524,6 @@ func (c *cursor) sameFormats(formats []int16) error {
 	}
 	return nil
 }
-
-// pairing is a sink of rows in both formats, of which it passes one on.
-type pairing struct {
-	pgwire.Sink
-	pairs scroll.Pairs
-}
-
-// Rows implements pgwire.Sink.
-func (p *pairing) Rows(messages []byte, n int) error { return p.pairs.Rows(messages, n) }
-
-// storing is a sink that keeps rows.
-type storing struct {
-	pgwire.Sink
-	kept *scroll.Kept
-}
-
-// Rows implements pgwire.Sink.
-func (k storing) Rows(messages []byte, n int) error { return k.kept.Append(messages, n) }
-
-// discard is a sink that drops rows, for MOVE.
-type discard struct{ pgwire.Sink }
-
-// Rows implements pgwire.Sink.
-func (discard) Rows([]byte, int) error { return nil }
 
 func (s *session) prepareClose(n *pg.ClosePortalStmt) (pgwire.Statement, error) {
 	return &utility{session: s, run: func(context.Context, pgwire.Sink) (*result, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ddl"
+	"github.com/skipprd/skipprd/ingest/own/circle"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/planner/scroll"
@@ -159,6 +160,8 @@ type HeldTables interface {
 	Holder(pid uint32) TableHolder
 	// List lists the tables that sessions hold, and wait for.
 	List() []TableLock
+	// Graph is who waits for whom, for other locks to join; name is how a table is told of.
+	Graph(name func(change.TableID) string) *circle.Graph
 }
 
 // TableLock is a table, by face, that a session has for itself or, if it is not granted, waits for.
@@ -172,6 +175,8 @@ type TableLock struct {
 type TableHolder interface {
 	// Lock waits until no other transaction changes the table.
 	Lock(ctx context.Context, table change.TableID) error
+	// Part says that the session goes on without it, while its commit is made.
+	Part()
 	// Mark is where its locks are, to come back to.
 	Mark() int
 	// ReleaseTo lets go of the tables that it has got since a mark, and returns which.

@@ -280,6 +280,8 @@ type writeJob struct {
 	later    bool  // foreign keys may yet change the rows
 	// steps are the statements that it is one of, nil when it is alone.
 	steps *steps
+	// at says that it changes the row of a cursor.
+	at *rowAt
 }
 
 // run reads the rows to write and changes them; it returns those changed. given take the
@@ -292,6 +294,9 @@ func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Ro
 	}
 	j.written = w.Written
 	rows, err := j.read(ctx, w.Rows, w.Old, given...)
+	if err == nil && j.at != nil {
+		rows, err = j.stillThere(ctx, rows, w.Old)
+	}
 	if err != nil || rows.Len() == 0 {
 		return rows, err
 	}
@@ -550,7 +555,7 @@ func (j *writeJob) move(ctx context.Context, rows write.Rows, old []int, moved [
 		return err
 	}
 	defer going.Release()
-	if err := c.Delete(t, t.KeyOf(going.Old, old)); err != nil {
+	if err := c.Leave(t, t.KeyOf(going.Old, old)); err != nil {
 		return err
 	}
 	if t.Keyed() {

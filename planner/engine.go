@@ -27,6 +27,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/ingest/own/circle"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
@@ -38,6 +39,7 @@ import (
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/setting"
 	"github.com/skipprd/skipprd/planner/temp"
+	"github.com/skipprd/skipprd/wal/change"
 )
 
 // Engine answers SQL sessions. Safe for concurrent use.
@@ -66,7 +68,14 @@ const oidDatabase = 5
 
 // New makes an engine.
 func New(deps Deps) *Engine {
-	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}, temp: temp.NewServer(), hub: notify.New(), advisory: advisory.New(oidDatabase)}
+	e := &Engine{deps: deps, functions: map[string][]pgsql.Function{}, temp: temp.NewServer(), hub: notify.New()}
+	graph := &circle.Graph{}
+	if deps.Own != nil {
+		graph = deps.Own.Held().Graph(func(id change.TableID) string {
+			return fmt.Sprintf("relation %d of database %d", TableOID(id), oidDatabase)
+		})
+	}
+	e.advisory = advisory.New(oidDatabase, graph)
 	e.pinner = &Pinner{Catalog: deps.Catalog, Warehouse: deps.Warehouse, Pins: deps.Pins, Logs: deps.Logs, LogDir: deps.LogDir}
 	for _, f := range deps.System.Functions() {
 		fn := pgsql.Function{Schema: f.Schema, Name: f.Name, Args: f.Args, Result: f.Result, Set: f.Set, Engine: f.Engine}

@@ -35,8 +35,18 @@ func (s *session) prepareDefine(sql string, n *pg.Node) (pgwire.Statement, error
 		}
 	}
 	word := definedWord(n)
+	used := word
+	if n.GetIndexStmt() != nil {
+		used = "CREATE INDEX"
+	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		c, err := s.define(ctx, sql, word, sink, func(c *define.Context) (*define.Change, error) { return define.Plan(n, c) })
+		c, err := s.define(ctx, sql, word, sink, func(c *define.Context) (*define.Change, error) {
+			change, err := define.Plan(n, c)
+			if err == nil && (n.GetAlterTableStmt() != nil || n.GetDropStmt() != nil || n.GetIndexStmt() != nil) {
+				err = s.notInUse(change.Alters, used)
+			}
+			return change, err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -542,6 +552,9 @@ func (s *session) truncated(ctx context.Context, n *pg.TruncateStmt, sink pgwire
 		for _, rel := range rels {
 			t, err := s.writable(ctx, rel, "TRUNCATE TABLE")
 			if err != nil {
+				return nil, err
+			}
+			if err := s.notInUse([]change.TableID{t.Face}, "TRUNCATE"); err != nil {
 				return nil, err
 			}
 			out = append(out, t)

@@ -77,9 +77,9 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 	case *pg.Node_InsertStmt:
 		return s.prepareWrite(p, types, "INSERT")
 	case *pg.Node_UpdateStmt:
-		return s.prepareWrite(p, types, "UPDATE")
+		return s.prepareWrite(p.AtRow(), types, "UPDATE")
 	case *pg.Node_DeleteStmt:
-		return s.prepareWrite(p, types, "DELETE")
+		return s.prepareWrite(p.AtRow(), types, "DELETE")
 	case *pg.Node_MergeStmt:
 		return s.prepareWrite(p, types, "MERGE")
 	case *pg.Node_TruncateStmt:
@@ -306,7 +306,7 @@ func (s *session) preparePrepare(sql string, n *pg.PrepareStmt) (pgwire.Statemen
 // prepareInner prepares a query, or what writes when word names it, that is part of sql.
 func (s *session) prepareInner(sql string, n *pg.Node, types []uint32, word string) (pgwire.Statement, error) {
 	if word != "" {
-		return s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: n}, types, word)
+		return s.prepareWrite((&pgsql.Parsed{SQL: sql, Node: n}).AtRow(), types, word)
 	}
 	return s.prepareQuery(sql, n.GetSelectStmt(), types)
 }

@@ -418,6 +418,7 @@ func (s *session) commitChanges(ctx context.Context) error {
 		holder.Release()
 	}
 	defer waits.On(ctx, waits.Commit)()
+	holder.Part()
 	return s.engine.deps.Own.Commit(ctx, changes, holder.Release)
 }
 

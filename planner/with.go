@@ -8,10 +8,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgsql"
+	"github.com/skipprd/skipprd/planner/scroll"
 	"github.com/skipprd/skipprd/planner/write"
+	"github.com/skipprd/skipprd/wal/segment"
 )
 
 // write makes the changes, and begins to read what RETURNING asks for.
@@ -21,11 +24,17 @@ func (p *writePortal) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	at, err := p.aim(tables[len(tables)-1])
+	if err != nil {
+		return err
+	}
+	w = p.statement
 	run, end, err := s.beginSteps(w.analysis, p.params)
 	if err != nil {
 		return err
 	}
 	defer end()
+	run.at, run.last = at, w.analysis
 	mark := s.markChanges()
 	if err := p.all(ctx, run, tables); err != nil {
 		s.rollbackChanges(mark)
@@ -150,6 +159,9 @@ func (s *session) before(w *pgsql.Write) (map[uint32]*duckdb.Own, error) {
 type steps struct {
 	session *session
 	params  []*string
+	// at says that the last of them changes the row of a cursor.
+	at   *rowAt
+	last *pgsql.Write
 	// before is what the transaction had changed in the relations that they read.
 	before map[uint32]*duckdb.Own
 	mark   changesMark // its changes of before
@@ -193,6 +205,9 @@ func (p *steps) run(ctx context.Context, step *pgsql.Write, t *write.Table, seve
 		return nil, rows, err
 	}
 	job = &writeJob{session: p.session, table: t, params: p.params, analysis: analysis}
+	if step == p.last {
+		job.at = p.at
+	}
 	if several {
 		job.steps = p
 	}
@@ -404,4 +419,158 @@ func (j *writeJob) once(ctx context.Context, all write.Rows, there []int32, numb
 			WithHint("Ensure that not more than one source row matches any one target row.")
 	}
 	return nil
+}
+
+// declared is what a cursor was declared with, for UPDATE and DELETE of its current row.
+type declared struct {
+	tables []pgsql.KeyedTable
+	// locks says that its rows are locked.
+	locks bool
+	// mark is what the session had changed by then, newest what there was by then of each table.
+	mark   changesMark
+	newest []segment.SliceRef
+}
+
+// newestSlices are the newest slices of tables, one each.
+func newestSlices(snap *catalog.Snapshot, tables []pgsql.KeyedTable) (out []segment.SliceRef, err error) {
+	for _, t := range tables {
+		var newest segment.SliceRef
+		id, _ := TableIDOf(t.Relation.OID)
+		if known, err := snap.TableByFace(id); err == nil && !t.Relation.Temp {
+			if newest, err = snap.NewestSlice(known.ID); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, newest)
+	}
+	return out, nil
+}
+
+// rowAt is the row of a cursor that a statement changes; since is how many changes of its table
+// there were when the cursor was declared.
+type rowAt struct{ since int }
+
+// aim has an UPDATE or DELETE WHERE CURRENT OF a cursor be one of the row that the cursor is on;
+// nil for any other statement.
+func (p *writePortal) aim(t *write.Table) (*rowAt, error) {
+	s, w := p.session, *p.statement
+	name := pgsql.CurrentOf(w.parsed.Node)
+	if name == "" {
+		return nil, nil
+	}
+	c, err := s.findCursor(name)
+	if err != nil {
+		return nil, err
+	}
+	key, types, err := s.currentKey(name, c, w.analysis.Relation, t)
+	if err != nil {
+		return nil, err
+	}
+	own := len(w.analysis.Params)
+	p.params = append(slices.Clip(p.params), key...)
+	parsed := *w.parsed
+	parsed.Row = &pgsql.CurrentRow{Known: true, Param: own + 1}
+	w.parsed, p.statement = &parsed, &w
+	at := &rowAt{c.mark.kept}
+	if t.Temp {
+		at.since = c.mark.temp
+	}
+	return at, w.analyze(append(slices.Clip(w.analysis.Params), types...))
+}
+
+// currentKey is the key of the row of a table on which a cursor is, as parameters and their types.
+func (s *session) currentKey(name string, c *cursor, rel *pgsql.Relation, t *write.Table) (key []*string, types []uint32, err error) {
+	if c.committed {
+		return nil, nil, pgerr.New(codes.InvalidCursorState, "cursor \"%s\" is held from a previous transaction", name)
+	}
+	i := slices.IndexFunc(c.tables, func(k pgsql.KeyedTable) bool { return k.Relation.OID == rel.OID })
+	switch {
+	case i < 0:
+		return nil, nil, c.notUpdatable(name, rel)
+	case c.tables[i].Twice && c.locks:
+		return nil, nil, pgerr.New(codes.InvalidCursorState, "cursor \"%s\" has multiple FOR UPDATE/SHARE references to table \"%s\"", name, rel.Name)
+	case !c.position.OnRow():
+		return nil, nil, pgerr.New(codes.InvalidCursorState, "cursor \"%s\" is not positioned on a row", name)
+	}
+	if err := s.same(c, i, rel, t); err != nil {
+		return nil, nil, err
+	}
+	row := c.last
+	if c.kept != nil {
+		row = c.kept.Current()
+	}
+	if row == nil {
+		return nil, nil, pgerr.New(codes.ObjectNotInPrerequisiteState, "the row on which cursor \"%s\" is positioned is not kept any more", name).
+			WithHint("Declare it with SCROLL or NO SCROLL.")
+	}
+	for k, cell := range scroll.Binary(row, c.tables[i].First, len(rel.Key)) {
+		column := rel.Columns[rel.Key[k]]
+		if cell == nil {
+			return nil, nil, pgerr.New(codes.FeatureNotSupported, "WHERE CURRENT OF is not supported with a key of type %s", column.Type.Name())
+		}
+		text, err := s.input().Decode(column.Type.OID, 1, cell)
+		if err != nil {
+			return nil, nil, err
+		}
+		key, types = append(key, &text), append(types, column.Type.OID)
+	}
+	return key, types, nil
+}
+
+// same refuses a table that is not, or may not be, what it was when the cursor was declared.
+func (s *session) same(c *cursor, i int, rel *pgsql.Relation, t *write.Table) error {
+	changed := !slices.Equal(c.tables[i].Relation.Key, rel.Key)
+	if !rel.Temp {
+		snap, release := s.now()
+		defer release()
+		newest, err := snap.NewestSlice(t.ID)
+		if err != nil {
+			return err
+		}
+		changed = changed || newest != c.newest[i]
+	}
+	if !changed {
+		return nil
+	}
+	return pgerr.New(codes.SerializationFailure, "could not serialize access due to concurrent update").
+		WithDetail("Table \"%s\" was changed after the cursor was declared.", t.Schema+"."+t.Name).
+		WithHint("Run the transaction again. FOR UPDATE in the cursor's query keeps others from the table.")
+}
+
+// notUpdatable is the error of a cursor that has no current row of a table.
+func (c *cursor) notUpdatable(name string, rel *pgsql.Relation) error {
+	if c.bound != "" || c.portal.query.within(rel) {
+		return pgerr.New(codes.FeatureNotSupported, "WHERE CURRENT OF cursor \"%s\" is not supported", name).
+			WithHint("DECLARE it for a query that names table \"%s\" in its FROM.", rel.Name)
+	}
+	return pgsql.ErrNotUpdatable(name, rel.Name, c.locks)
+}
+
+// within says that the query may read a table within another in its FROM, a view or a query of
+// WITH.
+func (q *queryStatement) within(rel *pgsql.Relation) bool {
+	return pgsql.ReadsWithin(q.sel, q.analysis) &&
+		slices.ContainsFunc(q.analysis.Uses, func(u *pgsql.Use) bool { return u.Relation.OID == rel.OID })
+}
+
+// stillThere keeps of the row that a cursor is on what is that row still: another may have its
+// key by now.
+func (j *writeJob) stillThere(ctx context.Context, rows write.Rows, old []int) (write.Rows, error) {
+	var key []arrow.Array
+	if rows.Len() > 0 {
+		key = j.table.KeyOf(rows.Old, old)
+	}
+	fate, err := j.session.changesOf(j.table).FateOf(j.table, j.at.since, key)
+	switch {
+	case err != nil:
+		return rows, err
+	case fate == write.Moved:
+		return rows, pgerr.New(codes.FeatureNotSupported, "WHERE CURRENT OF is not supported after changes of keys").
+			WithDetail("The transaction has changed keys of table \"%s\" since the cursor was declared.", j.table.Schema+"."+j.table.Name).
+			WithHint("Name the row by its key.")
+	case fate == write.Gone && rows.Len() > 0:
+		defer rows.Release()
+		return rows.Take(ctx, nil)
+	}
+	return rows, nil
 }

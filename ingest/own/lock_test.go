@@ -3,11 +3,13 @@ package own_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/skipprd/skipprd/ingest/own"
+	"github.com/skipprd/skipprd/ingest/own/circle"
 	"github.com/skipprd/skipprd/wal/change"
 	"github.com/skipprd/skipprd/wal/env"
 )
@@ -60,7 +62,7 @@ func newLocks() *own.Locks {
 func TestLocksAreTakenInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks()
-		a, b, c, d := l.Holder(1), l.Holder(1), l.Holder(1), l.Holder(1)
+		a, b, c, d := l.Holder(101), l.Holder(102), l.Holder(103), l.Holder(104)
 		lock(t, a, 1).want(t, "free", nil)
 		lock(t, a, 1).want(t, "held by itself", nil)
 		lock(t, b, 2).want(t, "another table", nil)
@@ -77,7 +79,7 @@ func TestLocksAreTakenInTurn(t *testing.T) {
 		d.Release()
 		d.Release()
 		for _, table := range []change.TableID{1, 2} {
-			lock(t, l.Holder(1), table).want(t, "all released", nil)
+			lock(t, l.Holder(105), table).want(t, "all released", nil)
 		}
 	})
 }
@@ -89,7 +91,7 @@ func TestDeadlock(t *testing.T) {
 			l := newLocks()
 			var holders []*own.Holder
 			for i := range n {
-				holders = append(holders, l.Holder(1))
+				holders = append(holders, l.Holder(uint32(i+1)))
 				lock(t, holders[i], change.TableID(i+1)).want(t, "free", nil)
 			}
 			var waiting []*waiter
@@ -98,7 +100,7 @@ func TestDeadlock(t *testing.T) {
 				w.waits(t, "held by the next")
 				waiting = append(waiting, w)
 			}
-			outside := lock(t, l.Holder(1), 1)
+			outside := lock(t, l.Holder(107), 1)
 			outside.waits(t, "in no circle")
 			lock(t, holders[n-1], 1).want(t, "closes the circle", own.ErrDeadlock)
 			holders[n-1].Release()
@@ -115,7 +117,7 @@ func TestDeadlock(t *testing.T) {
 func TestLockIsGivenAndGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks()
-		a, b := l.Holder(1), l.Holder(1)
+		a, b := l.Holder(108), l.Holder(109)
 		lock(t, a, 1).want(t, "free", nil)
 		w := lock(t, b, 1)
 		w.cancel(context.Canceled)
@@ -123,7 +125,7 @@ func TestLockIsGivenAndGivenUp(t *testing.T) {
 		synctest.Wait()
 		<-w.done
 		b.Release()
-		lock(t, l.Holder(1), 1).want(t, "given back", nil)
+		lock(t, l.Holder(110), 1).want(t, "given back", nil)
 	})
 }
 
@@ -132,13 +134,13 @@ func TestLockIsGivenAndGivenUp(t *testing.T) {
 func TestReleaseToMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks()
-		a := l.Holder(1)
+		a := l.Holder(111)
 		lock(t, a, 1).want(t, "free", nil)
 		mark := a.Mark()
 		lock(t, a, 1).want(t, "held by itself", nil)
 		lock(t, a, 2).want(t, "free", nil)
 		lock(t, a, 3).want(t, "free", nil)
-		first, second, third := lock(t, l.Holder(1), 1), lock(t, l.Holder(1), 2), lock(t, l.Holder(1), 2)
+		first, second, third := lock(t, l.Holder(112), 1), lock(t, l.Holder(113), 2), lock(t, l.Holder(114), 2)
 		if gone := a.ReleaseTo(mark); !slices.Equal(gone, []change.TableID{2, 3}) || a.Mark() != mark {
 			t.Errorf("gave back %v and holds %d", gone, a.Mark())
 		}
@@ -151,7 +153,7 @@ func TestReleaseToMark(t *testing.T) {
 		lock(t, a, 3).want(t, "again", nil)
 		a.Release()
 		first.want(t, "released", nil)
-		lock(t, l.Holder(1), 3).want(t, "released", nil)
+		lock(t, l.Holder(115), 3).want(t, "released", nil)
 	})
 }
 
@@ -174,6 +176,49 @@ func TestLocksAreListed(t *testing.T) {
 		synctest.Wait()
 		if got := l.List(); len(got) > 0 {
 			t.Errorf("left: %v", got)
+		}
+	})
+}
+
+// Who goes on while its commit is made, and waits for it, or for who waits for that commit, is in
+// no circle.
+func TestPartedHolderIsInNoCircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocks()
+		committing, next, other := l.Holder(1), l.Holder(1), l.Holder(2)
+		lock(t, committing, 1).want(t, "free", nil)
+		lock(t, other, 2).want(t, "free", nil)
+		behind := lock(t, other, 1)
+		behind.waits(t, "held")
+		committing.Part()
+		after := lock(t, next, 2)
+		after.waits(t, "held by who waits for the commit")
+		committing.Release()
+		behind.want(t, "committed", nil)
+		other.Release()
+		after.want(t, "released", nil)
+		next.Release()
+	})
+}
+
+// A circle goes through locks of another kind in the same graph, and says who waits for what.
+func TestDeadlockAcrossKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocks()
+		a := l.Holder(1)
+		lock(t, a, 1).want(t, "free", nil)
+		g := l.Graph(func(id change.TableID) string { return fmt.Sprintf("relation %d", id) })
+		g.Lock()
+		closed := g.Begin(1, circle.Wait{Lock: func() string { return "another lock" }, Blockers: func() []uint32 { return []uint32{2} }})
+		g.Unlock()
+		if closed != nil {
+			t.Fatal(closed)
+		}
+		err := l.Holder(2).Lock(context.Background(), 1)
+		var deadlock *own.DeadlockError
+		want := []string{"Process 2 waits for ExclusiveLock on relation 1; blocked by process 1.", "Process 1 waits for another lock; blocked by process 2."}
+		if !errors.As(err, &deadlock) || !slices.Equal(deadlock.Circle, want) {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/ingest/own/circle"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -53,12 +53,16 @@ const locksMax = 100000
 // Locks are the locks of a server. Safe for concurrent use.
 type Locks struct {
 	database uint32
-	mu       sync.Mutex
-	keys     map[Key]*entry
+	// mu is who waits for whom, also for other locks than these, which it guards.
+	mu   *circle.Graph
+	keys map[Key]*entry
 }
 
-// New makes a server's locks, of the database of an OID.
-func New(database uint32) *Locks { return &Locks{database: database, keys: map[Key]*entry{}} }
+// New makes a server's locks, of the database of an OID. Sessions that wait for other locks are in
+// graph too.
+func New(database uint32, graph *circle.Graph) *Locks {
+	return &Locks{database: database, mu: graph, keys: map[Key]*entry{}}
+}
 
 // entry is a key that somebody has or wants.
 type entry struct {
@@ -159,7 +163,7 @@ func (o *Owner) request(k Key, m Mode, tx bool) (*waiter, error) {
 	w := &waiter{owner: o, key: k, mode: m, ready: make(chan struct{}), tx: tx}
 	o.waiting = w
 	e.waiters = append(e.waiters, w)
-	if circle := l.circleLocked(o); circle != nil {
+	if circle := l.mu.Begin(o.pid, l.waitLocked(w)); circle != nil {
 		e.waiters = e.waiters[:len(e.waiters)-1]
 		o.waiting = nil
 		return nil, pgerr.New("40P01", "deadlock detected").WithDetail("%s", strings.Join(circle, "\n")).
@@ -168,30 +172,19 @@ func (o *Owner) request(k Key, m Mode, tx bool) (*waiter, error) {
 	return w, nil
 }
 
-// circleLocked says for whom o waits, for whom they wait and so on up to o itself; nil if it
-// does not wait for itself.
-func (l *Locks) circleLocked(o *Owner) []string {
-	seen := map[*Owner]bool{}
-	var follow func(from *Owner) []string
-	follow = func(from *Owner) []string {
-		if seen[from] || from.waiting == nil {
-			return nil
-		}
-		seen[from] = true
-		w := from.waiting
-		for _, by := range l.waitsForLocked(w) {
-			line := fmt.Sprintf("Process %d waits for %s on advisory lock [%d,%d,%d,%d]; blocked by process %d.",
-				from.pid, w.mode, l.database, w.key.A, w.key.B, w.key.Sub, by.pid)
-			if by == o {
-				return []string{line}
+// waitLocked is a wait as the graph has it.
+func (l *Locks) waitLocked(w *waiter) circle.Wait {
+	return circle.Wait{
+		Lock: func() string {
+			return fmt.Sprintf("%s on advisory lock [%d,%d,%d,%d]", w.mode, l.database, w.key.A, w.key.B, w.key.Sub)
+		},
+		Blockers: func() (out []uint32) {
+			for _, by := range l.waitsForLocked(w) {
+				out = append(out, by.pid)
 			}
-			if rest := follow(by); rest != nil {
-				return append([]string{line}, rest...)
-			}
-		}
-		return nil
+			return out
+		},
 	}
-	return follow(o)
 }
 
 func (l *Locks) waitsForLocked(w *waiter) []*Owner {
@@ -252,6 +245,7 @@ func (o *Owner) giveUp(w *waiter) {
 		return
 	}
 	o.waiting = nil
+	l.mu.End(o.pid)
 	e := l.keys[w.key]
 	e.waiters = slices.DeleteFunc(e.waiters, func(other *waiter) bool { return other == w })
 	l.serveLocked(w.key)
@@ -285,6 +279,7 @@ func (l *Locks) serveLocked(k Key) {
 		e.waiters = slices.Delete(e.waiters, i, i+1)
 		w.owner.grantLocked(e, k, w.mode, w.tx)
 		w.owner.waiting, w.granted = nil, true
+		l.mu.End(w.owner.pid)
 		close(w.ready)
 	}
 	l.cleanLocked(k)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/skipprd/skipprd/ingest/own/circle"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/advisory"
 )
@@ -14,7 +15,7 @@ import (
 // Requests are served in turn: one that could be had waits behind one that waits, unless
 // its owner has some of the key already.
 func TestTurns(t *testing.T) {
-	locks := advisory.New(5)
+	locks := advisory.New(5, &circle.Graph{})
 	a, b, c := locks.Owner(1), locks.Owner(2), locks.Owner(3)
 	key := advisory.Big(1)
 	must := func(ok bool, err error) {
@@ -53,7 +54,7 @@ func TestTurns(t *testing.T) {
 
 // A wait that is given up leaves nothing behind, and lets those behind it pass.
 func TestGiveUp(t *testing.T) {
-	locks := advisory.New(5)
+	locks := advisory.New(5, &circle.Graph{})
 	a, b := locks.Owner(1), locks.Owner(2)
 	key := advisory.Pair(-1, 2)
 	if ok, err := a.Try(key, advisory.Exclusive, true); !ok || err != nil {
@@ -77,7 +78,7 @@ func TestGiveUp(t *testing.T) {
 // Many sessions take locks in any order: each gets its locks or learns of a circle, and no
 // two have one at a time.
 func TestMany(t *testing.T) {
-	locks := advisory.New(5)
+	locks := advisory.New(5, &circle.Graph{})
 	var all sync.WaitGroup
 	var held [3]struct {
 		sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -15,6 +16,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/own"
+	"github.com/skipprd/skipprd/ingest/own/circle"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/waits"
 	"github.com/skipprd/skipprd/planner"
@@ -131,6 +133,9 @@ type locks struct{ of *own.Locks }
 // Holder implements planner.HeldTables.
 func (l locks) Holder(pid uint32) planner.TableHolder { return holder{l.of.Holder(pid)} }
 
+// Graph implements planner.HeldTables.
+func (l locks) Graph(name func(change.TableID) string) *circle.Graph { return l.of.Graph(name) }
+
 // List implements planner.HeldTables.
 func (l locks) List() (out []planner.TableLock) {
 	for _, t := range l.of.List() {
@@ -150,14 +155,16 @@ func (h holder) Lock(ctx context.Context, table change.TableID) error {
 // Error says what a client is told of an error of tables of our own.
 func Error(err error) error {
 	var exists *catalog.ExistsError
+	var deadlock *own.DeadlockError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, own.ErrInDoubt):
 		return pgerr.New(codes.TransactionResolutionUnknown, "the commit was interrupted, and it is not known whether it takes place").
 			WithHint("Look whether its changes are there before you make them again.").WithCause(err)
-	case errors.Is(err, own.ErrDeadlock):
-		return pgerr.New(codes.DeadlockDetected, "deadlock detected").WithHint("Run the transaction again.")
+	case errors.As(err, &deadlock):
+		return pgerr.New(codes.DeadlockDetected, "deadlock detected").WithDetail("%s", strings.Join(deadlock.Circle, "\n")).
+			WithHint("Run the transaction again.")
 	case errors.Is(err, own.ErrTableGone):
 		return pgerr.New(codes.SerializationFailure, "a table was dropped or altered while the transaction changed it").WithCause(err)
 	case errors.Is(err, own.ErrNoRoom):

@@ -18,7 +18,12 @@ type Piece struct {
 type Parsed struct {
 	SQL  string
 	Node *pg.Node // nil for an empty statement
+	// Row is what WHERE CURRENT OF stands for in AnalyzeWrite; nil: it is refused.
+	Row *CurrentRow
 }
+
+// AtRow is the statement with WHERE CURRENT OF allowed: it stands for no row as yet.
+func (p *Parsed) AtRow() *Parsed { return &Parsed{SQL: p.SQL, Node: p.Node, Row: &CurrentRow{}} }
 
 // maxStatementBytes bounds what the parser is given.
 const maxStatementBytes = 16 << 20

@@ -84,7 +84,7 @@ type Conflict struct {
 
 // AnalyzeWrite analyses an INSERT, UPDATE, DELETE or MERGE, or a query with such in its WITH. See Analyze.
 func AnalyzeWrite(p *Parsed, params []uint32, env *Env) (*Write, error) {
-	w := &writer{analyzer: &analyzer{env: env, sql: p.SQL, params: slices.Clone(params)}}
+	w := &writer{analyzer: &analyzer{env: env, sql: p.SQL, params: slices.Clone(params)}, row: p.Row}
 	if err := w.statement(p.Node); err != nil {
 		return nil, err
 	}
@@ -105,6 +105,8 @@ type writer struct {
 	// many says that the statement may write more than one row.
 	many bool
 	verb verb
+	// row is what WHERE CURRENT OF stands for; nil where it is not supported.
+	row *CurrentRow
 	// view is what the statement names, nil for a table; named is the same as a relation whose
 	// columns take values as the table's do: the table itself, but for a view.
 	view, named *Relation
@@ -214,7 +216,10 @@ func (w *writer) update(n *pg.UpdateStmt) error {
 		return err
 	}
 	w.out.Old, w.out.Written = identity(rel), slices.Sorted(maps.Keys(set))
-	c.old, c.set, c.where = w.out.Old, set, n.WhereClause
+	c.old, c.set = w.out.Old, set
+	if c.where, err = w.where(n.Relation, n.WhereClause); err != nil {
+		return err
+	}
 	sql, err := w.changedRows(c, s)
 	if err != nil {
 		return err
@@ -391,7 +396,10 @@ func (w *writer) delete(n *pg.DeleteStmt) error {
 	if len(n.ReturningList) > 0 {
 		w.out.Old = allColumns(rel)
 	}
-	c.old, c.where = w.out.Old, n.WhereClause
+	c.old = w.out.Old
+	if c.where, err = w.where(n.Relation, n.WhereClause); err != nil {
+		return err
+	}
 	sql, err := w.changedRows(c, s)
 	if err != nil {
 		return err

@@ -99,3 +99,15 @@ func (k *Kept) Prior(_ context.Context, n int64, send bool) (int64, error) {
 	}
 	return got, nil
 }
+
+// Current is the current row, nil when it is on none, or on one that is not kept any more.
+func (k *Kept) Current() (row []byte) {
+	if k.at < 1 || k.at > k.Store.Len() || k.at-1 < k.Store.First() {
+		return nil
+	}
+	_ = k.Store.Forward(k.at-1, 1, func(message []byte, _ int) error {
+		row = message
+		return nil
+	})
+	return row
+}

@@ -12,8 +12,8 @@ import (
 // Pairs cuts rows that have their values twice, as text and then in binary, down to the
 // formats that a client asks for. Not safe for concurrent use.
 type Pairs struct {
-	// Columns is how many values a row has.
-	Columns int
+	// Columns is how many values a row has; the client gets Shown of them, the first ones.
+	Columns, Shown int
 	// Formats are those asked for: 0 for text, as where one is missing, 1 for binary.
 	Formats []int16
 	// Send takes the rows, and does not keep them.
@@ -54,8 +54,8 @@ func (p *Pairs) row(message []byte) error {
 		p.cells, rest = append(p.cells, rest[:size]), rest[size:]
 	}
 	start := len(p.out)
-	p.out = append(p.out, 'D', 0, 0, 0, 0, byte(p.Columns>>8), byte(p.Columns))
-	for i := range p.Columns {
+	p.out = append(p.out, 'D', 0, 0, 0, 0, byte(p.Shown>>8), byte(p.Shown))
+	for i := range p.Shown {
 		cell := p.cells[i]
 		if i < len(p.Formats) && p.Formats[i] == 1 {
 			text := cell

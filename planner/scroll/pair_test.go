@@ -16,10 +16,15 @@ func TestPairs(t *testing.T) {
 	}{
 		"text":   {nil, "D\x00\x00\x00\x0f\x00\x02\x00\x00\x00\x017" + null},
 		"binary": {[]int16{1, 1}, "D\x00\x00\x00\x12\x00\x02\x00\x00\x00\x04\x00\x00\x00\x07" + null},
+		"a part": {[]int16{1}, "D\x00\x00\x00\x0e\x00\x01\x00\x00\x00\x04\x00\x00\x00\x07"},
 		"mixed":  {[]int16{0, 1}, "D\x00\x00\x00\x0f\x00\x02\x00\x00\x00\x017" + null},
 	} {
 		got := ""
-		p := scroll.Pairs{Columns: 2, Formats: test.formats, Send: func(messages []byte, n int) error {
+		shown := 2
+		if name == "a part" {
+			shown = 1
+		}
+		p := scroll.Pairs{Columns: 2, Shown: shown, Formats: test.formats, Send: func(messages []byte, n int) error {
 			if n != 2 {
 				t.Errorf("%s: %d rows", name, n)
 			}
@@ -31,7 +36,7 @@ func TestPairs(t *testing.T) {
 		}
 	}
 	none := "D\x00\x00\x00\x0f\x00\x02\x00\x00\x00\x017" + null
-	p := scroll.Pairs{Columns: 1, Formats: []int16{1}, Send: func([]byte, int) error { return nil }}
+	p := scroll.Pairs{Columns: 1, Shown: 1, Formats: []int16{1}, Send: func([]byte, int) error { return nil }}
 	if e, ok := pgerr.As(p.Rows([]byte(none), 1)); !ok || e.Code != "0A000" {
 		t.Errorf("without a binary form: %v", e)
 	}

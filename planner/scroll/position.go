@@ -46,6 +46,9 @@ type Position struct {
 // New is the position of a cursor that was declared just now.
 func New(scroll bool) *Position { return &Position{scroll: scroll, atStart: true} }
 
+// OnRow says that it is on a row.
+func (p *Position) OnRow() bool { return !p.atStart && !p.atEnd }
+
 func errForward() error {
 	return pgerr.New(codes.ObjectNotInPrerequisiteState, "cursor can only scan forward").
 		WithHint("Declare it with SCROLL option to enable backward scan.")
@@ -80,7 +83,7 @@ func (p *Position) Aim(ctx context.Context, rows Rows, d Direction, count int64,
 	if s.Count = magnitude(count); s.Count > 0 {
 		return s, 0, nil
 	}
-	if p.atStart || p.atEnd { // not on a row
+	if !p.OnRow() {
 		return Step{}, 0, nil
 	}
 	if move {

@@ -39,6 +39,8 @@ type Changes struct {
 type entry struct {
 	*change.Batch
 	of *schema.Table
+	// moves says that the rows which it deletes come back with other keys.
+	moves bool
 }
 
 // own is what a table's changes come to.
@@ -142,6 +144,70 @@ func (c *Changes) Delete(t *Table, key []arrow.Array) error {
 	return c.rows(t, change.Delete, columns)
 }
 
+// Leave is Delete for rows that come back with other keys.
+func (c *Changes) Leave(t *Table, key []arrow.Array) error {
+	n := len(c.list)
+	if err := c.Delete(t, key); err != nil {
+		return err
+	}
+	for i := range c.list[n:] {
+		c.list[n+i].moves = true
+	}
+	return nil
+}
+
+// Fate is what became of a row that there was at a mark.
+type Fate uint8
+
+// The fates: a row that is Here has its key still, whatever else has changed.
+const (
+	Here Fate = iota
+	Gone
+	Moved
+)
+
+// FateOf is what has become of the row with a key, in its columns, since a mark; of one that is
+// not there any more, with nil, whether it may have been moved.
+func (c *Changes) FateOf(t *Table, mark int, key []arrow.Array) (Fate, error) {
+	if c == nil {
+		return Here, nil
+	}
+	var sought, buf []byte
+	if key != nil {
+		keys, err := t.keysOf(key)
+		if err != nil {
+			return Here, err
+		}
+		sought = keys.Append(nil, 0)
+	}
+	for _, e := range c.list[mark:] {
+		switch {
+		case e.Table != t.ID:
+			continue
+		case e.of != t.Current, e.moves && key == nil:
+			return Moved, nil
+		case e.Truncate:
+			return Gone, nil
+		case key == nil:
+			continue
+		}
+		keys, err := t.keysOf(pick(e.Record.Columns()[change.SystemColumns:], t.key))
+		if err != nil {
+			return Here, err
+		}
+		ops := e.Record.Column(0).(*array.Uint8)
+		for i := range ops.Len() {
+			if change.Op(ops.Value(i)) != change.Delete {
+				continue
+			}
+			if buf = keys.Append(buf[:0], i); bytes.Equal(buf, sought) {
+				return map[bool]Fate{true: Moved, false: Gone}[e.moves], nil
+			}
+		}
+	}
+	return Here, nil
+}
+
 // Put adds rows: new ones, or such as take the place of the one with their key. columns
 // are all of the table's. It takes no reference.
 func (c *Changes) Put(t *Table, op change.Op, columns []arrow.Array) error {
@@ -203,7 +269,7 @@ func (c *Changes) add(t *Table, b *change.Batch) error {
 		b.Release()
 		return err
 	}
-	e := entry{b, t.Current}
+	e := entry{Batch: b, of: t.Current}
 	c.list, c.bytes = append(c.list, e), c.bytes+size
 	o, known := c.own[t.ID]
 	if known && o.table.Current != t.Current {

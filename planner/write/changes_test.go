@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -296,5 +297,49 @@ func TestGather(t *testing.T) {
 	}
 	if rows, err := g.Rows(); err != nil || rows.Len() != 3 {
 		t.Fatalf("%d rows of 3: %v", rows.Len(), err)
+	}
+}
+
+// What has become of the row with key 1 since a mark: another that takes its key is not it.
+func TestFateOf(t *testing.T) {
+	key := func(id string) []arrow.Array { return columns(id + " -")[1:] }
+	for name, c := range map[string]struct {
+		do   func(c *write.Changes, of *write.Table) error
+		want write.Fate
+		none write.Fate // of a row that is not there
+	}{
+		"nothing": {func(*write.Changes, *write.Table) error { return nil }, write.Here, write.Here},
+		"updated": {func(c *write.Changes, of *write.Table) error { return c.Put(of, change.Update, columns("1 b", "2 b")) }, write.Here, write.Here},
+		"another": {func(c *write.Changes, of *write.Table) error { return c.Delete(of, key("2")) }, write.Here, write.Here},
+		"deleted": {func(c *write.Changes, of *write.Table) error { return c.Delete(of, key("1")) }, write.Gone, write.Here},
+		"in its place": {func(c *write.Changes, of *write.Table) error {
+			return errors.Join(c.Delete(of, key("1")), c.Put(of, change.Insert, columns("1 c")))
+		}, write.Gone, write.Here},
+		"moved": {func(c *write.Changes, of *write.Table) error {
+			return errors.Join(c.Leave(of, key("1")), c.Put(of, change.Insert, columns("5 c")))
+		}, write.Moved, write.Moved},
+		"another moved": {func(c *write.Changes, of *write.Table) error {
+			return errors.Join(c.Leave(of, key("2")), c.Put(of, change.Insert, columns("5 c")))
+		}, write.Here, write.Moved},
+		"truncated": {func(c *write.Changes, of *write.Table) error { return c.Truncate(of) }, write.Gone, write.Gone},
+	} {
+		of, changes := table(t, "id"), &write.Changes{}
+		if err := errors.Join(changes.Delete(of, key("1")), changes.Put(of, change.Insert, columns("1 a"))); err != nil {
+			t.Fatal(err)
+		}
+		mark := changes.Mark() // what was before does not count
+		if err := c.do(changes, of); err != nil {
+			t.Fatal(name, err)
+		}
+		for asked, want := range map[string]write.Fate{"1": c.want, "": c.none} {
+			var of1 []arrow.Array
+			if asked != "" {
+				of1 = key(asked)
+			}
+			if got, err := changes.FateOf(of, mark, of1); err != nil || got != want {
+				t.Errorf("%s: fate of %q is %d, %v", name, asked, got, err)
+			}
+		}
+		changes.Release()
 	}
 }

@@ -87,7 +87,7 @@ func (c *Changes) fold(t *Table) error {
 	c.Clear(t.ID) // it has taken more than the batch takes, which so needs no leave
 	n := batchBytes(b)
 	c.budget.used.Add(n)
-	c.list, c.bytes = append(c.list, entry{b, t.Current}), c.bytes+n
+	c.list, c.bytes = append(c.list, entry{Batch: b, of: t.Current}), c.bytes+n
 	return nil
 }
 

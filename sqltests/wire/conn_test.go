@@ -121,6 +121,7 @@ func (w *wire) told(kind byte, body []byte) string {
 			}
 		}
 		body = lockedDatabase.ReplaceAll(bytes.Join(kept, []byte{0}), []byte("advisory lock [db,"))
+		body = lockedTable.ReplaceAll(body, []byte("on relation of database db"))
 		for pid, name := range w.others {
 			body = bytes.ReplaceAll(body, fmt.Appendf(nil, "rocess %d", pid), []byte("rocess "+name))
 		}
@@ -140,7 +141,10 @@ func withoutColumns(out string) string {
 	return kept.String()
 }
 
-var lockedDatabase = regexp.MustCompile(`advisory lock \[\d+,`)
+var (
+	lockedDatabase = regexp.MustCompile(`advisory lock \[\d+,`)
+	lockedTable    = regexp.MustCompile(`on relation \d+ of database \d+`)
+)
 
 // withoutTables blanks the tables' OIDs of a RowDescription.
 func withoutTables(body []byte) []byte {

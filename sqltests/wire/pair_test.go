@@ -86,6 +86,15 @@ var pairs = []struct {
 		{by: 'a', sql: "ROLLBACK; SELECT pg_advisory_unlock_all()", heard: 4},
 		{by: 'b', sql: "ROLLBACK; SELECT pg_advisory_unlock_all()"},
 	}},
+	{"two that wait for each other with a table", []step{
+		{by: 'a', sql: "BEGIN; LOCK TABLE public.loads IN EXCLUSIVE MODE"},
+		{by: 'b', sql: "BEGIN; SELECT pg_advisory_xact_lock(8)"},
+		{by: 'b', sql: "LOCK TABLE public.loads IN EXCLUSIVE MODE", later: true},
+		{by: 'a', sql: "SET LOCAL deadlock_timeout = '1ms'"},
+		{by: 'a', sql: "SELECT pg_advisory_xact_lock(8)"},
+		{by: 'a', sql: "ROLLBACK", heard: 2},
+		{by: 'b', sql: "ROLLBACK"},
+	}},
 }
 
 // step is what one of two sessions says. Its answer is read at once, unless it comes later;
