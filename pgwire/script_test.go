@@ -367,7 +367,7 @@ func TestMalformedMessages(t *testing.T) {
 	message := func(kind byte, n uint32, body string) []byte {
 		return append(binary.BigEndian.AppendUint32([]byte{kind}, n), body...)
 	}
-	end := message('X', 4, "")
+	end, long := message('X', 4, ""), strings.Repeat("x", 1<<20+1)
 	for _, test := range []struct {
 		name string
 		send []byte
@@ -375,7 +375,9 @@ func TestMalformedMessages(t *testing.T) {
 	}{
 		{"unknown type", message('!', 4, ""), "F:08P01 EOF"},
 		{"short length", message('Q', 3, ""), "F:08P01 EOF"},
-		{"huge length", message('Q', 1<<30, ""), "F:54000 EOF"},
+		{"huge length", message('Q', 1<<30+5, ""), "F:08P01 EOF"},
+		{"query beyond the limit", append(message('Q', 1<<20+5, long), end...), "E:54000 Z:I EOF"},
+		{"bind beyond the limit", slices.Concat(message('B', 1<<20+5, long), message('B', 1<<20+5, long), message('S', 4, ""), end), "E:54000 Z:I EOF"},
 		{"negative length", message('Q', 1<<31, ""), "F:08P01 EOF"},
 		{"query without end", append(message('Q', 5, "x"), end...), "E:08P01 Z:I EOF"},
 		{

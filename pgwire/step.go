@@ -33,6 +33,9 @@ func (s *session) step() error {
 	if n > smallBytesMax && strings.IndexByte("DECHS", kind) >= 0 {
 		return errLength()
 	}
+	if n > s.conn.bodyMax && strings.IndexByte("QPBF", kind) >= 0 {
+		return s.tooLong(kind, n)
+	}
 	body, err := s.conn.readBody(n)
 	if err != nil {
 		return err
@@ -52,6 +55,21 @@ func (s *session) step() error {
 		return s.functionCall(body)
 	}
 	return fatal(codes.ProtocolViolation, "invalid frontend message type %d", kind)
+}
+
+// tooLong refuses a message that PostgreSQL would take, without keeping any of it: an error of its
+// statement, and the session goes on.
+func (s *session) tooLong(kind byte, n int) error {
+	if err := s.conn.discard(n); err != nil || s.skipping {
+		return err
+	}
+	err := pgerr.New(codes.ProgramLimitExceeded, "message of %d bytes exceeds the limit of %d", n, s.conn.bodyMax).
+		WithHint("COPY FROM STDIN takes rows without a limit.")
+	if kind == 'Q' || kind == 'F' {
+		return s.finishQuery(context.Background(), err)
+	}
+	s.skipping = true
+	return s.failedIn(context.Background(), err)
 }
 
 // await waits for the next message's header, as long as the session may idle.

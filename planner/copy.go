@@ -286,6 +286,12 @@ func (s *session) copyOut(ctx context.Context, q *queryStatement, o copyin.Optio
 	var rows Rows
 	var frame *duckdb.Frame
 	err = q.pinned(func(a *pgsql.Analysis) (err error) {
+		if o.Format == copyin.Binary {
+			if a, err = q.inFormats(a, slices.Repeat([]int16{1}, len(q.columns))); err != nil {
+				return err
+			}
+			out = withRecords(out, a)
+		}
 		rows, frame, err = s.start(ctx, a, nil, out)
 		return err
 	})

@@ -245,7 +245,7 @@ func (s *session) findCursor(name string) (*cursor, error) {
 	if c == nil && s.startup.Portal != nil {
 		if p, ok := s.startup.Portal(name).(*queryPortal); ok {
 			if p.position == nil {
-				p.position = scroll.New(false)
+				p.position, p.pairs = scroll.New(false), !p.started
 			}
 			return &cursor{portal: p, columns: p.columns, formats: p.formats, bound: name, position: p.position}, nil
 		}
@@ -357,10 +357,13 @@ func (p *fetchPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 	s.enter()
 	ctx, stop := s.limitTime(ctx)
 	defer stop()
-	if c.bound == "" {
+	switch {
+	case c.bound == "":
 		sink = &scroll.Pairing{Sink: sink, Pairs: scroll.Pairs{
 			Columns: len(c.portal.columns), Shown: len(c.columns), Formats: p.formats, Send: sink.Rows,
 		}}
+	case c.portal.pairs:
+		sink = c.portal.pairing(sink, p.formats)
 	}
 	n, done, err := p.run(ctx, c, maxRows, &passing{session: s, cursor: c, formats: p.formats, sink: sink})
 	if err != nil {
@@ -414,7 +417,7 @@ func (p *passing) Next(ctx context.Context, n int64, send bool) (int64, error) {
 	sink := p.sink
 	if !send {
 		sink = scroll.Discard{Sink: sink}
-	} else if p.cursor.bound != "" {
+	} else if p.cursor.bound != "" && !p.cursor.portal.pairs {
 		if err := p.cursor.sameFormats(p.formats); err != nil {
 			return 0, err
 		}

@@ -61,6 +61,19 @@ func (q *queryStatement) analyze(types []uint32) error {
 	return nil
 }
 
+// inFormats is the analysis for rows in formats: what some types are in binary hangs on more than
+// the values that they have as text.
+func (q *queryStatement) inFormats(a *pgsql.Analysis, formats []int16) (*pgsql.Analysis, error) {
+	if !slices.ContainsFunc(a.Columns, pgsql.OutputColumn.BinaryDiffers) || !slices.Contains(formats, 1) {
+		return a, nil
+	}
+	snap, release := q.session.snapshotForNames()
+	defer release()
+	env := q.session.preparedEnv(q.session.namesOf(snap), &q.literals)
+	env.Binary = formats
+	return pgsql.AnalyzeSelect(q.sql, q.sel, a.Params, env)
+}
+
 // preparedEnv is the environment of a statement that is analysed perhaps not for the first
 // time: its literals are read as they were then.
 func (s *session) preparedEnv(n *names, literals **encode.Input) *pgsql.Env {
@@ -234,6 +247,16 @@ func (s *session) output(kind duckdb.OutputKind, columns []pgwire.Column, format
 			oc.Format = formats[i]
 		}
 		o.Columns = append(o.Columns, oc)
+	}
+	return o
+}
+
+// withRecords tells an output of the fields of its records.
+func withRecords(o duckdb.Output, a *pgsql.Analysis) duckdb.Output {
+	for i, c := range a.Columns {
+		if c.Record != "" && i < len(o.Columns) {
+			o.Columns[i].Record = c.Record
+		}
 	}
 	return o
 }

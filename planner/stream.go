@@ -175,8 +175,10 @@ type queryPortal struct {
 	// pending are messages of the current frame that were not sent yet.
 	pending     []byte
 	pendingRows int
-	// position is where it stands as a cursor, once FETCH has taken it for one.
+	// position is where it stands as a cursor, once FETCH has taken it for one; pairs says that this
+	// was before it ran: its rows are made in both formats then.
 	position *scroll.Position
+	pairs    bool
 	// gone says that it was bound behind a savepoint that was rolled back.
 	gone bool
 }
@@ -206,7 +208,11 @@ func (p *queryPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 	s.enter()
 	ctx, stop := s.limitTime(ctx)
 	defer stop()
-	n, err := p.run(ctx, sink, maxRows)
+	rows := sink
+	if p.pairs {
+		rows = p.pairing(sink, p.formats)
+	}
+	n, err := p.run(ctx, rows, maxRows)
 	if err != nil {
 		p.finish()
 		return "", false, clientError(ctx, err)
@@ -215,6 +221,12 @@ func (p *queryPortal) Execute(ctx context.Context, sink pgwire.Sink, maxRows int
 		return "", false, err
 	}
 	return fmt.Sprintf("SELECT %d", n), p.done, nil
+}
+
+// pairing is a sink for rows in both formats, which passes one on.
+func (p *queryPortal) pairing(sink pgwire.Sink, formats []int16) pgwire.Sink {
+	n := len(p.columns)
+	return &scroll.Pairing{Sink: sink, Pairs: scroll.Pairs{Columns: n, Shown: n, Formats: formats, Send: sink.Rows}}
 }
 
 func (p *queryPortal) run(ctx context.Context, sink pgwire.Sink, maxRows int) (int, error) {
@@ -258,10 +270,17 @@ func (p *queryPortal) begin(ctx context.Context) error {
 	var rows Rows
 	var frame *duckdb.Frame
 	err := p.query.pinned(func(a *pgsql.Analysis) (err error) {
+		out := s.output(duckdb.OutputRowPairs, p.columns, nil)
+		if !p.pairs {
+			if a, err = p.query.inFormats(a, p.formats); err != nil {
+				return err
+			}
+			out = withRecords(s.output(duckdb.OutputRows, p.columns, p.formats), a)
+		}
 		if a, err = s.act(ctx, a, p.params); err != nil {
 			return err
 		}
-		rows, frame, err = s.start(ctx, a, p.params, s.output(duckdb.OutputRows, p.columns, p.formats))
+		rows, frame, err = s.start(ctx, a, p.params, out)
 		return err
 	})
 	if err != nil {

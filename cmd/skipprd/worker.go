@@ -35,7 +35,7 @@ func rowEncoder(o duckdb.Output, types []vector.Type) (duckdb.RowEncoder, error)
 		},
 	}
 	for _, c := range o.Columns {
-		spec.Columns = append(spec.Columns, encode.Column{Name: c.Name, TypeOID: c.TypeOID, TypMod: c.TypMod, Format: c.Format})
+		spec.Columns = append(spec.Columns, encode.Column{Name: c.Name, TypeOID: c.TypeOID, TypMod: c.TypMod, Format: c.Format, Record: c.Record})
 	}
 	encoder, err := encode.New(spec, types)
 	if err != nil {

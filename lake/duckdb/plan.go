@@ -211,6 +211,8 @@ type OutputColumn struct {
 	TypMod  int32
 	// Format is 0 for text, 1 for binary.
 	Format int16
+	// Record are the types of the fields of a record whose binary form is sent, "" without.
+	Record string
 }
 
 // CopyOptions are those of COPY TO.

@@ -4,6 +4,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/lake/vector"
+	"github.com/skipprd/skipprd/pgwire/encode/compound"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -60,6 +61,30 @@ func binaryViaText(t vector.Type, oid uint32) (appendFunc, error) {
 		}
 		return out
 	}, nil
+}
+
+// recordBinary is record_send of a record that is text.
+func recordBinary(fields string) (appendFunc, error) {
+	parse := compound.Record(fields, fieldFromText)
+	if parse == nil {
+		return nil, errNoBinary(oidRecord)
+	}
+	return func(s *state, dst []byte, v *vector.Vector, i int) []byte {
+		out, err := parse(dst, v.Bytes(i))
+		if err != nil {
+			s.fail(err)
+			return dst
+		}
+		return out
+	}, nil
+}
+
+// fieldFromText is binaryFromText for the fields of records.
+func fieldFromText(oid uint32) parseFunc {
+	if oid == oidUnknown {
+		return func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil }
+	}
+	return binaryFromText(oid)
 }
 
 func errNoBinary(oid uint32) error {

@@ -38,6 +38,9 @@ type Column struct {
 	TypMod  int32
 	// Format is 0 for text, 1 for binary; COPY ignores it.
 	Format int16
+	// Record are the types of the fields of a record, which then is text in the default style;
+	// see compound.Record. Without them it has no binary form.
+	Record string
 }
 
 // CopyOptions are those of COPY TO. Zero bytes mean the format's defaults; Null is
@@ -120,6 +123,9 @@ func New(spec Spec, types []vector.Type) (*Encoder, error) {
 		second := spec.Kind == RowPairs && i >= pairs
 		binaryForm := spec.Kind == CopyBinary || spec.Kind == Rows && c.Format == 1 || second
 		f, err := chooseCell(types[i], c.TypeOID, binaryForm)
+		if binaryForm && c.Record != "" && types[i].Kind == vector.String {
+			f, err = recordBinary(c.Record)
+		}
 		if err != nil && second {
 			e.fast[i].op = opNull
 			continue

@@ -136,6 +136,9 @@ type Env struct {
 	// Literals is how literals are read, nil for as the settings say: a statement that was
 	// prepared keeps what they meant then.
 	Literals *encode.Input
+	// Binary are the output columns that are sent in binary, by place, as far as they are known: of
+	// aliases of object ids that is the number, and of records the types of their fields count.
+	Binary []int16
 	// Setting returns the value that SHOW would.
 	Setting   func(name string) (string, bool)
 	Functions map[string][]Function // by name
@@ -217,6 +220,9 @@ type OutputColumn struct {
 	Type     Type
 	TableOID uint32
 	AttNum   int16
+	// Record are the types of the fields of a record, if it is sent in binary; see
+	// encode.Column.
+	Record string
 }
 
 // Effect is a call with constant arguments that acts on the server.
@@ -395,8 +401,8 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 		if e.col != nil {
 			c.TableOID, c.AttNum = e.col.tableOID, e.col.attNum
 		}
+		sql, err := a.outputIn(e, &c, i < len(a.env.Binary) && a.env.Binary[i] == 1)
 		out.Columns = append(out.Columns, c)
-		sql, err := a.output(e)
 		if err != nil {
 			return nil, a.errAt(e.loc, err)
 		}
@@ -413,6 +419,20 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 		u.close()
 	}
 	return out, nil
+}
+
+// outputIn renders an output column in a format.
+func (a *analyzer) outputIn(e expr, c *OutputColumn, binary bool) (string, error) {
+	switch {
+	case !binary || e.text:
+	case regCatalog[e.typ.OID].relation != "" && (e.col == nil || !e.col.stored):
+		return "CAST(" + e.sql + " AS VARCHAR)", nil
+	case e.typ.OID == OIDRecord:
+		c.Record = recordFields(e)
+		a.canonical = true
+		defer func() { a.canonical = false }()
+	}
+	return a.output(e)
 }
 
 // output renders an output column; object id aliases show names.

@@ -168,6 +168,28 @@ func (a *analyzer) recordText(e expr) (string, error) {
 	return e.ifThere("skippr_record(CAST(to_json(CAST([" + strings.Join(parts, ", ") + "] AS VARCHAR[])) AS VARCHAR))"), nil
 }
 
+// BinaryDiffers says that a column in binary asks for an analysis of its own; see Env.Binary.
+func (c OutputColumn) BinaryDiffers() bool {
+	return c.Type.OID == OIDRecord || regCatalog[c.Type.OID].relation != ""
+}
+
+// recordFields are the types of the fields of a row, as encode.Column has them.
+func recordFields(e expr) string {
+	if e.row == nil {
+		for i := range e.fields {
+			e.row = append(e.row, fieldAt(e, i))
+		}
+	}
+	out := make([]string, len(e.row))
+	for i, f := range e.row {
+		out[i] = fmt.Sprint(announced(f.typ).OID)
+		if f.typ.OID == OIDRecord {
+			out[i] += recordFields(f)
+		}
+	}
+	return "(" + strings.Join(out, ",") + ")"
+}
+
 // textList renders an array as the list of the texts of its elements.
 func (a *analyzer) textList(e expr) (string, error) {
 	e = flat(e)

@@ -17,7 +17,7 @@ var (
 	pgxGaps          = map[string]string{}
 	libpqGaps        = map[string]string{}
 	psycopg2Gaps     = map[string]string{}
-	asyncpgGaps      = map[string]string{"record": "records have no binary form"}
+	asyncpgGaps      = map[string]string{}
 	dbtGaps          = map[string]string{}
 	activeRecordGaps = map[string]string{
 		"extensions": "PL/pgSQL is not here, skippr is",

@@ -18,6 +18,13 @@ type corner struct {
 type messages = []pgproto3.FrontendMessage
 
 var corners = []corner{
+	{"records and object ids in binary", messages{
+		parse("", "SELECT (1, 'x'::text, NULL::int), ROW(ROW(1.50, 'a,\"b'), ARRAY[true, NULL]), 'pg_class'::regclass, pg_typeof(1), 'pg_catalog'::regnamespace"),
+		&pgproto3.Bind{ResultFormatCodes: []int16{1}}, describe('P', ""), execute("", 0), sync,
+		&pgproto3.Bind{ResultFormatCodes: []int16{0, 1, 0, 1, 0}}, execute("", 0), sync,
+		query("SET DateStyle = 'SQL, DMY'"), parse("", "SELECT ROW('2024-02-01'::date, 0.1::float8)"), &pgproto3.Bind{ResultFormatCodes: []int16{1}}, execute("", 0), sync,
+		query("RESET DateStyle"),
+	}, 5, ""},
 	{"simple", messages{query("SELECT 1 AS a, 'x' AS b, NULL AS c, 1.5, true, now() IS NULL")}, 1, ""},
 	{"types", messages{query("SELECT id, name, paid, d, f4, f8, i2, b, ts, tz, n FROM shop.customers ORDER BY id")}, 1, ""},
 	{"several statements", messages{query("SELECT 1; SELECT 2; BEGIN; SELECT 3; COMMIT")}, 1, ""},

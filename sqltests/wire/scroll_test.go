@@ -50,6 +50,11 @@ func scrolling() []corner {
 			parse("", "FETCH FROM c"), &pgproto3.Bind{ResultFormatCodes: []int16{1}}, describe('P', ""), execute("", 0), sync,
 			parse("", "FETCH PRIOR FROM c"), &pgproto3.Bind{ResultFormatCodes: []int16{1, 0, 0, 1, 1}}, describe('P', ""), execute("", 0), sync, query("FETCH ALL FROM c; COMMIT"),
 		}, 4, ""},
+		corner{"formats of a portal", messages{
+			query("BEGIN"), parse("", "SELECT id, name, d FROM shop.customers ORDER BY id"),
+			&pgproto3.Bind{DestinationPortal: "p", ResultFormatCodes: []int16{1}}, sync, query("FETCH 1 FROM p"), execute("p", 1), sync,
+			parse("", "FETCH FROM p"), &pgproto3.Bind{ResultFormatCodes: []int16{0, 1, 1}}, execute("", 0), sync, query("COMMIT"),
+		}, 6, ""},
 		corner{"errors of what is held", messages{
 			query("BEGIN; INSERT INTO loads VALUES (77)"), query("DECLARE h CURSOR WITH HOLD FOR SELECT 1 / (2 - i) FROM generate_series(1, 3) AS i"),
 			query("COMMIT"), query("FETCH h"), query("SELECT count(*) FROM loads WHERE id = 77"),

@@ -1,5 +1,5 @@
 // Package compound turns the text of types whose values are made of other values (ranges,
-// multiranges, geometric types, vectors of numbers, snapshots, text search vectors) into
+// multiranges, geometric types, vectors of numbers, snapshots, text search vectors, records) into
 // their binary form, as PostgreSQL's send functions write it. Pure; no I/O.
 package compound
 
