@@ -2,8 +2,11 @@ package postgres
 
 // relationsQuery lists relations that a selection may mean, with what their leaves
 // add up to. $1 says all tables, $2 are schemas, $3 and $4 name tables. One that is dropped
-// meanwhile is neither readable nor not.
+// meanwhile is neither readable nor not. It waits for nobody's lock: the size of a table that somebody
+// has for himself, as VACUUM FULL does, is the one of before.
 const relationsQuery = `
+WITH locked AS MATERIALIZED (
+  SELECT k.relation FROM pg_catalog.pg_locks k WHERE k.relation IS NOT NULL AND k.mode = 'AccessExclusiveLock')
 SELECT c.oid, {{n.nspname}}, {{c.relname}}, c.relkind::text, c.relpersistence::text, c.relreplident::text,
        ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a(relid) WHERE a.relid <> c.oid)::oid[],
        coalesce(l.rows, -1)::int8, coalesce(l.bytes, 0)::int8, coalesce(l.silent, 0)::int8, coalesce(l.alien, 0)::int8,
@@ -17,7 +20,8 @@ SELECT c.oid, {{n.nspname}}, {{c.relname}}, c.relkind::text, c.relpersistence::t
   LEFT JOIN LATERAL (
        SELECT CASE WHEN min(lc.reltuples) < 0 AND max(lc.reltuples) <= 0 THEN -1
                    ELSE sum(greatest(lc.reltuples, 0)) END AS rows,
-              sum(pg_catalog.pg_relation_size(lc.oid)) AS bytes,
+              sum(CASE WHEN lc.oid IN (SELECT k.relation FROM locked k) THEN greatest(lc.relpages, 0)::int8 * current_setting('block_size')::int8
+                       ELSE pg_catalog.pg_relation_size(lc.oid) END) AS bytes,
               count(*) FILTER (WHERE lc.relreplident = 'n') AS silent,
               bool_and(pg_catalog.has_table_privilege(lc.oid, 'SELECT')) AS readable,
               bool_or(pg_catalog.row_security_active(lc.oid)) AS hidden,
@@ -27,8 +31,12 @@ SELECT c.oid, {{n.nspname}}, {{c.relname}}, c.relkind::text, c.relpersistence::t
               count(*) FILTER (WHERE lc.relkind <> 'r' OR lc.relpersistence <> 'p') AS alien
          FROM pg_catalog.pg_class lc
         WHERE (c.relkind = 'r' AND lc.oid = c.oid)
-           OR (c.relkind = 'p' AND lc.oid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree(c.oid) t WHERE t.isleaf)
-               AND lc.relkind <> 'p')
+           OR (c.relkind = 'p' AND lc.relkind <> 'p' AND lc.oid IN (
+                 WITH RECURSIVE part(oid) AS (
+                   SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid
+                   UNION ALL
+                   SELECT i.inhrelid FROM part t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid)
+                 SELECT t.oid FROM part t))
   ) l ON true
  WHERE (   ($1 AND c.relkind IN ('r', 'p', 'f'))
         OR (n.nspname = ANY($2::text[]) AND c.relkind IN ('r', 'p', 'f'))

@@ -259,3 +259,42 @@ func TestLookBesideALock(t *testing.T) {
 		t.Errorf("afterwards: %s", got)
 	}
 }
+
+// TestDiscoverBesideALock: tables are found while somebody has one for himself, which may take him
+// hours, and with the size that it had.
+func TestDiscoverBesideALock(t *testing.T) {
+	r := newRig(t,
+		"CREATE TABLE plain (id int PRIMARY KEY)", "INSERT INTO plain SELECT generate_series(1, 1000)", "ANALYZE plain",
+		"CREATE TABLE part (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+		"CREATE TABLE p0 PARTITION OF part FOR VALUES FROM (0) TO (1000) PARTITION BY RANGE (id)",
+		"CREATE TABLE p00 PARTITION OF p0 FOR VALUES FROM (0) TO (1000)", "INSERT INTO part SELECT generate_series(1, 999)", "ANALYZE part",
+	)
+	discover := func() (out string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		found, err := r.src.Discover(ctx, r.sel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			out += fmt.Sprintf("%s: %d rows, %d bytes; ", f.Name, f.EstimatedRows, f.EstimatedBytes)
+		}
+		return out
+	}
+	before := discover()
+	if !strings.Contains(before, "part: 999 rows") || !strings.Contains(before, "plain: 1000 rows") || strings.Contains(before, ", 0 bytes") {
+		t.Errorf("got %s", before)
+	}
+	conn, err := pgx.Connect(t.Context(), r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE plain"); err != nil {
+		t.Fatal(err)
+	}
+	if got := discover(); got != before {
+		t.Errorf("beside the locks %s, before %s", got, before)
+	}
+}
