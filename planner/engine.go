@@ -134,7 +134,10 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 	if role.Superuser {
 		server["is_superuser"] = "on"
 	}
-	maps.Copy(server, role.Settings)
+	begins := beginnings(b, role)
+	for _, l := range begins {
+		maps.Copy(server, l.values)
+	}
 	client := startupSettings(st.Params)
 	become := client["role"]
 	delete(client, "role")
@@ -142,7 +145,9 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 	if err != nil {
 		return nil, setting.Starting(client, err)
 	}
-	values.From("user", role.Settings)
+	for _, l := range begins {
+		values.From(l.source, l.values)
+	}
 	s := newSession(e, st, values)
 	s.login, s.became = role.OID, map[string]uint32{st.User: role.OID}
 	if become != "" {
@@ -152,6 +157,21 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 	}
 	s.opened()
 	return s, nil
+}
+
+// beginning are values with which sessions begin, and what pg_settings.source says of them.
+type beginning struct {
+	source string
+	values map[string]string
+}
+
+// beginnings are those of a role; later ones count.
+func beginnings(b *right.Book, role *right.Role) []beginning {
+	out := []beginning{{"user", role.Settings}, {"database user", role.Local}}
+	if d := b.Entry(right.Object{Class: right.Database}); d != nil {
+		out = append([]beginning{{"global", d.RoleSettings}, {"database", d.Settings}}, out...)
+	}
+	return out
 }
 
 // startupSettings leaves out what is no setting. The one that says who the session is has its

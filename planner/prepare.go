@@ -144,8 +144,6 @@ func (s *session) refuse(n *pg.Node) error {
 	switch {
 	case n.GetAlterSystemStmt() != nil:
 		return e.WithHint("%s", settingHint(n.GetAlterSystemStmt().Setstmt))
-	case n.GetAlterDatabaseSetStmt() != nil:
-		return e.WithHint("%s", settingHint(n.GetAlterDatabaseSetStmt().Setstmt))
 	case n.GetDoStmt() != nil, n.GetCallStmt() != nil, n.GetCreateFunctionStmt() != nil:
 		return e.WithHint("There are no procedural languages. Send the statements themselves, in a transaction.")
 	}

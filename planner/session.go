@@ -203,7 +203,7 @@ func (s *session) env(n *names) *pgsql.Env {
 	user := s.user()
 	return &pgsql.Env{
 		Resolver: n, SearchPath: s.path(n), User: user, SessionUser: s.authorized(), Database: s.engine.deps.Database, Version: s.engine.deps.Version,
-		PID: s.startup.PID, Server: s.startup.LocalAddr, Setting: s.values.Get, Functions: s.engine.functions, TempSchema: n.temp,
+		PID: s.startup.PID, Server: s.startup.LocalAddr, Setting: s.values.Get, Examines: s.examines, Functions: s.engine.functions, TempSchema: n.temp,
 		Refreshes: s.refreshes,
 	}
 }

@@ -134,6 +134,9 @@ func (s *session) roleSetting(n *pg.VariableSetStmt) (name, value string, err er
 		return "", "", pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", n.Name)
 	case ok && st.Name == "role":
 		return "", "", pgerr.New(codes.CantChangeRuntimeParam, "parameter \"%s\" cannot be set for a role", st.Name)
+	case n.Kind == pg.VariableSetKind_VAR_SET_CURRENT:
+		value, _ := s.values.Get(n.Name)
+		return strings.ToLower(n.Name), value, nil
 	case n.Kind != pg.VariableSetKind_VAR_SET_VALUE:
 		return strings.ToLower(n.Name), "", nil
 	}
@@ -224,6 +227,18 @@ func setValue(n *pg.VariableSetStmt) (string, error) {
 }
 
 // prepareShow prepares SHOW.
+// examines is the error of who may not look at a setting.
+func (s *session) examines(name string) error {
+	if !setting.Examined(name) {
+		return nil
+	}
+	b := s.book()
+	if b.HasRole(s.who(b).Current, right.ReadAllSettings) {
+		return nil
+	}
+	return pgerr.New(codes.InsufficientPrivilege, "must be superuser or have privileges of pg_read_all_settings to examine \"%s\"", name)
+}
+
 func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) {
 	if strings.EqualFold(n.Name, "all") {
 		cols := []pgwire.Column{
@@ -233,6 +248,9 @@ func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) 
 		return &utility{session: s, columns: cols, run: func(context.Context, pgwire.Sink) (*result, error) {
 			r := &result{tag: "SHOW"}
 			for _, v := range s.values.All() {
+				if s.examines(v.Name) != nil {
+					continue
+				}
 				r.rows = append(r.rows, []any{v.Name, v.Value, v.Description})
 			}
 			return r, nil
@@ -247,6 +265,9 @@ func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) 
 	return &utility{
 		session: s, columns: []pgwire.Column{column(name, pgsql.OIDText)},
 		run: func(context.Context, pgwire.Sink) (*result, error) {
+			if err := s.examines(name); err != nil {
+				return nil, err
+			}
 			v, ok := s.values.Get(name)
 			if !ok {
 				return nil, pgerr.New(codes.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)

@@ -61,3 +61,35 @@ func TestStartupRole(t *testing.T) {
 		_ = good.Close(t.Context())
 	}
 }
+
+// TestBeginnings: a session begins with the value of all roles, the database, the role, the role
+// in the database, of which the last one counts.
+func TestBeginnings(t *testing.T) {
+	w := newWorld(t)
+	admin := w.connect()
+	simple(t, admin, "CREATE ROLE ana LOGIN")
+	for _, step := range []struct{ sql, want string }{
+		{"ALTER ROLE ALL SET work_mem = '1MB'", "1MB"},
+		{"ALTER DATABASE lake SET work_mem = '2MB'", "2MB"},
+		{"ALTER ROLE ana SET work_mem = '3MB'", "3MB"},
+		{"ALTER ROLE ana IN DATABASE lake SET work_mem = '4MB'", "4MB"},
+		{"ALTER ROLE ana RESET work_mem", "4MB"},
+		{"ALTER ROLE ana IN DATABASE lake RESET ALL", "2MB"},
+		{"ALTER DATABASE lake RESET work_mem", "1MB"},
+		{"ALTER ROLE ALL RESET ALL", "4MB"},
+	} {
+		simple(t, admin, step.sql)
+		cfg, err := pgx.ParseConfig("postgres://ana@" + w.addr + "/lake?sslmode=disable")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := pgx.ConnectConfig(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := simple(t, c, "SHOW work_mem"); got != step.want+"; SHOW" {
+			t.Errorf("%s: %s, want %s", step.sql, got, step.want)
+		}
+		_ = c.Close(t.Context())
+	}
+}

@@ -2,6 +2,7 @@ package right
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 )
 
@@ -83,11 +84,16 @@ type Entry struct {
 	Columns map[int32]ACL `json:",omitempty"`
 	// Comment is what COMMENT ON says of the database; that of any other object is kept with it.
 	Comment string `json:",omitempty"`
+	// Settings are values, by name, with which sessions in the database begin; RoleSettings those of
+	// sessions in any.
+	Settings     map[string]string `json:",omitempty"`
+	RoleSettings map[string]string `json:",omitempty"`
 }
 
 // Clone is a copy that shares nothing changeable; lists are never changed in place.
 func (e *Entry) Clone() *Entry {
 	c := *e
+	c.Settings, c.RoleSettings = maps.Clone(e.Settings), maps.Clone(e.RoleSettings)
 	c.Columns = map[int32]ACL{}
 	for k, v := range e.Columns {
 		c.Columns[k] = v
@@ -97,7 +103,7 @@ func (e *Entry) Clone() *Entry {
 
 // empty says that nothing would be lost without the entry.
 func (e *Entry) empty() bool {
-	return e.Owner == 0 && !e.Set && len(e.Columns) == 0 && e.Comment == ""
+	return e.Owner == 0 && !e.Set && len(e.Columns) == 0 && e.Comment == "" && len(e.Settings) == 0 && len(e.RoleSettings) == 0
 }
 
 // hidden are the system relations that only superusers read, and who they grant it to, by oid.

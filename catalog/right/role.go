@@ -51,6 +51,8 @@ type Role struct {
 	MemberOf []Membership `json:",omitempty"`
 	// Settings are values with which its sessions begin, by name.
 	Settings map[string]string `json:",omitempty"`
+	// Local are those of its sessions in the database, before Settings.
+	Local map[string]string `json:",omitempty"`
 	// Comment is what COMMENT ON says of it.
 	Comment string `json:",omitempty"`
 	// Builtin says that it is one of PostgreSQL's predefined roles, which are not stored.
@@ -67,7 +69,7 @@ type Membership struct {
 // Clone is a copy that shares nothing changeable.
 func (r *Role) Clone() *Role {
 	c := *r
-	c.MemberOf, c.Settings = slices.Clone(r.MemberOf), maps.Clone(r.Settings)
+	c.MemberOf, c.Settings, c.Local = slices.Clone(r.MemberOf), maps.Clone(r.Settings), maps.Clone(r.Local)
 	return &c
 }
 

@@ -26,10 +26,13 @@ func (d *script) roles() {
 			d.add("role", of{name: r.Name}, "ALTER ROLE %s WITH %s;", name, list)
 		}
 	}
+	if e := d.Rights.Entry(right.Object{Class: right.Database}); e != nil {
+		d.settings("", "ALTER ROLE ALL", e.RoleSettings)
+		d.settings("", "ALTER DATABASE "+quote.NameIfNeeded(d.Database), e.Settings)
+	}
 	for _, r := range roles {
-		for _, s := range slices.Sorted(maps.Keys(r.Settings)) {
-			d.add("setting", of{name: r.Name}, "ALTER ROLE %s SET %s TO %s;", quote.NameIfNeeded(r.Name), settingName(s), settingValue(s, r.Settings[s]))
-		}
+		d.settings(r.Name, "ALTER ROLE "+quote.NameIfNeeded(r.Name), r.Settings)
+		d.settings(r.Name, "ALTER ROLE "+quote.NameIfNeeded(r.Name)+" IN DATABASE "+quote.NameIfNeeded(d.Database), r.Local)
 	}
 	for _, r := range roles {
 		for _, m := range slices.SortedFunc(slices.Values(r.MemberOf), func(a, b right.Membership) int {
@@ -41,6 +44,13 @@ func (d *script) roles() {
 			}
 			d.add("membership", of{name: r.Name}, "GRANT %s TO %s%s;", d.role(m.Role), quote.NameIfNeeded(r.Name), admin)
 		}
+	}
+}
+
+// settings are values with which sessions begin.
+func (d *script) settings(role, head string, values map[string]string) {
+	for _, s := range slices.Sorted(maps.Keys(values)) {
+		d.add("setting", of{name: role}, "%s SET %s TO %s;", head, settingName(s), settingValue(s, values[s]))
 	}
 }
 

@@ -281,8 +281,6 @@ func newField(name string, t pgsql.Type) (*schema.NewField, error) {
 		return nil, unsupported("columns of type %s are not supported", t.Name()).WithHint("Keep such values as text.")
 	case t.OID == pgsql.OIDTime && t.Mod >= 0 && t.Mod < 6:
 		return nil, unsupported("columns of type time(%d) are not supported", t.Mod).WithHint("Take time.")
-	case t.OID == pgsql.OIDInterval && t.Mod >= 0:
-		return nil, unsupported("columns of type interval with fields or a precision are not supported").WithHint("Take interval.")
 	case lake.Kind == schema.List && t.Mod >= 0 && lake.Elem.Kind != schema.Decimal: // nothing would hold the elements to it
 		return nil, unsupported("columns of type %s with a length or precision are not supported", pgsql.Type{OID: t.OID, Mod: -1}.Name()).
 			WithHint("Leave the length or precision out.")

@@ -63,6 +63,8 @@ func (w World) Prepare(n *pg.Node) (p Prepared, ok bool) {
 		return Prepared{"ALTER ROLE", func() (Op, error) { return w.alterRole(n.AlterRoleStmt) }}, true
 	case *pg.Node_AlterRoleSetStmt:
 		return Prepared{"ALTER ROLE", func() (Op, error) { return w.alterRoleSet(n.AlterRoleSetStmt) }}, true
+	case *pg.Node_AlterDatabaseSetStmt:
+		return Prepared{"ALTER DATABASE", func() (Op, error) { return w.alterDatabaseSet(n.AlterDatabaseSetStmt) }}, true
 	case *pg.Node_DropRoleStmt:
 		return Prepared{"DROP ROLE", func() (Op, error) { return w.dropRoles(n.DropRoleStmt), nil }}, true
 	case *pg.Node_RenameStmt:

@@ -290,49 +290,6 @@ func reserved(r *right.Role) error {
 	return pgerr.New(codes.ReservedName, "role name \"%s\" is reserved", r.Name).WithDetail("Cannot alter reserved roles.")
 }
 
-// alterRoleSet is ALTER ROLE … SET.
-func (w World) alterRoleSet(n *pg.AlterRoleSetStmt) (Op, error) {
-	if n.Role == nil || n.Database != "" && n.Database != w.Database {
-		return nil, pgerr.New(codes.FeatureNotSupported, "ALTER ROLE … SET is supported for one role, in all databases").
-			WithHint("For all roles, start the server with --settings 'name=value; name=value'.")
-	}
-	name, value, err := w.Setting(n.Setstmt)
-	if err != nil {
-		return nil, err
-	}
-	return func(e *right.Editor, who Who, _ func(*pgerr.Error)) error {
-		oid, err := roleOf(e, who, n.Role, false)
-		if err != nil {
-			return err
-		}
-		r, me := e.Role(oid), e.Role(who.Current)
-		switch {
-		case me != nil && me.Superuser:
-		case r.Superuser:
-			return denied("must be superuser to alter superusers")
-		case me == nil || !me.CreateRole && oid != who.Current:
-			return denied("permission denied")
-		}
-		if r.Builtin {
-			return reserved(r)
-		}
-		c := r.Clone()
-		switch {
-		case name == "":
-			c.Settings = nil
-		case n.Setstmt.Kind == pg.VariableSetKind_VAR_SET_VALUE:
-			if c.Settings == nil {
-				c.Settings = map[string]string{}
-			}
-			c.Settings[name] = value
-		default:
-			delete(c.Settings, name)
-		}
-		e.PutRole(c)
-		return nil
-	}, nil
-}
-
 func renameRole(n *pg.RenameStmt) Op {
 	return func(e *right.Editor, who Who, _ func(*pgerr.Error)) error {
 		r := e.Named(n.Subname)

@@ -165,6 +165,9 @@ func recordField(a []value) (value, error) {
 			continue
 		}
 		raw := j.items[i]
+		if form == "has" {
+			return scalar.OfText(""), nil
+		}
 		if form == "json" || form == "jsonb" {
 			if form == "json" && raw == "null" {
 				return scalar.Null, nil

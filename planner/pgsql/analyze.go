@@ -140,7 +140,9 @@ type Env struct {
 	// aliases of object ids that is the number, and of records the types of their fields count.
 	Binary []int16
 	// Setting returns the value that SHOW would.
-	Setting   func(name string) (string, bool)
+	Setting func(name string) (string, bool)
+	// Examines is the error of who may not look at a setting, nil for nobody.
+	Examines  func(name string) error
 	Functions map[string][]Function // by name
 }
 

@@ -66,6 +66,9 @@ func (a *analyzer) wholeRow(it *item, loc int32, s *scope) (expr, error) {
 			WithHint("Name its columns."))
 	}
 	for _, c := range it.columns {
+		if c.secret {
+			continue
+		}
 		f := a.reference(c, loc, s)
 		if s.grouped && s.aggDepth == 0 && s.groupKeys[f.sql] != "" {
 			f = s.keyedValue(f)

@@ -148,6 +148,9 @@ func (a *analyzer) paramRef(p *pg.ParamRef) (expr, error) {
 }
 
 func (a *analyzer) typeCast(n *pg.TypeCast, s *scope) (expr, error) {
+	if rel := a.rowType(n.TypeName); rel != nil {
+		return a.castRow(n, rel, s)
+	}
 	to, err := a.typeName(n.TypeName)
 	if err != nil {
 		return expr{}, err

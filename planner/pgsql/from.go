@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
@@ -209,7 +210,7 @@ func targetColumns(targets []target, alias string, it *item) []*column {
 		sql := fmt.Sprintf("%s.c%d", alias, i+1)
 		c := &column{
 			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, prec: t.expr.prec,
-			fields: t.expr.fields, whole: t.expr.whole, item: it, index: -1,
+			fields: t.expr.fields, whole: t.expr.whole, item: it, index: -1, hidden: t.secret, secret: t.secret,
 			sql: func() string { return sql },
 		}
 		if src := t.expr.col; src != nil {
@@ -264,6 +265,9 @@ func (a *analyzer) rangeFunction(n *pg.RangeFunction, s *scope) (*source, error)
 	if recordFunction(call.GetFuncCall()) {
 		return nil, a.errAt(call.GetFuncCall().Location, pgerr.New(codes.Syntax,
 			"a column definition list is required for functions returning \"record\""))
+	}
+	if name, ok := systemCall(call.GetFuncCall()); ok && slices.Contains(populates, name) && !n.Ordinality {
+		return a.populatedSource(n, name, call.GetFuncCall(), s)
 	}
 	if src, ok, err := a.relationFunction(n, call.GetFuncCall()); ok || err != nil {
 		return src, err

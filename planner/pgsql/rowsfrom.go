@@ -108,6 +108,11 @@ func (a *analyzer) definedRecord(n *pg.RangeFunction, call *pg.FuncCall, s *scop
 		}
 		targets = append(targets, target{name: def.Colname, expr: e})
 	}
+	return a.recordRows(n, name, targets, list, row)
+}
+
+// recordRows is a part of FROM with a row of targets for each element of a list.
+func (a *analyzer) recordRows(n *pg.RangeFunction, name string, targets []target, list, row string) (*source, error) {
 	alias := a.alias("f")
 	it := &item{name: name}
 	if n.Alias != nil {
@@ -115,7 +120,8 @@ func (a *analyzer) definedRecord(n *pg.RangeFunction, call *pg.FuncCall, s *scop
 	}
 	it.columns = targetColumns(targets, alias, it)
 	sql := "LATERAL (SELECT " + printTargets(targets) + " FROM (SELECT unnest(" + list + ") AS c1) AS " + row + ") AS " + alias
-	return &source{sql: sql, items: []*item{it}, columns: it.columns}, nil
+	src := &source{sql: sql, items: []*item{it}, columns: it.columns}
+	return src, a.renameColumns(it, n.Alias, -1)
 }
 
 // definedField is the member of a JSON object that a defined column takes.
@@ -124,8 +130,15 @@ func (a *analyzer) definedField(object, form string, def *pg.ColumnDef) (expr, e
 	if err != nil {
 		return expr{}, err
 	}
-	if to.OID == OIDRecord || to.Mod >= 0 && to.OID != OIDNumeric {
-		return expr{}, a.errAt(def.Location, unsupported("a column \"%s\" of type %s is not supported here", def.Colname, to.Name()).
+	e, err := a.memberOf(object, form, def.Colname, to, def.Location)
+	return e, err
+}
+
+// memberOf is the member of a JSON object as a value of a type.
+func (a *analyzer) memberOf(object, form, name string, to Type, loc int32) (expr, error) {
+	sized := to.Mod >= 0 && (to.OID == OIDVarchar || to.OID == OIDBpchar)
+	if to.OID == OIDRecord || to.Mod >= 0 && to.OID != OIDNumeric && !sized {
+		return expr{}, a.errAt(loc, unsupported("a column \"%s\" of type %s is not supported here", name, to.Name()).
 			WithHint("Take the value as text, and cast it."))
 	}
 	kind := "text"
@@ -136,8 +149,8 @@ func (a *analyzer) definedField(object, form string, def *pg.ColumnDef) (expr, e
 		kind = "array"
 	}
 	e := expr{
-		sql: "skippr_j_field(" + object + ", " + quote.Text(def.Colname) + ", '" + kind + "')",
-		typ: plain(OIDText), loc: def.Location, scale: -1,
+		sql: "skippr_j_field(" + object + ", " + quote.Text(name) + ", '" + kind + "')",
+		typ: plain(OIDText), loc: loc, scale: -1,
 	}
 	switch {
 	case to.OID == OIDJSON:
@@ -145,6 +158,9 @@ func (a *analyzer) definedField(object, form string, def *pg.ColumnDef) (expr, e
 		return e, nil
 	case to.OID == OIDJSONB && form == "jsonb":
 		e.typ = to
+		return e, nil
+	case sized:
+		e.typ, e.sql = to, fitted(e.sql, to)
 		return e, nil
 	}
 	return a.coerce(e, to, explicit)

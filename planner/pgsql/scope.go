@@ -30,6 +30,7 @@ type column struct {
 	index  int   // in the relation
 	merged bool  // a USING column
 	hidden bool  // not part of *, not named without its table (merged away)
+	secret bool  // nor part of t.*
 }
 
 // item is something in FROM that has a name.
@@ -362,6 +363,8 @@ func (a *analyzer) checkGrouping(s *scope) error {
 type target struct {
 	name string
 	expr expr
+	// secret says that it is found by its qualified name only.
+	secret bool
 }
 
 // query is an analysed query whose targets may still be cast before it is printed.

@@ -274,7 +274,9 @@ func (a *analyzer) star(names []string, loc int32, s *scope) ([]target, error) {
 			continue
 		}
 		for _, c := range it.columns {
-			out = append(out, target{name: c.name, expr: a.reference(c, loc, at)})
+			if !c.secret {
+				out = append(out, target{name: c.name, expr: a.reference(c, loc, at)})
+			}
 		}
 		return out, nil
 	}

@@ -195,9 +195,6 @@ func (a *analyzer) with(w *pg.WithClause, s *scope) (string, error) {
 				return "", a.errAt(c.Location, pgerr.New(codes.DuplicateAlias, "WITH query name \"%s\" specified more than once", c.Ctename))
 			}
 		}
-		if c.SearchClause != nil || c.CycleClause != nil {
-			return "", unsupported("SEARCH and CYCLE are not supported")
-		}
 		sel := c.Ctequery.GetSelectStmt()
 		var part string
 		var err error
@@ -212,10 +209,13 @@ func (a *analyzer) with(w *pg.WithClause, s *scope) (string, error) {
 		} else if sel == nil {
 			return "", a.errAt(w.Location, errNotAtTop)
 		}
-		if w.Recursive && mentions(sel, c.Ctename) {
+		switch {
+		case w.Recursive && mentions(sel, c.Ctename):
 			recursive = "RECURSIVE "
 			part, err = a.recursiveCTE(c, sel, s)
-		} else {
+		case c.SearchClause != nil || c.CycleClause != nil:
+			err = a.errAt(c.Location, pgerr.New(codes.Syntax, "WITH query is not recursive"))
+		default:
 			part, err = a.plainCTE(c, sel, s)
 		}
 		if err != nil {
@@ -290,15 +290,8 @@ func (a *analyzer) recursiveCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *sc
 	if err := a.renameTargets(entry, c); err != nil {
 		return "", err
 	}
-	s.ctes = append(s.ctes, entry)
-	right, err := a.query(sel.Rarg, s)
+	right, err := a.recursiveTerm(c, sel, entry, left, s)
 	if err != nil {
-		return "", err
-	}
-	if len(left.targets) != len(right.targets) {
-		return "", pgerr.New(codes.Syntax, "each UNION query must have the same number of columns")
-	}
-	if err := a.matchRecursive(c, left, right); err != nil {
 		return "", err
 	}
 	word := " UNION "
@@ -313,14 +306,59 @@ func (a *analyzer) recursiveCTE(c *pg.CommonTableExpr, sel *pg.SelectStmt, s *sc
 		", ") + ") AS (" + left.print(false) + word + right.print(false) + ")", nil
 }
 
+// recursiveTerm analyses the term of a recursive query that names it.
+func (a *analyzer) recursiveTerm(c *pg.CommonTableExpr, sel *pg.SelectStmt, entry *cte, left *query, s *scope) (*query, error) {
+	rarg, user := sel.Rarg, len(left.targets)
+	t, err := a.newTrail(c, sel, entry, s)
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		if err := t.begin(a, left); err != nil {
+			return nil, err
+		}
+		if rarg, err = t.asked(rarg); err != nil {
+			return nil, a.errAt(c.Location, err)
+		}
+	}
+	s.ctes = append(s.ctes, entry)
+	right, err := a.query(rarg, s)
+	if err != nil {
+		return nil, err
+	}
+	more := 0
+	if t != nil {
+		more = len(rarg.TargetList) - len(sel.Rarg.TargetList)
+	}
+	if user+more != len(right.targets) {
+		return nil, pgerr.New(codes.Syntax, "each UNION query must have the same number of columns")
+	}
+	given := right.targets[user:]
+	right.targets = slices.Clone(right.targets[:user])
+	if err := a.matchRecursive(c, left, right); err != nil || t == nil {
+		return right, err
+	}
+	for i := range entry.columns {
+		entry.columns[i].secret = false
+	}
+	return right, t.follow(a, left, right, given)
+}
+
 func (a *analyzer) matchRecursive(c *pg.CommonTableExpr, left, right *query) error {
-	for i := range left.targets {
+	for i := range right.targets {
 		l, r := left.targets[i].expr, right.targets[i].expr
 		e, err := a.coerce(r, l.typ, implicit)
 		if err != nil {
 			return a.errAt(r.loc, pgerr.New(codes.DatatypeMismatch,
 				"recursive query \"%s\" column %d has type %s in non-recursive term but type %s overall",
 				c.Ctename, i+1, l.typ.Name(), r.typ.Name()))
+		}
+		if l.fields != nil {
+			if !sameFields(l.fields, e.fields) {
+				return a.errAt(r.loc, unsupported("rows of different types in a recursive query are not supported"))
+			}
+			right.targets[i].expr = e
+			continue
 		}
 		if l.text && e.typ.OID == OIDNumeric {
 			e.setText(numericText(e))

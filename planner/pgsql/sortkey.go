@@ -13,6 +13,8 @@ func sortKey(e expr) string {
 	switch {
 	case isRecord(e):
 		return recordKey(e, sortKey)
+	case ElemOf(e.typ.OID) == OIDRecord && e.fields != nil:
+		return "list_transform(" + e.sql + ", lambda w: " + recordKey(elementOf(e, expr{scale: -1, loc: e.loc}, "w"), sortKey) + ")"
 	case shaped(e):
 		return shapedKey(e)
 	case e.typ.OID == OIDNumeric:
@@ -49,6 +51,9 @@ func equalKey(e expr) string {
 func keyed(e expr) bool {
 	if e.typ.User != nil {
 		return e.typ.User.Kind == Folded
+	}
+	if ElemOf(e.typ.OID) == OIDRecord {
+		return true
 	}
 	if isRecord(e) {
 		return slices.ContainsFunc(rowOf(e), keyed)

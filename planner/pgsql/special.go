@@ -59,6 +59,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) {
 			return a.toRegSignature(name, args, n.Location)
 		}
+	case "json_populate_record", "jsonb_populate_record":
+		fn = a.populates(name)
 	case "num_nulls", "num_nonnulls":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.countNulls(name, args) }
 	default:
@@ -70,9 +72,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	if n.Over != nil || n.AggFilter != nil || n.AggDistinct || len(n.AggOrder) > 0 || n.AggStar {
 		return expr{}, true, pgerr.New(codes.WrongObjectType, "%s is not an aggregate or window function", name)
 	}
-	args := a.spread
+	args, err := a.spread, error(nil)
 	a.spread = nil
-	var err error
 	if args == nil {
 		args, err = a.exprList(n.Args, s)
 	}
@@ -387,6 +388,11 @@ func (a *analyzer) currentSetting(args []expr, out expr) (expr, error) {
 			return out, unsupported("current_setting needs a constant name")
 		}
 		return a.callNamed("skippr_setting", args[:1], args[0].loc)
+	}
+	if a.env.Examines != nil {
+		if err := a.env.Examines(strings.ToLower(*args[0].lit)); err != nil {
+			return out, err
+		}
 	}
 	v, ok := a.env.Setting(*args[0].lit)
 	mark := ""

@@ -92,7 +92,7 @@ func (a *analyzer) defaultText(e expr) (string, error) {
 	switch e.typ.OID {
 	case OIDJSONPath:
 		if e.col == nil || !e.col.stored {
-			return "", unsupported("the text of a json path is not supported")
+			return "skippr_jp_text(" + e.sql + ")", nil
 		}
 		return e.sql, nil
 	case OIDTimestamptz:

@@ -349,6 +349,15 @@ func Lookup(name string) (*Setting, bool) {
 	return s, ok
 }
 
+// examined are settings that not everybody may look at.
+var examined = strings.Fields(`config_file data_directory dynamic_library_path external_pid_file hba_file ident_file jit_provider
+	krb_server_keyfile log_directory log_filename primary_conninfo session_preload_libraries shared_preload_libraries ssl_ciphers
+	ssl_dh_params_file ssl_ecdh_curve ssl_max_protocol_version ssl_min_protocol_version ssl_passphrase_command unix_socket_directories`)
+
+// Examined says whether a setting is one that superusers alone, and members of pg_read_all_settings,
+// may look at.
+func Examined(name string) bool { return slices.Contains(examined, strings.ToLower(name)) }
+
 // sorted holds all settings, by name as SHOW ALL sorts them.
 var sorted = sync.OnceValue(func() []*Setting {
 	out := slices.Collect(maps.Values(registry()))

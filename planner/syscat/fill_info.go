@@ -3,6 +3,7 @@ package syscat
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -134,6 +135,9 @@ func infoColumn(database, space, rel string, num int, name string, oid uint32, t
 		if typmod >= 0 && oid != 1186 {
 			r["datetime_precision"] = typmod
 		}
+		if typmod >= 0 && oid == 1186 {
+			intervalInfo(r, int(typmod))
+		}
 	}
 	switch {
 	case pgsql.ElemOf(oid) != 0 && schema.TypeSize(oid) == -1:
@@ -144,6 +148,28 @@ func infoColumn(database, space, rel string, num int, name string, oid uint32, t
 		r["data_type"] = "bit"
 	}
 	return r
+}
+
+// intervalFields are the fields of intervals by the upper half of a modifier.
+var intervalFields = map[int]string{
+	4: "YEAR", 2: "MONTH", 8: "DAY", 1024: "HOUR", 2048: "MINUTE", 4096: "SECOND", 6: "YEAR TO MONTH", 1032: "DAY TO HOUR", 3080: "DAY TO MINUTE",
+	7176: "DAY TO SECOND", 3072: "HOUR TO MINUTE", 7168: "HOUR TO SECOND", 6144: "MINUTE TO SECOND",
+}
+
+// intervalInfo says which fields and digits a column of intervals has.
+func intervalInfo(r row, typmod int) {
+	const all = 0xffff
+	fields, digits := intervalFields[typmod>>16], typmod&all
+	if digits != all {
+		r["datetime_precision"] = digits
+	}
+	switch {
+	case fields == "":
+	case digits != all:
+		r["interval_type"] = fmt.Sprintf("%s(%d)", fields, digits)
+	default:
+		r["interval_type"] = fields
+	}
 }
 
 // udtName is pg_type.typname of a built-in type.

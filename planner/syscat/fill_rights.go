@@ -69,11 +69,11 @@ func fillAuthID(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 	return c.build("pg_catalog.pg_authid", rows)
 }
 
-// settingList renders a role's settings as rolconfig has them.
-func settingList(r *right.Role) []string {
+// settingList renders settings as rolconfig has them.
+func settingList(values map[string]string) []string {
 	var out []string
-	for _, k := range slices.Sorted(maps.Keys(r.Settings)) {
-		out = append(out, k+"="+r.Settings[k])
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		out = append(out, k+"="+values[k])
 	}
 	return out
 }
@@ -83,7 +83,7 @@ func fillRoles(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 	for _, r := range rows {
 		r["rolpassword"] = "********"
 		if x := env.Rights.Named(r["rolname"].(string)); x != nil && len(x.Settings) > 0 {
-			r["rolconfig"] = settingList(x)
+			r["rolconfig"] = settingList(x.Settings)
 		}
 	}
 	return c.build("pg_catalog.pg_roles", rows)
@@ -173,10 +173,18 @@ func fillDefaultACL(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 
 func fillRoleSettings(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	for _, r := range env.Rights.Roles() {
-		if len(r.Settings) > 0 {
-			rows = append(rows, row{"setdatabase": 0, "setrole": r.OID, "setconfig": settingList(r)})
+	add := func(database, role uint32, values map[string]string) {
+		if len(values) > 0 {
+			rows = append(rows, row{"setdatabase": database, "setrole": role, "setconfig": settingList(values)})
 		}
+	}
+	if d := env.Rights.Entry(right.Object{Class: right.Database}); d != nil {
+		add(0, 0, d.RoleSettings)
+		add(oidDatabase, 0, d.Settings)
+	}
+	for _, r := range env.Rights.Roles() {
+		add(0, r.OID, r.Settings)
+		add(oidDatabase, r.OID, r.Local)
 	}
 	return c.build("pg_catalog.pg_db_role_setting", rows)
 }

@@ -26,7 +26,8 @@ func infoFunctions() []planner.SystemFunction {
 		info("_pg_numeric_scale", oidInt4, "CAST(CASE WHEN $1 IN (20, 21, 23) THEN 0 WHEN $1 = 1700 AND $2 <> -1 THEN ($2 - 4) & 65535 END AS INTEGER)", two...),
 		info("_pg_datetime_precision", oidInt4, "CAST(CASE WHEN $1 = 1082 THEN 0 WHEN $1 IN (1083, 1114, 1184, 1266) THEN CASE WHEN $2 < 0 THEN 6 ELSE $2 END "+
 			"WHEN $1 = 1186 THEN CASE WHEN $2 < 0 OR $2 & 65535 = 65535 THEN 6 ELSE $2 & 65535 END END AS INTEGER)", two...),
-		info("_pg_interval_type", oidText, "CAST(CASE WHEN $1 = 1186 THEN NULL END AS VARCHAR)", two...),
+		info("_pg_interval_type", oidText, "CAST(CASE WHEN $1 = 1186 THEN nullif(upper(regexp_extract(skippr_format_type($1, $2), "+
+			"'^interval[()0-9]* (.*)$', 1)), '') END AS VARCHAR)", two...),
 		info("_pg_index_position", oidInt4, "(SELECT CAST(nullif(list_position(min(i.indkey), $2), 0) AS INTEGER) FROM {rel:pg_catalog.pg_index} i WHERE i.indexrelid = $1)",
 			oidOID, oidInt2),
 	}

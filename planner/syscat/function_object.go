@@ -106,8 +106,39 @@ func identifies() []planner.SystemFunction {
 	}
 }
 
-// objectAddress finds an object by its kind and names, an error where there is none. Functions
-// and types are not among the kinds: their names are to be parsed.
+// typeAliases are other names of types than those that they are shown by.
+const typeAliases = `map(['int', 'int4', 'int2', 'int8', 'float4', 'float8', 'bool', 'varchar', 'bpchar', 'char', 'decimal', 'varbit', 'timestamp', 'timestamptz',
+	'time', 'timetz', 'float'], ['integer', 'integer', 'smallint', 'bigint', 'real', 'double precision', 'boolean', 'character varying', 'character', 'character',
+	'numeric', 'bit varying', 'timestamp without time zone', 'timestamp with time zone', 'time without time zone', 'time with time zone', 'double precision'])`
+
+// shownType is a type's name that a user writes as it is shown: without pg_catalog and aliases.
+func shownType(name string) string {
+	bare := "regexp_replace(regexp_replace(trim(" + name + "), '^pg_catalog\\.', ''), '(\\[\\])+$', '')"
+	return "(coalesce(" + typeAliases + "[" + bare + "], " + bare + ") || CASE WHEN trim(" + name + ") LIKE '%[]' THEN '[]' ELSE '' END)"
+}
+
+// typeAddress finds a type by its name, routineAddress a function or an aggregate by its name and the
+// types of its arguments.
+func typeAddress() string {
+	missing := `error(CASE WHEN len($2) <> 1 THEN '22023: name list length must be exactly 1' WHEN $2[1] LIKE '%(%' OR $2[1] LIKE '%\%%' ESCAPE '\' ` +
+		`THEN '0A000: the type "' || $2[1] || '" is not found by name here' ELSE '42704: type "' || $2[1] || '" does not exist' END)`
+	return "[row(CAST(1247 AS BIGINT), coalesce((SELECT CAST(min(t.oid) AS BIGINT) FROM {rel:pg_catalog.pg_type} t " +
+		"JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = t.typnamespace WHERE len($2) = 1 AND (skippr_type_name(t.oid) = " + shownType("$2[1]") +
+		" AND (n.nspname = 'pg_catalog' OR list_contains(string_split({fact:search_path}, ','), n.nspname)) OR n.nspname || '.' || t.typname = $2[1] OR t.typname = $2[1] " +
+		"AND list_contains(string_split({fact:search_path}, ','), n.nspname))), CAST(" + missing + " AS BIGINT)), CAST(0 AS INTEGER))]"
+}
+
+func routineAddress() string {
+	args := "list_transform($3, lambda a: " + shownType("a") + ")"
+	missing := `error(CASE WHEN $1 = 'aggregate' THEN '42883: aggregate ' ELSE '42883: function ' END || array_to_string($2, '.') || '(' || array_to_string(` + args +
+		`, ', ') || ') does not exist')`
+	return "[row(CAST(1255 AS BIGINT), coalesce((SELECT CAST(min(CASE WHEN $1 = 'aggregate' AND p.prokind <> 'a' THEN error('42809: function ' || p.proname || '(' || array_to_string(" +
+		args + ", ', ') || ') is not an aggregate') ELSE p.oid END) AS BIGINT) FROM {rel:pg_catalog.pg_proc} p JOIN {rel:pg_catalog.pg_namespace} n ON n.oid = p.pronamespace " +
+		"WHERE p.proname = $2[-1] AND (len($2) = 2 AND n.nspname = $2[1] OR len($2) = 1 AND list_contains(string_split({fact:search_path}, ','), n.nspname)) " +
+		"AND list_transform(p.proargtypes, lambda t: skippr_type_name(t)) = " + args + "), CAST(" + missing + " AS BIGINT)), CAST(0 AS INTEGER))]"
+}
+
+// objectAddress finds an object by its kind and names, an error where there is none.
 func objectAddress() string {
 	const path = "string_split({fact:search_path}, ',')"
 	const name = `'"' || array_to_string($2, '.') || '" does not exist'`
@@ -115,7 +146,7 @@ func objectAddress() string {
 		` WHEN $1 = 'table constraint' THEN error('42704: constraint "' || $2[-1] || '" for table "' || $2[-2] || '" does not exist')` +
 		` WHEN $1 LIKE '% column' THEN error('42703: column "' || $2[-1] || '" of relation "' || $2[-2] || '" does not exist')` +
 		" ELSE error('42P01: relation ' || " + name + ") END"
-	return "unnest(CASE WHEN $1 NOT IN ('table', 'view', 'materialized view', 'index', 'sequence', 'table column', 'view column', 'materialized view column', " +
+	return "unnest(CASE WHEN $1 = 'type' THEN " + typeAddress() + " WHEN $1 IN ('function', 'aggregate') THEN " + routineAddress() + " WHEN $1 NOT IN ('table', 'view', 'materialized view', 'index', 'sequence', 'table column', 'view column', 'materialized view column', " +
 		`'schema', 'role', 'extension', 'table constraint') THEN error('0A000: objects of type "' || $1 || '" are not found by name here')` +
 		" ELSE [coalesce((SELECT arg_min(row(CAST(i.c AS BIGINT), CAST(i.o AS BIGINT), CAST(i.s AS INTEGER)), coalesce(list_position(" + path + ", i.names[1]), 0)) FROM (" +
 		identifiable + ") i WHERE i.kind = $1 AND (i.names = $2 OR len(i.names) > 1 AND i.names[2:] = $2 AND list_contains(" + path + ", i.names[1]))), " +

@@ -7,6 +7,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/setting"
 )
 
 // veil is what the rows of a relation become for the role that asks: owners and access lists
@@ -37,6 +38,7 @@ func veils() map[string]veil {
 		"information_schema.columns":          veilColumns,
 		"information_schema.tables":           seenTable("table_schema", "table_name"),
 		"pg_catalog.pg_stat_activity":         veilActivity,
+		"pg_catalog.pg_settings":              veilSettings,
 		"skippr.pipelines":                    veilPipelines,
 		"skippr.connections":                  veilConnections,
 		"skippr.secrets":                      ownedByName(right.Secret, "secret"),
@@ -324,6 +326,11 @@ func seesActivity(env *planner.SystemEnv, user string) bool {
 	}
 	x := b.Named(user)
 	return x != nil && b.HasRole(env.Role, x.OID)
+}
+
+// veilSettings leaves out settings that not everybody may look at.
+func veilSettings(v *view, r []any) bool {
+	return !setting.Examined(v.text(r, "name")) || v.env.Rights.HasRole(v.env.Role, right.ReadAllSettings)
 }
 
 func veilActivity(v *view, r []any) bool {

@@ -14,6 +14,13 @@ import (
 // errors are null.
 func Functions() []scalar.Function {
 	return []scalar.Function{
+		{Name: "skippr_jp_text", Params: []scalar.Kind{scalar.Text}, Result: scalar.Text, Call: func(v []scalar.Value) (scalar.Value, error) {
+			p, err := parse(string([]byte(v[0].Text)))
+			if err != nil {
+				return scalar.Value{}, err
+			}
+			return scalar.OfText(p.canonical()), nil
+		}},
 		function("skippr_jp_exists", scalar.Bool, func(r *run, n *node) (scalar.Value, error) {
 			found := false
 			err := r.eval(n, r.root, func(value) error {
@@ -78,12 +85,16 @@ func function(name string, result scalar.Kind, f func(*run, *node) (scalar.Value
 		if err != nil {
 			return scalar.Value{}, err
 		}
-		r := &run{strict: p.strict}
+		r := &run{strict: p.strict, lenient: !p.strict, made: 1}
 		if r.root, err = read(v[0].Text); err != nil {
 			return scalar.Value{}, err
 		}
 		if r.vars, err = read(v[2].Text); err != nil {
 			return scalar.Value{}, err
+		}
+		if p.keyed {
+			r.root.place(0, 0)
+			r.vars.place(0, 1)
 		}
 		if r.vars.kind != object {
 			return scalar.Value{}, pgerr.New(codes.InvalidParameterValue, "\"vars\" argument is not an object").

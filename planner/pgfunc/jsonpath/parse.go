@@ -11,12 +11,14 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgfunc/are"
 	"github.com/skipprd/skipprd/planner/pgfunc/numeric"
 )
 
 // path is a parsed json path.
 type path struct {
 	strict bool
+	keyed  bool // there is .keyvalue()
 	expr   *node
 }
 
@@ -28,12 +30,15 @@ type node struct {
 	text        string  // a key, a variable, the name of a method
 	value       value
 	subs        [][2]*node // of op "[]"; the second is nil without "to"
+	first, last int64      // the levels of op ".**"
+	flags       string     // of op "like_regex", whose pattern is text
+	regex       *are.Regexp
 }
 
 // predicate says whether a node gives a truth value, which is no operand of arithmetic.
 func (n *node) predicate() bool {
 	switch n.op {
-	case "&&", "||", "!", "==", "!=", "<", "<=", ">", ">=", "exists", "is unknown", "starts with":
+	case "&&", "||", "!", "==", "!=", "<", "<=", ">", ">=", "exists", "is unknown", "starts with", "like_regex":
 		return true
 	}
 	return false
@@ -55,6 +60,7 @@ type parser struct {
 	depth int
 	// filters counts the filters around; subscripts the subscripts.
 	filters, subscripts int
+	keyed               bool
 }
 
 // Check reports what is wrong with the text of a json path.
@@ -81,6 +87,7 @@ func parse(text string) (*path, error) {
 	if p.space(); p.at < len(p.in) {
 		return nil, p.syntax()
 	}
+	out.keyed = p.keyed
 	return out, nil
 }
 
@@ -196,13 +203,13 @@ func (p *parser) binary(level int) (*node, error) {
 	return left, err
 }
 
-// wordOperators reads "starts with" and what is not supported like it.
+// wordOperators reads "starts with" and "like_regex".
 func (p *parser) wordOperators(left *node) (*node, error) {
 	switch {
 	case left.predicate():
 		return left, nil
 	case p.word("like_regex"):
-		return nil, unsupported("like_regex")
+		return p.likeRegex(left)
 	case p.word("starts"):
 		if !p.word("with") {
 			return nil, p.syntax()

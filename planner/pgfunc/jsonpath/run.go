@@ -14,8 +14,10 @@ import (
 // run is one run of a path.
 type run struct {
 	strict     bool
+	lenient    bool // errors of structure do not count
 	root, vars value
 	last       int // of the array that is subscripted
+	made       int // how many documents were made
 }
 
 // emit takes an item; an error ends the run.
@@ -157,13 +159,13 @@ func (r *run) steps(list []*node, v, current value, unwrap bool, out emit) error
 					return next(v.items[i])
 				}
 			}
-			if r.strict {
+			if !r.lenient {
 				return failed("2203A", "JSON object does not contain key \"%s\"", s.text)
 			}
 			return nil
 		case unwraps:
 			return elements()
-		case r.strict:
+		case !r.lenient:
 			return failed("2203A", "jsonpath member accessor can only be applied to an object")
 		}
 		return nil
@@ -173,7 +175,7 @@ func (r *run) steps(list []*node, v, current value, unwrap bool, out emit) error
 			return each(v.items, next)
 		case unwraps:
 			return elements()
-		case r.strict:
+		case !r.lenient:
 			return failed("2203C", "jsonpath wildcard member accessor can only be applied to an object")
 		}
 		return nil
@@ -181,10 +183,14 @@ func (r *run) steps(list []*node, v, current value, unwrap bool, out emit) error
 		switch {
 		case v.kind == array:
 			return each(v.items, next)
+		case r.strict && r.lenient:
+			return nil
 		case r.strict:
 			return failed("22039", "jsonpath wildcard array accessor can only be applied to an array")
 		}
 		return next(v)
+	case ".**":
+		return r.anywhere(s, v, 0, next)
 	case "[]":
 		return r.subscripts(s, v, current, next)
 	case "?":
@@ -197,8 +203,18 @@ func (r *run) steps(list []*node, v, current value, unwrap bool, out emit) error
 		}
 		return next(v)
 	}
-	if unwraps && s.text != "type" && s.text != "size" {
+	return r.call(s, v, unwraps, next, elements)
+}
+
+// call is a step that is a method.
+func (r *run) call(s *node, v value, unwraps bool, next emit, elements func() error) error {
+	switch {
+	case unwraps && s.text != "type" && s.text != "size":
 		return elements()
+	case s.text == "keyvalue":
+		return r.keyValue(v, next)
+	case s.text == "size" && v.kind != array && r.strict && r.lenient:
+		return nil
 	}
 	out2, err := r.method(s.text, v)
 	if err != nil {
@@ -220,6 +236,8 @@ func (r *run) subscripts(s *node, v, current value, next emit) error {
 	items := v.items
 	switch {
 	case v.kind == array:
+	case r.strict && r.lenient:
+		return nil
 	case r.strict:
 		return failed("22039", "jsonpath array accessor can only be applied to an array")
 	default:
@@ -239,7 +257,7 @@ func (r *run) subscripts(s *node, v, current value, next emit) error {
 				return err
 			}
 		}
-		if r.strict && (from < 0 || from > to || to >= int64(len(items))) {
+		if !r.lenient && (from < 0 || from > to || to >= int64(len(items))) {
 			return failed("22033", "jsonpath array subscript is out of bounds")
 		}
 		for i := max(from, 0); i <= min(to, int64(len(items))-1); i++ {

@@ -39,13 +39,14 @@ func (p *parser) step() (*node, error) {
 	return nil, nil
 }
 
-var methods = map[string]bool{"type": true, "size": true, "double": true, "ceiling": true, "floor": true, "abs": true}
+var methods = map[string]bool{"type": true, "size": true, "double": true, "ceiling": true, "floor": true, "abs": true, "keyvalue": true}
 
 // member reads what is behind a dot: a key, a star, a method.
 func (p *parser) member() (*node, error) {
 	if p.sign("*") != "" {
 		if p.at < len(p.in) && p.in[p.at] == '*' {
-			return nil, unsupported(".**")
+			p.at++
+			return p.anyLevel()
 		}
 		return p.made(&node{op: ".*"})
 	}
@@ -68,11 +69,12 @@ func (p *parser) member() (*node, error) {
 		return p.made(&node{op: ".", text: name})
 	}
 	switch {
-	case strings.EqualFold(name, "datetime"), strings.EqualFold(name, "keyvalue"):
+	case strings.EqualFold(name, "datetime"):
 		return nil, unsupported("." + name + "()")
 	case !methods[name] || p.sign(")") == "":
 		return nil, p.syntax()
 	}
+	p.keyed = p.keyed || name == "keyvalue"
 	return p.made(&node{op: "()", text: name})
 }
 

@@ -31,14 +31,20 @@ func (r *run) test(n *node, current value) (logic, error) {
 	if err != nil {
 		return unknown, missing(err)
 	}
-	right, err := r.sequence(n.right, current)
-	if err != nil {
-		return unknown, missing(err)
+	right := []value{{}}
+	if n.op != "like_regex" {
+		if right, err = r.sequence(n.right, current); err != nil {
+			return unknown, missing(err)
+		}
 	}
 	found, uncertain := false, false
 	for _, a := range left {
 		for _, b := range right {
-			switch compare(n.op, a, b) {
+			t, err := n.compare(a, b)
+			if err != nil {
+				return unknown, err
+			}
+			switch t {
 			case unknown:
 				if r.strict {
 					return unknown, nil
@@ -95,6 +101,13 @@ func (r *run) exists(n *node, current value) (logic, error) {
 		return unknown, missing(err)
 	}
 	return ofBool(found), nil
+}
+
+func (n *node) compare(a, b value) (logic, error) {
+	if n.op == "like_regex" {
+		return n.matches(a)
+	}
+	return compare(n.op, a, b), nil
 }
 
 func compare(op string, a, b value) logic {

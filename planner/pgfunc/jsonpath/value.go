@@ -30,6 +30,9 @@ type value struct {
 	s     string
 	items []value
 	keys  []string // of items, in an object
+	// at is where PostgreSQL's form of a document has it, of which document that is: 0 the one
+	// that is asked, 1 variables, then those that are made.
+	at, of int
 }
 
 func truth(b bool) value { return value{kind: boolean, b: b} }
