@@ -192,3 +192,116 @@ func intervalText(months, days int32, micros int64) string {
 	}
 	return b.String()
 }
+
+// date is what do_to_timestamp makes of the fields: a year, a month, a day, which of them were given.
+type date struct {
+	year, month, mday              int64
+	hasYear, hasMonth, hasMonthDay bool
+}
+
+func (d *date) of(day int64) {
+	year, month, mday := civil(day)
+	*d = date{year, int64(month), int64(mday), true, true, true}
+}
+
+// isoWeekStart is the Monday of a week of an ISO year.
+func isoWeekStart(year, week int64) int64 {
+	fourth := dayOf(year, 1, 4)
+	return fourth - floorMod(fourth+3, 7) + (week-1)*7
+}
+
+// years gives the year of what was read: of a year, a century, or both.
+func (o *readFields) years() (year int64, ok bool) {
+	cc := o.century
+	if o.bc {
+		cc = -cc
+	}
+	switch {
+	case o.year != 0 && o.century != 0 && o.yearDigits <= 2:
+		switch year = o.year % 100; {
+		case year != 0 && cc >= 0:
+			return year + (cc-1)*100, true
+		case year != 0:
+			return (cc+1)*100 - year + 1, true
+		case cc >= 0:
+			return cc * 100, true
+		}
+		return cc*100 + 1, true
+	case o.year != 0:
+		year = o.year
+		if o.bc {
+			year = -year
+		}
+		if year < 0 {
+			year++
+		}
+		return year, true
+	case o.century != 0 && cc >= 0:
+		return (cc-1)*100 + 1, true
+	case o.century != 0:
+		return cc*100 + 1, true
+	}
+	return 0, false
+}
+
+// dates makes a date of the fields.
+func (o *readFields) dates() (date, error) {
+	d := date{month: 1, mday: 1}
+	d.year, d.hasYear = o.years()
+	if o.julian != 0 {
+		d.of(o.julian - julianEpoch)
+	}
+	switch {
+	case o.week != 0 && o.iso:
+		day := isoWeekStart(d.year, o.week)
+		switch {
+		case o.wday > 1: // Sunday is 1
+			day += o.wday - 2
+		case o.wday == 1:
+			day += 6
+		}
+		d.of(day)
+	case o.week != 0:
+		o.yday = (o.week-1)*7 + 1
+	}
+	if o.monthWeek != 0 {
+		o.mday = (o.monthWeek-1)*7 + 1
+	}
+	if o.mday != 0 {
+		d.mday, d.hasMonthDay = o.mday, true
+	}
+	if o.month != 0 {
+		d.month, d.hasMonth = o.month, true
+	}
+	if o.yday == 0 || d.month > 1 && d.mday > 1 {
+		return d, nil
+	}
+	if d.year == 0 && !o.bc {
+		return d, pgerr.New(codes.InvalidDatetimeFormat, "cannot calculate day of year without year information")
+	}
+	if o.iso {
+		d.of(isoWeekStart(d.year, 1) + o.yday - 1)
+		return d, nil
+	}
+	month, before := int64(1), int64(0)
+	for ; month <= 12 && o.yday > before+int64(monthDays(d.year, int(month))); month++ {
+		before += int64(monthDays(d.year, int(month)))
+	}
+	if d.month <= 1 {
+		d.month = month
+	}
+	if d.mday <= 1 {
+		d.mday = o.yday - before
+	}
+	d.hasMonth, d.hasMonthDay = true, true
+	return d, nil
+}
+
+// valid says whether a date is one, as far as it is known.
+func (d date) valid() bool {
+	switch {
+	case d.hasMonth && (d.month < 1 || d.month > 12), d.hasMonthDay && (d.mday < 1 || d.mday > 31):
+		return false
+	}
+	return !(d.hasYear && d.hasMonth && d.hasMonthDay) || d.mday <= int64(monthDays(d.year, int(d.month)))
+}

@@ -450,7 +450,15 @@ func templateFunctions() []scalar.Function {
 			}
 			return scalar.OfInt(r.day), nil
 		}},
-		// The local time; a zone in the text is refused.
+		// The moment of a text that has a zone, in UTC, null for any other.
+		{Name: "skippr_ts_zoned", Params: kinds(text, text), Result: scalar.Timestamp, Call: func(a []value) (value, error) {
+			r, err := readMoment(a[0].Text, a[1].Text)
+			if err != nil || r == nil || r.zoneSign == 0 {
+				return scalar.Null, err
+			}
+			return momentOf(0, r.day*dayTime+r.time-r.zoneSign*(r.zoneHours*hour+r.zoneMinutes*minute))
+		}},
+		// The local time.
 		{Name: "skippr_ts_read", Params: kinds(text, text), Result: scalar.Timestamp, Call: func(a []value) (value, error) {
 			r, err := readMoment(a[0].Text, a[1].Text)
 			if err != nil || r == nil {
