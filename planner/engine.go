@@ -145,7 +145,7 @@ func (e *Engine) Open(_ context.Context, st pgwire.Startup) (pgwire.Session, err
 	if err != nil {
 		return nil, setting.Starting(client, err)
 	}
-	for _, l := range begins {
+	for _, l := range slices.Backward(begins) {
 		values.From(l.source, l.values)
 	}
 	s := newSession(e, st, values)
