@@ -3,6 +3,7 @@ package encode
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/netip"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 
+	"github.com/skipprd/skipprd/pgwire/encode/canon"
+	"github.com/skipprd/skipprd/pgwire/encode/compound"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
@@ -55,6 +58,9 @@ func decodeBinary(oid uint32, b []byte) (string, *pgerr.Error) {
 		}
 		return string(b), nil
 	}
+	if text, ok, err := decodeCompound(oid, b); ok {
+		return text, err
+	}
 	switch oid {
 	case oidBytea:
 		return engineBlob(b), nil
@@ -91,9 +97,7 @@ func decodeBinaryFixed(oid uint32, b []byte) (string, *pgerr.Error) {
 	case oidUUID:
 		return string(appendUUID(nil, [16]byte(b))), nil
 	case oidMoney:
-		n := int64(binary.BigEndian.Uint64(b))
-		neg, _, lo := hugeInt{lo: uint64(n), hi: n >> 63}.abs()
-		return string(appendDecimal(nil, neg, 0, lo, 2)), nil
+		return canon.Money(int64(binary.BigEndian.Uint64(b))), nil
 	case oidDate:
 		return decodeBinaryDate(b)
 	case oidTimestamp, oidTimestampTZ:
@@ -120,6 +124,35 @@ func decodeBinaryFixed(oid uint32, b []byte) (string, *pgerr.Error) {
 	}
 	return "", pgerr.New(codes.FeatureNotSupported, "no binary input function available for type %s", typeName(oid)).
 		WithHint("Send the parameter in text format.")
+}
+
+// decodeCompound is decodeBinary of types that are made of others; ok is false for any other.
+func decodeCompound(oid uint32, b []byte) (_ string, ok bool, _ *pgerr.Error) {
+	text, ok, err := compound.Text(oid, b, func(sub uint32, b []byte) (string, error) {
+		text, failed := decodeBinary(sub, b)
+		if failed != nil {
+			return "", failed
+		}
+		if sub == oidTimestampTZ {
+			text = strings.TrimSuffix(text, ":00") // as ranges have zones
+		}
+		return text, nil
+	})
+	var failed *pgerr.Error
+	switch {
+	case !ok:
+		return "", false, nil
+	case errors.Is(err, compound.ErrLong):
+		return "", true, errBinary()
+	case errors.As(err, &failed):
+		return "", true, failed
+	case errors.Is(err, compound.ErrLine), errors.Is(err, compound.ErrRadius):
+		return "", true, pgerr.New(codes.InvalidBinaryRepresentation, "%s", err)
+	case err != nil:
+		return "", true, pgerr.New(codes.ProtocolViolation, "%s", err)
+	}
+	text, failed = Input{}.canonical(oid, text)
+	return text, true, failed
 }
 
 func decodeBinaryDate(b []byte) (string, *pgerr.Error) {
@@ -262,6 +295,9 @@ func decodeBinaryArray(oid uint32, b []byte) (string, *pgerr.Error) {
 		b = b[8:]
 	}
 	if dims == 0 || total == 0 {
+		if len(b) > 0 {
+			return "", errBinary()
+		}
 		return "[]", nil
 	}
 	for range total {

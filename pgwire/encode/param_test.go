@@ -3,6 +3,7 @@ package encode_test
 import (
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"testing"
 	"time"
 
@@ -208,11 +209,41 @@ func TestBadBinaryParams(t *testing.T) {
 		"jsonb version":    {3802, []byte("\x02{}")},
 		"text":             {25, []byte{0xff}},
 		"NUL":              {25, []byte{'a', 0}},
-		"point":            {600, make([]byte, 16)},
+		"short point":      {600, make([]byte, 15)},
+		"line without one": {628, make([]byte, 24)},
+		"multirange":       {4451, make([]byte, 4)},
+		"empty array":      {1007, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 23, 0}},
 		"time":             {1083, binary.BigEndian.AppendUint64(nil, 1<<60)},
 	} {
 		if got, err := encode.DecodeParam(test.oid, 1, test.in); err == nil {
 			t.Errorf("%s: accepted as %q", name, got)
+		}
+	}
+}
+
+// Values made of others come as the text that PostgreSQL writes.
+func TestCompoundBinaryParams(t *testing.T) {
+	for _, test := range []struct {
+		oid      uint32
+		in, want string
+	}{
+		{600, "3ff00000000000004000000000000000", "(1,2)"},
+		{790, "00000000000004d2", "$12.34"},
+		{829, "08002b010203", "08:00:2b:01:02:03"},
+		{3220, "00000016b374d848", "16/B374D848"},
+		{3904, "0600000004000000010000000400000004", "[1,5)"},
+		{3904, "18", "(,)"},
+		{3912, "02000000040000223e000000040000225d", "[2024-01-01,2024-02-01)"},
+		{3906, "020000000c00020000000000010001138800" + "00000c000200000000000100021388", "[1.5,2.5)"},
+		{3908, "02000000080002b0de36ada800000000080002b34dd3c24800", `["2024-01-01 10:00:00","2024-02-01 10:00:00")`},
+		{3910, "02000000080002b0de36ada800000000080002b34dd3c24800", `["2024-01-01 10:00:00+00","2024-02-01 10:00:00+00")`},
+	} {
+		in, err := hex.DecodeString(test.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := encode.DecodeParam(test.oid, 1, in); err != nil || got != test.want {
+			t.Errorf("%d: %q, %v; want %q", test.oid, got, err, test.want)
 		}
 	}
 }
