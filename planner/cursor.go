@@ -12,6 +12,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -141,7 +142,9 @@ func (s *session) prepareDeclare(sql string, n *pg.DeclareCursorStmt, types []ui
 	snap, release := s.snapshotForNames()
 	env := s.env(s.namesOf(snap))
 	d.recent = !d.scroll && n.Options&pgsql.CursorNoScroll == 0 && pgsql.GoesBack(sel, env)
-	sel, d.tables = pgsql.KeyedRows(sel, len(q.columns), env)
+	sel, d.tables = pgsql.KeyedRows(sel, len(q.columns), env, func(rel *pgsql.Relation) bool {
+		return rel.Temp || s.mayTable(rel, right.Select) == nil
+	})
 	release()
 	if len(d.tables) > 0 {
 		d.query, err = s.prepareQuery(sql, sel, q.analysis.Params)

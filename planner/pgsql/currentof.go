@@ -24,12 +24,12 @@ type KeyedTable struct {
 
 // KeyedRows gives the query of a cursor which has, behind its columns, those of the keys of the
 // tables whose current row it has; the query itself, and no tables, where none of its rows is
-// one of a table's. columns is how many it has.
-func KeyedRows(sel *pg.SelectStmt, columns int, env *Env) (*pg.SelectStmt, []KeyedTable) {
+// one of a table's. columns is how many it has; may says whether the keys of a table may be read.
+func KeyedRows(sel *pg.SelectStmt, columns int, env *Env, may func(*Relation) bool) (*pg.SelectStmt, []KeyedTable) {
 	if !RowsOfTables(sel) {
 		return sel, nil
 	}
-	k := &keyedRows{backward: backward{analyzer: &analyzer{env: env}}, sel: sel, next: columns}
+	k := &keyedRows{backward: backward{analyzer: &analyzer{env: env}}, sel: sel, next: columns, may: may}
 	if sel.WithClause != nil {
 		k.with = append(k.with, sel)
 	}
@@ -63,6 +63,7 @@ func ReadsWithin(sel *pg.SelectStmt, a *Analysis) bool {
 type keyedRows struct {
 	backward
 	sel     *pg.SelectStmt
+	may     func(*Relation) bool
 	next    int
 	targets []*pg.Node
 	tables  []KeyedTable
@@ -83,7 +84,7 @@ func (k *keyedRows) from(n *pg.Node) {
 		name = v.Alias.Aliasname
 	}
 	rel, err := k.relation(v.Schemaname, v.Relname, -1)
-	if err != nil || !rel.Own && !rel.Temp || rel.View != "" || rel.Materialized || len(rel.Key) == 0 || !k.locks(name) {
+	if err != nil || !rel.Own && !rel.Temp || rel.View != "" || rel.Materialized || len(rel.Key) == 0 || !k.locks(name) || !k.may(rel) {
 		return
 	}
 	if i := slices.IndexFunc(k.tables, func(t KeyedTable) bool { return t.Relation.OID == rel.OID }); i >= 0 {
