@@ -232,6 +232,9 @@ type Table struct {
 	// field id.
 	Own      bool             `json:",omitempty"`
 	Defaults map[int32]string `json:",omitempty"`
+	// Generated are the expressions, as SQL, by which columns of a table of our own are generated, by
+	// field id: no statement gives them values.
+	Generated map[int32]string `json:",omitempty"`
 	// Checks are the conditions that its rows meet, of a table of our own.
 	Checks []Check `json:",omitempty"`
 	// KeyName is the name of the primary key's constraint; see PrimaryKey.
@@ -494,7 +497,7 @@ func (t *Table) Clone() *Table {
 	c := *t
 	c.Versions = slices.Clone(t.Versions)
 	c.Parts, c.PartMarks = slices.Clone(t.Parts), slices.Clone(t.PartMarks)
-	c.Defaults, c.Comments = maps.Clone(t.Defaults), maps.Clone(t.Comments)
+	c.Defaults, c.Generated, c.Comments = maps.Clone(t.Defaults), maps.Clone(t.Generated), maps.Clone(t.Comments)
 	c.Checks, c.Indexes, c.Storage = slices.Clone(t.Checks), slices.Clone(t.Indexes), slices.Clone(t.Storage)
 	c.Foreign = slices.Clone(t.Foreign)
 	c.Backfill.Plan = slices.Clone(t.Backfill.Plan)

@@ -38,7 +38,9 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		if err := s.copied(n.Relation, opts.ForceQuote); err != nil {
 			return nil, err
 		}
-		sel = copySelect(n)
+		if sel, err = s.copySelect(n); err != nil {
+			return nil, err
+		}
 	}
 	if word := writeWord(n.Query); word != "" {
 		return s.prepareCopyWritten(sql, n.Query, word, opts)
@@ -127,7 +129,7 @@ func (s *session) copied(n *pg.RangeVar, columns []string) error {
 }
 
 // copySelect is the query that COPY table (columns) means.
-func copySelect(n *pg.CopyStmt) *pg.SelectStmt {
+func (s *session) copySelect(n *pg.CopyStmt) (*pg.SelectStmt, error) {
 	sel := &pg.SelectStmt{
 		FromClause: []*pg.Node{{Node: &pg.Node_RangeVar{RangeVar: n.Relation}}}, Op: pg.SetOperation_SETOP_NONE,
 		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT,
@@ -136,13 +138,39 @@ func copySelect(n *pg.CopyStmt) *pg.SelectStmt {
 		ref := pg.MakeColumnRefNode([]*pg.Node{field}, n.Relation.Location)
 		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(ref, n.Relation.Location))
 	}
-	for _, a := range n.Attlist {
+	columns, err := s.copyColumns(n)
+	for _, a := range columns {
 		add(a)
 	}
-	if len(n.Attlist) == 0 {
+	if len(columns) == 0 {
 		add(pg.MakeAStarNode())
 	}
-	return sel
+	return sel, err
+}
+
+// copyColumns are the columns of COPY … TO, which has none that are generated; none says that it has
+// all of the relation.
+func (s *session) copyColumns(n *pg.CopyStmt) ([]*pg.Node, error) {
+	snap, release := s.now()
+	defer release()
+	rel, err := pgsql.FindRelation(n.Relation, s.env(s.namesOf(snap)))
+	if err != nil || len(rel.GeneratedColumns()) == 0 {
+		return n.Attlist, nil // the query says what is wrong
+	}
+	var out []*pg.Node
+	for _, c := range rel.Columns {
+		named := slices.ContainsFunc(n.Attlist, func(a *pg.Node) bool { return a.GetString_().GetSval() == c.Name })
+		switch {
+		case named && c.Generated != "":
+			return nil, errCopyGenerated(c.Name)
+		case c.Generated == "":
+			out = append(out, pg.MakeStrNode(c.Name))
+		}
+	}
+	if len(n.Attlist) > 0 {
+		return n.Attlist, nil
+	}
+	return out, nil
 }
 
 // parseCopyOptions makes the options of COPY from their parse tree.

@@ -66,17 +66,25 @@ func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
 		switch {
 		case i < 0:
 			return nil, nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
+		case rel.Columns[i].Generated != "":
+			return nil, nil, errCopyGenerated(name)
 		case slices.Contains(columns, i):
 			return nil, nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name)
 		}
 		columns = append(columns, i)
 	}
 	if len(n.Attlist) == 0 {
-		for i := range rel.Columns {
-			columns = append(columns, i)
+		for i, c := range rel.Columns {
+			if c.Generated == "" {
+				columns = append(columns, i)
+			}
 		}
 	}
 	return rel, columns, nil
+}
+
+func errCopyGenerated(name string) error {
+	return pgerr.New(codes.InvalidColumnReference, "column \"%s\" is a generated column", name).WithDetail("Generated columns cannot be used in COPY.")
 }
 
 // lockCopyTarget has a COPY be the only one that changes its table, which may have been

@@ -300,7 +300,7 @@ func (j *writeJob) run(ctx context.Context, given ...*duckdb.Relation) (write.Ro
 	if err != nil || rows.Len() == 0 {
 		return rows, err
 	}
-	if err := j.fill(ctx, rows); err != nil {
+	if err := j.complete(ctx, rows); err != nil {
 		return rows, err
 	}
 	if w.Old == nil {
@@ -417,6 +417,10 @@ func (j *writeJob) update(ctx context.Context, conflict *pgsql.Conflict, fresh, 
 		return fresh, err
 	}
 	j.written = conflict.Written
+	if err := j.generate(ctx, rows, false); err != nil {
+		rows.Release()
+		return fresh, err
+	}
 	changed, err := j.change(ctx, rows, conflict.Old)
 	if err != nil {
 		return fresh, err

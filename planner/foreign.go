@@ -39,7 +39,7 @@ func (s *session) lockParents(ctx context.Context, w *pgsql.Write, word string) 
 		return nil
 	}
 	for _, f := range w.Relation.Foreign {
-		if w.Old != nil && !writesAny(w.Written, f.Columns) || f.Parent == w.Relation {
+		if w.Old != nil && !writesAny(w.Relation.Computed(w.Written), f.Columns) || f.Parent == w.Relation {
 			continue
 		}
 		if _, err := s.writable(ctx, f.Parent, word); err != nil {

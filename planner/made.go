@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -11,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/pgwire"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/mutant"
@@ -75,6 +77,45 @@ func (s *session) fill(ctx context.Context, t *catalog.Table, sql string) (int, 
 	portal := &writePortal{queryPortal: &queryPortal{session: s}, statement: w}
 	err = portal.write(ctx)
 	return portal.count, clientError(ctx, err)
+}
+
+// compute has columns that are generated computed for the rows of a table that have been there before.
+func (s *session) compute(ctx context.Context, r *define.Refill) error {
+	var set []string
+	for _, c := range r.Columns {
+		set = append(set, quote.NameIfNeeded(c)+" = DEFAULT")
+	}
+	sql := "UPDATE ONLY " + quote.NameIfNeeded(r.Schema) + "." + quote.NameIfNeeded(r.Table) + " SET " + strings.Join(set, ", ")
+	p, err := pgsql.Parse(sql)
+	if err != nil {
+		return err
+	}
+	s.acts = s.book().Owner(right.Table(uint32(r.ID))) // who owns the table may have no right to write it
+	defer func() { s.acts = 0 }()
+	w, err := s.prepareWrite(p, nil, "UPDATE")
+	if err != nil {
+		return err
+	}
+	err = clientError(ctx, (&writePortal{queryPortal: &queryPortal{session: s}, statement: w}).write(ctx))
+	if e, ok := pgerr.As(err); ok && e.Table == r.Table && e.Schema == r.Schema {
+		return ofRows(e)
+	}
+	return err
+}
+
+// ofRows is the error of a row that is written, as that of rows which there are.
+func ofRows(e *pgerr.Error) *pgerr.Error {
+	out := *e
+	switch e.Code {
+	case codes.NotNullViolation:
+		out.Message, out.Detail = fmt.Sprintf("column \"%s\" of relation \"%s\" contains null values", e.Column, e.Table), ""
+	case codes.CheckViolation:
+		out.Message, out.Detail = fmt.Sprintf("check constraint \"%s\" of relation \"%s\" is violated by some row", e.Constraint, e.Table), ""
+	case codes.UniqueViolation:
+		out.Message = fmt.Sprintf("could not create unique index \"%s\"", e.Constraint)
+		out.Detail = strings.Replace(e.Detail, "already exists.", "is duplicated.", 1)
+	}
+	return &out
 }
 
 // prepareRefresh prepares REFRESH MATERIALIZED VIEW: its rows go, and those of its query come, in the

@@ -47,6 +47,9 @@ func (s *session) prepareDefine(sql string, n *pg.Node) (pgwire.Statement, error
 			}
 			return change, err
 		})
+		if err == nil && c.Refill != nil {
+			err = s.compute(ctx, c.Refill)
+		}
 		if err != nil {
 			return nil, err
 		}

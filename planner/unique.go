@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner/pgsql"
@@ -198,4 +199,54 @@ func (j *writeJob) refuse(ctx context.Context, a *pgsql.Analysis, columns []arro
 		err = fails(check, least)
 	}
 	return err
+}
+
+// complete gives rows the values that no query gives them: those of sequences, and those that are
+// generated.
+func (j *writeJob) complete(ctx context.Context, rows write.Rows) error {
+	if err := j.fill(ctx, rows); err != nil || rows.New == nil {
+		return err
+	}
+	return j.generate(ctx, rows, j.analysis.Old == nil)
+}
+
+// generate computes the generated columns of rows, all of new ones, else those that depend on what the
+// statement gives values.
+func (j *writeJob) generate(ctx context.Context, rows write.Rows, fresh bool) error {
+	s, rel := j.session, j.analysis.Relation
+	which := rel.GeneratedColumns()
+	if len(which) == 0 {
+		return nil
+	}
+	if !fresh {
+		j.written = rel.Computed(j.written)
+		which = slices.DeleteFunc(which, func(i int) bool { return !slices.Contains(j.written, i) })
+	}
+	if len(which) == 0 || rows.Len() == 0 {
+		return nil
+	}
+	snap, release := s.now()
+	a, err := pgsql.AnalyzeGenerated(rel, which, s.env(s.namesOf(snap)))
+	release()
+	if err != nil {
+		return err
+	}
+	place := array.NewInt32Builder(memory.DefaultAllocator)
+	defer place.Release()
+	for i := range rows.Len() {
+		place.Append(int32(i))
+	}
+	places := place.NewArray()
+	defer places.Release()
+	given, err := inline(a.Uses[0], append(slices.Clip(rows.New), places))
+	if err != nil {
+		return err
+	}
+	var g write.Gathered
+	err = s.records(ctx, a, nil, g.Reset, func(rec arrow.RecordBatch) error { return g.Add(j.table, rec, which) }, given)
+	if err != nil {
+		g.Reset()
+		return err
+	}
+	return g.Into(ctx, rows, which)
 }

@@ -332,13 +332,13 @@ func (j *writeJob) clauses(ctx context.Context) (out []*clause, err error) {
 		c := &clause{writeJob: &writeJob{session: j.session, table: j.table, params: j.params, analysis: act, written: act.Written, later: j.later}}
 		if c.rows, err = from.Take(ctx, places[at]); err == nil {
 			j.merged += c.rows.Len()
-			err = c.fill(ctx, c.rows)
+			err = c.complete(ctx, c.rows)
 		}
 		if err == nil { // which are checked when the statement ends
 			err = c.refers(ctx, c.rows)
 		}
 		if act.Word == "UPDATE" && update != nil && err == nil {
-			update.written = append(slices.Clip(update.written), act.Written...)
+			update.written = append(slices.Clip(update.written), c.written...)
 			update.rows, err = write.Concat([]write.Rows{update.rows, c.rows})
 		} else {
 			out = append(out, c)

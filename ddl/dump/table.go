@@ -58,6 +58,9 @@ func column(t *catalog.Table, f schema.Field, identity *sequence.Sequence) strin
 	if text, ok := t.Defaults[f.ID]; ok {
 		part += " DEFAULT " + text
 	}
+	if text, ok := t.Generated[f.ID]; ok {
+		part += " GENERATED ALWAYS AS (" + text + ") STORED"
+	}
 	if f.NotNull && !slices.Contains(t.Current.Key, f.ID) {
 		part += " NOT NULL"
 	}

@@ -29,6 +29,8 @@ type alteration struct {
 	views *viewChange
 	// also is done with the table, in order.
 	also []func(*catalog.Txn) error
+	// refills are new columns that are generated, by field id.
+	refills []int32
 }
 
 // alteredTable begins the alteration of a table; missing says that it is not there, and
@@ -56,7 +58,7 @@ func (a *alteration) done(what string) *Change {
 	old, _ := before.TableByID(id) // it was just found
 	version := old.Current.Version
 	views.told(a.out)
-	a.out.Session = views.session(next.Temp != "")
+	a.out.Session, a.out.Refill = views.session(next.Temp != ""), a.refilled()
 	return a.out.do(next.Temp != "", func(txn *catalog.Txn) error {
 		t, err := txn.TableByID(id)
 		if err != nil {
@@ -76,6 +78,7 @@ func (a *alteration) done(what string) *Change {
 		}
 		t.Schema, t.Name, t.SourceSchema, t.SourceName = next.Schema, next.Name, next.Schema, next.Name
 		t.Current, t.Defaults, t.Checks, t.Comments, t.Indexes = next.Current, next.Defaults, next.Checks, next.Comments, next.Indexes
+		t.Generated = next.Generated
 		t.KeyName, t.KeyComments, t.Storage, t.Query, t.Foreign = next.KeyName, next.KeyComments, next.Storage, next.Query, next.Foreign
 		t.Unchecked = next.Unchecked
 		if err := upheld(txn, t); err != nil {
@@ -139,6 +142,8 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 		return a.setDefault(n)
 	case pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_DropNotNull:
 		return a.setNotNull(n.Name, n.Subtype == pg.AlterTableType_AT_SetNotNull)
+	case pg.AlterTableType_AT_DropExpression:
+		return a.dropExpression(n)
 	case pg.AlterTableType_AT_AddIdentity:
 		return a.addIdentity(n)
 	case pg.AlterTableType_AT_SetIdentity:
@@ -261,7 +266,7 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 	if len(d.serials) > 0 {
 		a.prove("", unsupported("adding a column that a sequence fills to a table with rows is not supported").
 			WithHint("Add the column as integer, UPDATE it with nextval(…), then ALTER COLUMN … SET DEFAULT."))
-	} else if f.NotNull && f.Initial == nil {
+	} else if f.NotNull && f.Initial == nil && len(d.generated) == 0 {
 		e := pgerr.New(codes.NotNullViolation, "column \"%s\" of relation \"%s\" contains null values", f.Name, a.table.Name)
 		e.Column = f.Name
 		a.prove("", e)
@@ -270,7 +275,7 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 	if err := a.evolve(append(list, f), key); err != nil {
 		return err
 	}
-	if err := a.addNewKey(d); err != nil {
+	if err := cmp.Or(a.addNewKey(d), a.addGenerated(d)); err != nil {
 		return err
 	}
 	if text := d.defaults[f.Name]; text != "" {
@@ -325,6 +330,9 @@ func (a *alteration) addNewCheck(k *pg.Constraint, column string, f schema.NewFi
 	if err := addCheck(a.table, k, column, a.context.Env); err != nil {
 		return err
 	}
+	if len(a.table.Generated) > 0 && slices.Contains(a.refills, a.table.Current.LastFieldID) {
+		return nil // which its rows meet when they get their values
+	}
 	if f.Initial == nil {
 		return a.proveNew(f)
 	}
@@ -366,7 +374,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 		}
 		return err
 	}
-	if err := a.dropFromViews(n.Name, n.Behavior); err != nil {
+	if err := cmp.Or(a.dropFromViews(n.Name, n.Behavior), a.dropGenerated(n)); err != nil {
 		return err
 	}
 	list, key := a.fields()
@@ -384,6 +392,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 		}
 	}
 	setText(&a.table.Defaults, f.ID, "")
+	setText(&a.table.Generated, f.ID, "")
 	setText(&a.table.Comments, f.ID, "")
 	if err := a.dropColumnForeign(n, f); err != nil {
 		return err
@@ -401,6 +410,9 @@ func (a *alteration) setDefault(n *pg.AlterTableCmd) error {
 	f, err := a.find(n.Name)
 	if err != nil {
 		return err
+	}
+	if a.table.Generated[f.ID] != "" {
+		return errGenerated(a.table, n.Name, n.Def == nil)
 	}
 	text := ""
 	if n.Def != nil {

@@ -1,6 +1,7 @@
 package define
 
 import (
+	"cmp"
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -39,7 +40,7 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 			return err
 		}
 	}
-	if err := a.unusedInViews(n.Name); err != nil {
+	if err := cmp.Or(a.notGenerated(f), a.unusedInViews(n.Name)); err != nil {
 		return err
 	}
 	list, key := a.fields()

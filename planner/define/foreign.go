@@ -43,6 +43,9 @@ func (c *Context) foreignKey(t *catalog.Table, n *pg.Constraint) (catalog.Foreig
 	if len(k.Fields) != len(k.Refs) {
 		return k, nil, pgerr.New(codes.InvalidForeignKey, "number of referencing and referenced columns for foreign key disagree")
 	}
+	if err := checkGeneratedKey(t, k); err != nil {
+		return k, nil, err
+	}
 	if k.Name == "" {
 		k.Name = freeName(t.Name, strings.Join(names, "_"), "_fkey", func(name string) bool { return hasConstraint(t, name) })
 	} else if hasConstraint(t, k.Name) {

@@ -142,7 +142,7 @@ func (a *alteration) addIdentity(n *pg.AlterTableCmd) error {
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "column \"%s\" of relation \"%s\" must be declared NOT NULL before identity can be added", n.Name, a.table.Name)
 	case s != nil:
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "column \"%s\" of relation \"%s\" is already an identity column", n.Name, a.table.Name)
-	case a.table.Defaults[f.ID] != "":
+	case a.table.Defaults[f.ID] != "", a.table.Generated[f.ID] != "":
 		return pgerr.New(codes.ObjectNotInPrerequisiteState, "column \"%s\" of relation \"%s\" already has a default value", n.Name, a.table.Name)
 	}
 	d := &definition{context: a.context, table: a.table}

@@ -58,6 +58,8 @@ type Change struct {
 	// Rekeyed is the table that gets another primary key, or none, 0 for no table. If others can
 	// have written it, all its rows must be in the lake when the change is applied.
 	Rekeyed change.TableID
+	// Refill has columns that are generated computed for the rows that there are, nil for none.
+	Refill *Refill
 	// Apply does it; nil: there is nothing to do. What it finds other than it was planned is
 	// an error.
 	Apply func(*catalog.Txn) error
@@ -90,6 +92,13 @@ func (c *Change) do(temp bool, f func(*catalog.Txn) error) *Change {
 		c.Apply = f
 	}
 	return c
+}
+
+// Refill is generated columns of a table, as it is after the change.
+type Refill struct {
+	Schema, Table string
+	ID            change.TableID
+	Columns       []string
 }
 
 // Reference is columns of a table that a foreign key refers to.

@@ -19,9 +19,10 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 		}
 		r.Columns = append(r.Columns, pgsql.RelationColumn{
 			Name: f.Name, Type: AnnouncedType(f), Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
-			NotNull: f.NotNull, Default: t.Defaults[f.ID],
+			NotNull: f.NotNull, Default: t.Defaults[f.ID], Generated: t.Generated[f.ID],
 		})
 	}
+	generatedFrom(r)
 	for _, k := range t.Checks {
 		r.Checks = append(r.Checks, pgsql.Check{Name: k.Name, SQL: k.SQL})
 	}

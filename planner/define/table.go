@@ -125,6 +125,8 @@ type definition struct {
 	materialized bool
 	// of are the columns that the checks of columns stand with, "" of the table's.
 	of []string
+	// generated are columns that are.
+	generated []generation
 }
 
 // element adds a column or a constraint.
@@ -162,6 +164,7 @@ const (
 	likeComments    = 1 << 0
 	likeConstraints = 1 << 2
 	likeDefaults    = 1 << 3
+	likeGenerated   = 1 << 4
 	likeIdentity    = 1 << 5
 	likeIndexes     = 1 << 6
 )
@@ -184,6 +187,8 @@ func (d *definition) like(n *pg.TableLikeClause) error {
 			if err := d.serial(&d.fields[len(d.fields)-1], col.Identity, nil); err != nil {
 				return err
 			}
+		case col.Generated != "" && n.Options&likeGenerated != 0:
+			d.generated = append(d.generated, generation{column: col.Name, text: col.Generated})
 		case col.Identity == "" && col.Default != "" && n.Options&likeDefaults != 0:
 			d.setDefault(col.Name, col.Default)
 		}
@@ -231,7 +236,6 @@ func (d *definition) primaryKey(n *pg.Constraint, column string) error {
 // constraintWords name kinds of constraints that we do not have.
 var constraintWords = map[pg.ConstrType]string{
 	pg.ConstrType_CONSTR_EXCLUSION: "EXCLUDE", pg.ConstrType_CONSTR_IDENTITY: "identity columns",
-	pg.ConstrType_CONSTR_GENERATED: "generated columns",
 }
 
 func refuseConstraint(c *pg.Constraint) error {
@@ -328,6 +332,8 @@ func (d *definition) constraint(f *schema.NewField, c *pg.Constraint) error {
 		if f.NotNull {
 			return pgerr.New(codes.Syntax, "conflicting NULL/NOT NULL declarations for column \"%s\" of table \"%s\"", f.Name, d.table.Name)
 		}
+	case pg.ConstrType_CONSTR_GENERATED:
+		return d.generate(f, c)
 	case pg.ConstrType_CONSTR_IDENTITY:
 		return d.serial(f, c.GeneratedWhen, c.Options)
 	case pg.ConstrType_CONSTR_PRIMARY:
@@ -499,7 +505,7 @@ func (d *definition) finish() (*catalog.Table, error) {
 			setText(&d.table.Comments, f.ID, text)
 		}
 	}
-	if err := d.checkDefaults(); err != nil {
+	if err := cmp.Or(d.checkDefaults(), d.settleGenerated()); err != nil {
 		return nil, err
 	}
 	d.own()

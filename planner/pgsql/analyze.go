@@ -105,6 +105,10 @@ type RelationColumn struct {
 	// Serial is the sequence that goes with the column, named with its schema; "" for none.
 	// Identity is "a" for one that is GENERATED ALWAYS AS IDENTITY, "d" for BY DEFAULT.
 	Serial, Identity string
+	// Generated is the expression, as SQL, by which the column is generated, "" for any other; From are
+	// the columns that it names.
+	Generated string
+	From      []int
 }
 
 // Function is a function on top of the built-in list; see planner.SystemFunction
@@ -353,6 +357,8 @@ type analyzer struct {
 	styled    *string
 	input     *encode.Input
 	canonical bool
+	// types are those of expressions that were analysed, nil when nobody asks.
+	types map[*pg.Node]Type
 }
 
 // maxDepth bounds the nesting of a statement.

@@ -25,6 +25,9 @@ func (a *analyzer) expr(n *pg.Node, s *scope) (expr, error) {
 	if !known {
 		e, err = a.exprNode(n, s)
 	}
+	if err == nil && a.types != nil {
+		a.types[n] = e.typ
+	}
 	if err == nil && s.grouped && s.groupSQL[e.sql] && len(s.refs) > mark {
 		s.refs = s.refs[:mark]
 	}

@@ -431,7 +431,7 @@ func (w *writer) copyWhere(rows string, where *pg.Node) (string, error) {
 	if query != nil {
 		return "", w.errAt(query.Location, unsupported("cannot use subquery in COPY FROM WHERE condition"))
 	}
-	alias, given := w.alias("w"), len(w.uses)
+	alias, given, generated := w.alias("w"), len(w.uses), ""
 	src, err := w.relationSource(w.out.Relation, &pg.RangeVar{Relname: w.out.Relation.Name, Location: -1})
 	if err != nil {
 		return "", err
@@ -444,9 +444,18 @@ func (w *writer) copyWhere(rows string, where *pg.Node) (string, error) {
 	if err := w.addItems(s, src.items); err != nil {
 		return "", err
 	}
+	for _, r := range w.out.Relation.GeneratedColumns() {
+		c := src.columns[r]
+		sql := c.sql
+		c.sql = func() string { generated = cmp.Or(generated, c.name); return sql() }
+	}
 	e, err := w.condition(where, s, "WHERE")
 	if err != nil {
 		return "", err
+	}
+	if generated != "" {
+		return "", pgerr.New(codes.InvalidColumnReference, "generated columns are not supported in COPY FROM WHERE conditions").
+			WithDetail("Column \"%s\" is a generated column.", generated)
 	}
 	return "SELECT * FROM (" + rows + ") AS " + alias + " WHERE " + e.sql, nil
 }

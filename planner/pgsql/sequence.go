@@ -449,6 +449,9 @@ func (w *writer) overriding(rel *Relation, n *pg.InsertStmt, given []int) ([]int
 // takesValue says whether a value that a new row is given for a column counts.
 func takesValue(c RelationColumn, override pg.OverridingKind) (bool, error) {
 	switch {
+	case c.Generated != "":
+		return false, pgerr.New(codeGeneratedAlways, "cannot insert a non-DEFAULT value into column \"%s\"", c.Name).
+			WithDetail("Column \"%s\" is a generated column.", c.Name)
 	case c.Identity == "":
 	case override == pg.OverridingKind_OVERRIDING_USER_VALUE:
 		return false, nil

@@ -309,10 +309,13 @@ func (w *writer) assignments(list []*pg.Node, s *scope) (map[int]string, error) 
 // assignedValue is the new value of a column, at a place of the table, in each row that a statement
 // changes. c is the column as the statement names it.
 func (w *writer) assignedValue(n *pg.Node, at int, c RelationColumn, s *scope) (string, error) {
-	if c.Identity == "a" && n.GetSetToDefault() == nil {
-		name := w.out.Relation.Columns[at].Name
+	if (c.Identity == "a" || c.Generated != "") && n.GetSetToDefault() == nil {
+		name, what := w.out.Relation.Columns[at].Name, "an identity column defined as GENERATED ALWAYS"
+		if c.Generated != "" {
+			what = "a generated column"
+		}
 		return "", pgerr.New(codeGeneratedAlways, "column \"%s\" can only be updated to DEFAULT", name).
-			WithDetail("Column \"%s\" is an identity column defined as GENERATED ALWAYS.", name)
+			WithDetail("Column \"%s\" is %s.", name, what)
 	}
 	if w.out.Conflict == nil {
 		sql, ok, err := "", false, error(nil)

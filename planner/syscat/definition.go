@@ -271,9 +271,13 @@ func (d *definitions) resolve(sql string, columns []ruleutils.Column, to ruleuti
 	return expressionText{text: text, ok: true}
 }
 
-// defaultText is the default of a table's column, as PostgreSQL shows it.
+// defaultText is the default of a table's column, or what generates it, as PostgreSQL shows it.
 func (d *definitions) defaultText(env *planner.SystemEnv, t *catalog.Table, f schema.Field, pretty bool) string {
 	oid, mod := d.users.announced(t, f)
+	if text := t.Generated[f.ID]; text != "" {
+		shown, _ := d.expression(text, tableColumns(t, d.users), ruleutils.Column{Type: oid, Mod: mod}, pretty)
+		return shown
+	}
 	text, _ := d.expression(shownDefault(env, t.Defaults[f.ID]), nil, ruleutils.Column{Type: oid, Mod: mod}, pretty)
 	return text
 }
@@ -355,7 +359,7 @@ func fillExpressions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 	}
 	for _, t := range env.Snapshot.AllTables() {
 		for _, f := range t.Current.Fields {
-			if _, ok := t.Defaults[f.ID]; ok {
+			if t.Defaults[f.ID]+t.Generated[f.ID] != "" {
 				add(t.Face(), d.defaultText(env, t, f, false), d.defaultText(env, t, f, true))
 			}
 		}

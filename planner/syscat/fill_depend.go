@@ -30,7 +30,7 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 		depends(classType, planner.TypeOID(t.Face()), classRelation, table, 0, "i")
 		depends(classType, arrayTypeOID(t.Face()), classType, planner.TypeOID(t.Face()), 0, "i")
 		for i, f := range t.Current.Fields {
-			if _, ok := t.Defaults[f.ID]; ok {
+			if t.Defaults[f.ID]+t.Generated[f.ID] != "" {
 				depends(classDefault, defaultOID(t.Face(), attNum(f, i)), classRelation, table, int64(attNum(f, i)), "a")
 			}
 		}

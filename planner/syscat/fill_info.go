@@ -78,7 +78,10 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			if t.Own {
 				r["is_updatable"] = "YES"
 			}
-			if _, ok := t.Defaults[f.ID]; ok {
+			switch {
+			case t.Generated[f.ID] != "":
+				r["is_generated"], r["generation_expression"] = "ALWAYS", d.defaultText(env, t, f, false)
+			case t.Defaults[f.ID] != "":
 				r["column_default"] = d.defaultText(env, t, f, false)
 			}
 			users.column(r, oid)
@@ -233,4 +236,23 @@ func fillInfoCharacterSets(_ context.Context, c *Catalog, env *planner.SystemEnv
 	return c.build("information_schema.character_sets", []row{{
 		"character_set_name": "UTF8", "character_repertoire": "UCS", "form_of_use": "UTF8", "default_collate_catalog": env.Database,
 	}})
+}
+
+// fillInfoGenerated says which columns the generated ones depend on.
+func fillInfoGenerated(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	for _, t := range baseTables(env) {
+		for _, f := range t.Current.Fields {
+			names, err := pgsql.ConditionColumns(cmp.Or(t.Generated[f.ID], "NULL"))
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range names {
+				rows = append(rows, row{
+					"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "column_name": name, "dependent_column": f.Name,
+				})
+			}
+		}
+	}
+	return c.build("information_schema.column_column_usage", rows)
 }

@@ -81,6 +81,7 @@ func postgresFills() map[string]fill {
 		"information_schema.constraint_table_usage":                fillInfoConstraintTables,
 		"information_schema.referential_constraints":               fillInfoReferential,
 		"information_schema.check_constraints":                     fillInfoChecks,
+		"information_schema.column_column_usage":                   fillInfoGenerated,
 		"information_schema.column_udt_usage":                      fillInfoColumnTypes,
 		"information_schema.element_types":                         fillInfoElements,
 		"information_schema.collations":                            fillInfoCollations,
@@ -208,6 +209,9 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 			r := c.attributeRow(planner.TableOID(t.Face()), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID))
 			users.attribute(r, oid)
 			_, r["atthasdef"] = t.Defaults[f.ID]
+			if t.Generated[f.ID] != "" {
+				r["atthasdef"], r["attgenerated"] = true, "s"
+			}
 			if s := always[t.Face()][f.ID]; s != nil {
 				r["attidentity"] = s.Identity
 			}
@@ -242,7 +246,7 @@ func fillAttrDef(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any
 	var rows []row
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
-			if _, ok := t.Defaults[f.ID]; ok {
+			if t.Defaults[f.ID]+t.Generated[f.ID] != "" {
 				num := attNum(f, i)
 				rows = append(rows, row{
 					"oid": defaultOID(t.Face(), num), "adrelid": planner.TableOID(t.Face()), "adnum": num, "adbin": d.defaultText(env, t, f, false),

@@ -281,3 +281,63 @@ func (t *Table) Matches(key []arrow.Array, found []arrow.RecordBatch) ([]int32, 
 	}
 	return out, nil
 }
+
+// Gathered collects values of columns with the places of the rows that they are of. The zero value has
+// none.
+type Gathered struct {
+	parts  []Rows
+	places []int32
+}
+
+// Add adds what a query gives: the places, then the columns, whose places in the table are given.
+func (g *Gathered) Add(t *Table, rec arrow.RecordBatch, columns []int) error {
+	places, ok := rec.Column(0).(*array.Int32)
+	if !ok {
+		return fmt.Errorf("places of rows of table %d are %s", t.ID, rec.Column(0).DataType())
+	}
+	values, err := t.Columns(rec.Columns()[1:], columns)
+	if err != nil {
+		return err
+	}
+	g.parts, g.places = append(g.parts, Rows{New: values}), append(g.places, places.Int32Values()...)
+	return nil
+}
+
+// Reset gives all up.
+func (g *Gathered) Reset() {
+	for _, p := range g.parts {
+		p.Release()
+	}
+	*g = Gathered{}
+}
+
+// Into puts the values in the columns of rows: each row must have one.
+func (g *Gathered) Into(ctx context.Context, rows Rows, columns []int) error {
+	parts, places := g.parts, g.places
+	*g = Gathered{}
+	all, err := Concat(parts)
+	if err != nil {
+		return err
+	}
+	defer all.Release()
+	order := make([]int32, rows.Len())
+	for i := range order {
+		order[i] = -1
+	}
+	for at, row := range places {
+		order[row] = int32(at)
+	}
+	if len(places) != len(order) || slices.Contains(order, -1) {
+		return fmt.Errorf("%d values for %d rows", len(places), len(order))
+	}
+	sorted, err := all.Take(ctx, order)
+	if err != nil {
+		sorted.Release()
+		return err
+	}
+	for i, at := range columns {
+		rows.New[at].Release()
+		rows.New[at] = sorted.New[i]
+	}
+	return nil
+}
