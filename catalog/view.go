@@ -82,6 +82,8 @@ type Index struct {
 	// that it was made as a constraint.
 	Unique     bool `json:",omitempty"`
 	Constraint bool `json:",omitempty"`
+	// NullsEqual says that nulls are equal to each other there.
+	NullsEqual bool `json:",omitempty"`
 	// Definition is what follows USING in CREATE INDEX, "" for btree and the fields.
 	Definition string `json:",omitempty"`
 	// Comments are what COMMENT ON says of it.

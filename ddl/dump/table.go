@@ -95,7 +95,11 @@ func constraints(t *catalog.Table) []string {
 	}
 	for _, x := range t.Indexes {
 		if x.Constraint {
-			out = append(out, fmt.Sprintf("CONSTRAINT %s UNIQUE (%s)", quote.NameIfNeeded(x.Name), names(x.Fields)))
+			nulls := ""
+			if x.NullsEqual {
+				nulls = "NULLS NOT DISTINCT "
+			}
+			out = append(out, fmt.Sprintf("CONSTRAINT %s UNIQUE %s(%s)", quote.NameIfNeeded(x.Name), nulls, names(x.Fields)))
 		}
 	}
 	for _, k := range t.Checks {
@@ -128,6 +132,9 @@ func (d *script) indexesOf(t *catalog.Table) {
 				}
 			}
 			definition = "btree (" + strings.Join(list, ", ") + ")"
+			if x.NullsEqual {
+				definition += " NULLS NOT DISTINCT"
+			}
 		}
 		d.add("index", tableOf(t), "CREATE %sINDEX %s ON %s USING %s;", unique, quote.NameIfNeeded(x.Name), qualified(t.Schema, t.Name), definition)
 	}

@@ -295,6 +295,9 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 		if err := a.context.addUnique(a.table, u, true); err != nil {
 			return err
 		}
+		if u.nullsEqual && f.Initial == nil && len(d.generated) == 0 {
+			a.proveOne(a.table.Indexes[len(a.table.Indexes)-1].Name, f.Name)
+		}
 		if f.Initial != nil {
 			a.prove("", unsupported("adding a unique column with a default to a table with rows is not supported").
 				WithHint("Add the column, UPDATE the rows, then ADD UNIQUE."))

@@ -23,6 +23,8 @@ type unique struct {
 	columns []string
 	// index says that it was made with CREATE UNIQUE INDEX.
 	index bool
+	// nullsEqual is NULLS NOT DISTINCT.
+	nullsEqual bool
 	// comment is that on its index.
 	comment string
 }
@@ -30,7 +32,7 @@ type unique struct {
 // uniquesOf are those of another table, under names of their own.
 func uniquesOf(rel *pgsql.Relation) (out []unique) {
 	for _, u := range rel.Uniques {
-		x := unique{index: !u.Constraint}
+		x := unique{index: !u.Constraint, nullsEqual: u.NullsEqual}
 		for _, i := range u.Columns {
 			x.columns = append(x.columns, rel.Columns[i].Name)
 		}
@@ -42,8 +44,6 @@ func uniquesOf(rel *pgsql.Relation) (out []unique) {
 // uniqueOf reads a UNIQUE constraint; column is that which it stands with, "" for none.
 func uniqueOf(n *pg.Constraint, column string) (unique, error) {
 	switch {
-	case n.NullsNotDistinct:
-		return unique{}, unsupported("UNIQUE NULLS NOT DISTINCT is not supported")
 	case n.Deferrable || n.Initdeferred:
 		return unique{}, unsupported("UNIQUE constraints that are DEFERRABLE are not supported").
 			WithHint("Here each statement is checked when it has changed all its rows.")
@@ -52,7 +52,7 @@ func uniqueOf(n *pg.Constraint, column string) (unique, error) {
 	case len(n.Including) > 0, n.WhereClause != nil:
 		return unique{}, unsupported("such UNIQUE constraints are not supported")
 	}
-	return unique{name: n.Conname, columns: columnsOf(n, column)}, nil
+	return unique{name: n.Conname, columns: columnsOf(n, column), nullsEqual: n.NullsNotDistinct}, nil
 }
 
 // columnsOf are the columns of a constraint; column is that which it stands with, "" for none.
@@ -98,7 +98,7 @@ func (c *Context) index(schemaName, name string) (*catalog.Table, *catalog.Index
 
 // addUnique adds what makes values of columns unique to a table that has its columns.
 func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
-	x := catalog.Index{Name: u.name, Unique: true, Constraint: constraint, Comments: catalog.IndexComments{Index: u.comment}}
+	x := catalog.Index{Name: u.name, Unique: true, Constraint: constraint, NullsEqual: u.nullsEqual, Comments: catalog.IndexComments{Index: u.comment}}
 	for _, name := range u.columns {
 		f, ok := t.Current.FieldByName(name)
 		switch {
@@ -139,7 +139,8 @@ func (c *Context) addIndex(t *catalog.Table, x catalog.Index) (err error) {
 
 // proveNewest has the rows that there are be unique by the newest index.
 func (a *alteration) proveNewest(columns []string) error {
-	return a.proveUnique(a.table.Indexes[len(a.table.Indexes)-1].Name, columns)
+	x := a.table.Indexes[len(a.table.Indexes)-1]
+	return a.proveUnique(x.Name, columns, x.NullsEqual)
 }
 
 // addUniqueConstraint is ADD UNIQUE.
@@ -192,8 +193,8 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 		}}, nil
 	case n.Idxname != "" && taken(n.Idxname):
 		return nil, existsError(n.Idxname)
-	case n.NullsNotDistinct:
-		return nil, unsupported("UNIQUE NULLS NOT DISTINCT is not supported")
+	case n.NullsNotDistinct && !n.Unique:
+		return nil, unsupported("NULLS NOT DISTINCT of an index that is not unique is not supported")
 	}
 	columns, plain := indexColumns(n)
 	if n.Unique {
@@ -201,7 +202,7 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 			return nil, unsupported("unique indexes of expressions, of some rows, or with options are not supported").
 				WithHint("CREATE UNIQUE INDEX … ON table (column, …) is.")
 		}
-		if err := c.addUnique(a.table, unique{name: n.Idxname, columns: columns}, false); err != nil {
+		if err := c.addUnique(a.table, unique{name: n.Idxname, columns: columns, nullsEqual: n.NullsNotDistinct}, false); err != nil {
 			return nil, err
 		}
 		if err := a.proveNewest(columns); err != nil {

@@ -109,7 +109,7 @@ func (a *alteration) addPrimaryKey(n *pg.Constraint) error {
 		return err
 	}
 	if n.Indexname == "" {
-		if err := a.proveUnique(name, p.columns); err != nil {
+		if err := a.proveUnique(name, p.columns, false); err != nil {
 			return err
 		}
 	}
@@ -252,14 +252,17 @@ func (c *Context) keyIndex(r *pg.RangeVar) *catalog.Table {
 }
 
 // proveUnique has the rows that there are be unique in columns, by what is called name.
-func (a *alteration) proveUnique(name string, columns []string) error {
+func (a *alteration) proveUnique(name string, columns []string, nullsEqual bool) error {
 	var names, given, texts []string
 	for _, column := range columns {
 		if !a.asked(column) {
 			return errSplit
 		}
 		c := quote.NameIfNeeded(column)
-		names, given, texts = append(names, c), append(given, c+" IS NOT NULL"), append(texts, c+"::text")
+		names, given, texts = append(names, c), append(given, c+" IS NOT NULL"), append(texts, "coalesce("+c+"::text, 'null')")
+	}
+	if nullsEqual {
+		given = []string{"true"}
 	}
 	e := pgerr.New(codes.UniqueViolation, "could not create unique index \"%s\"", name)
 	e.Schema, e.Table, e.Constraint = a.rel.Schema, a.rel.Name, name
@@ -272,4 +275,12 @@ func (a *alteration) proveUnique(name string, columns []string) error {
 		},
 	})
 	return nil
+}
+
+// proveOne asks for a second row, with which a new column that is null in all would not be unique.
+func (a *alteration) proveOne(name, column string) {
+	e := pgerr.New(codes.UniqueViolation, "could not create unique index \"%s\"", name).
+		WithDetail("Key (%s)=(null) is duplicated.", quote.NameIfNeeded(column))
+	e.Schema, e.Table, e.Constraint = a.rel.Schema, a.rel.Name, name
+	a.out.Proofs = append(a.out.Proofs, Proof{SQL: "SELECT 1 FROM ONLY " + a.place() + " LIMIT 1 OFFSET 1", Err: e})
 }

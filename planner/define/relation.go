@@ -28,7 +28,7 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 	}
 	for _, x := range t.Indexes {
 		if x.Unique {
-			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint}
+			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint, NullsEqual: x.NullsEqual}
 			for _, id := range x.Fields {
 				u.Columns = append(u.Columns, t.Current.Index(id))
 			}

@@ -346,8 +346,12 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	}
 	// Columns of excluded are only named with it.
 	var on []string
+	of := Unique{}
+	if arbiter >= 0 {
+		of = rel.Uniques[arbiter]
+	}
 	for _, k := range w.out.Conflict.Columns {
-		on = append(on, there.item.columns[k].sql()+" = "+more.base.columns[k].sql())
+		on = append(on, of.same(there.item.columns[k].sql(), more.base.columns[k].sql()))
 	}
 	set, err := w.assignments(c.TargetList, s)
 	if err != nil {

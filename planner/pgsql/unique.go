@@ -10,14 +10,24 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
-// Unique says that no two rows of a relation have equal values, without nulls, in some
-// columns.
+// Unique says that no two rows of a relation have equal values, without nulls or with them, in
+// some columns.
 type Unique struct {
 	Name string
 	// Columns are indexes into the relation's columns.
 	Columns []int
 	// Constraint says that it is a constraint, which ON CONFLICT may name.
 	Constraint bool
+	// NullsEqual says that nulls are equal to each other there: NULLS NOT DISTINCT.
+	NullsEqual bool
+}
+
+// same is a comparison of values of it that are equal.
+func (u Unique) same(a, b string) string {
+	if u.NullsEqual {
+		return a + " IS NOT DISTINCT FROM " + b
+	}
+	return a + " = " + b
 }
 
 // place is the name of the column that numbers the rows asked about.
@@ -44,9 +54,10 @@ func AnalyzeTaken(rel *Relation, u Unique, twice bool, env *Env) (*Analysis, err
 	}
 	var on []string
 	for at, i := range u.Columns {
-		on = append(on, asked.columns[at].sql()+" = "+rows.columns[i].sql())
+		on = append(on, u.same(asked.columns[at].sql(), rows.columns[i].sql()))
 	}
 	at := asked.columns[len(u.Columns)].sql()
+	on = append(on, at+" IS NOT NULL")
 	least := "1"
 	if twice {
 		least = "2"

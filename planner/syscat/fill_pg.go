@@ -274,6 +274,7 @@ type indexInfo struct {
 	constraint      uint32 // its oid, 0 for none
 	fields          []int32
 	primary, unique bool
+	nullsEqual      bool
 	definition      string // what follows USING
 	comments        catalog.IndexComments
 }
@@ -288,7 +289,7 @@ func indexesOf(t *catalog.Table) []indexInfo {
 		})
 	}
 	for _, x := range t.Indexes {
-		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, definition: x.Definition, comments: x.Comments}
+		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, nullsEqual: x.NullsEqual, definition: x.Definition, comments: x.Comments}
 		if x.Constraint {
 			i.constraint = constraintOID(x.ID)
 		}
@@ -297,6 +298,9 @@ func indexesOf(t *catalog.Table) []indexInfo {
 	for i := range out {
 		if out[i].definition == "" {
 			out[i].definition = "btree (" + out[i].columns() + ")"
+			if out[i].nullsEqual {
+				out[i].definition += " NULLS NOT DISTINCT"
+			}
 		}
 	}
 	return out
@@ -365,7 +369,7 @@ func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		}
 		rows = append(rows, row{
 			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n, "indnkeyatts": n,
-			"indisunique": x.unique, "indnullsnotdistinct": false, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
+			"indisunique": x.unique, "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
 			"indisreplident": false, "indkey": x.numbers(), "indcollation": colls, "indclass": classes,
 			"indoption": make([]int64, n),

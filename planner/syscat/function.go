@@ -66,8 +66,8 @@ const (
 const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef + ` ELSE ` + indexDef + ` END ELSE (SELECT min(skippr_quote_ident(a.attname))
 	FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
 
-const constraintDef = `(SELECT CASE min(c.contype) WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
-	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid WHERE c.oid = $1 AND c.contype IN ('p', 'u'))`
+const constraintDef = `(SELECT CASE min(c.contype) WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE ' || CASE WHEN bool_or(x.indnullsnotdistinct) THEN 'NULLS NOT DISTINCT ' ELSE '' END || '(' END || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
+	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid JOIN {rel:pg_catalog.pg_index} x ON x.indexrelid = c.conindid WHERE c.oid = $1 AND c.contype IN ('p', 'u'))`
 
 // foreignDef is a FOREIGN KEY as SQL.
 const foreignDef = `(SELECT min('FOREIGN KEY (' || k.own || ') REFERENCES ' || CASE WHEN list_contains(string_split({fact:search_path}, ','), n.nspname)

@@ -50,7 +50,7 @@ func Of(t *catalog.Table) *Table {
 		if !x.Unique {
 			continue
 		}
-		u := Unique{Name: x.Name}
+		u := Unique{Name: x.Name, NullsEqual: x.NullsEqual}
 		for _, id := range x.Fields {
 			u.Places = append(u.Places, t.Current.Index(id))
 		}

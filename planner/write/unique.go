@@ -12,10 +12,12 @@ import (
 	"github.com/skipprd/skipprd/pgwire/encode"
 )
 
-// Unique is a unique constraint: its name, and the places of its fields.
+// Unique is a unique constraint: its name, and the places of its fields. NullsEqual says that nulls
+// are equal to each other there.
 type Unique struct {
-	Name   string
-	Places []int
+	Name       string
+	Places     []int
+	NullsEqual bool
 }
 
 // DuplicateOf is Duplicate of a unique constraint: columns are all of the table's.
@@ -23,7 +25,7 @@ func (t *Table) DuplicateOf(u Unique, columns []arrow.Array, row int, f encode.F
 	return t.duplicate(u, pick(columns, u.Places), row, f)
 }
 
-// Asked are the values of a unique constraint in rows that have no null there, and the places
+// Asked are the values of a unique constraint in rows that others can be equal to, and the places
 // of these rows: columns are all of the table's. Nil when there are none. The caller releases
 // the last column.
 func (u Unique) Asked(columns []arrow.Array) []arrow.Array {
@@ -45,8 +47,9 @@ func (u Unique) Asked(columns []arrow.Array) []arrow.Array {
 	return append(out, b.NewArray())
 }
 
+// null says that no row is equal to one, for its nulls.
 func (u Unique) null(columns []arrow.Array, row int) bool {
-	return slices.ContainsFunc(u.Places, func(p int) bool { return columns[p].IsNull(row) })
+	return !u.NullsEqual && slices.ContainsFunc(u.Places, func(p int) bool { return columns[p].IsNull(row) })
 }
 
 // SameKey are those of some rows whose key is that of one of others: columns are all of the
@@ -83,7 +86,7 @@ func (t *Table) Repeated(ctx context.Context, columns []arrow.Array, uniques []U
 	var keys []*uniqueKeys
 	defer func() {
 		for _, k := range keys {
-			release(k.columns)
+			k.release()
 		}
 	}()
 	for _, u := range uniques {
@@ -110,11 +113,12 @@ func (t *Table) Repeated(ctx context.Context, columns []arrow.Array, uniques []U
 	return repeated, nil
 }
 
-// uniqueKeys are the values of a unique constraint in rows that have no null there.
+// uniqueKeys are the values of a unique constraint in rows that others can be equal to.
 type uniqueKeys struct {
 	columns []arrow.Array
-	keys    *merge.Keys
-	at      []int32 // of each row its place in columns, -1 for none
+	values  []arrow.Array // the same without nulls
+	keys    []*merge.Keys // of each of them
+	at      []int32       // of each row its place in columns, -1 for none
 	seen    map[string]struct{}
 	buf     []byte
 }
@@ -135,25 +139,62 @@ func (t *Table) keysWithoutNull(ctx context.Context, columns []arrow.Array, u Un
 		return nil, err
 	}
 	k.columns = picked.New
-	if k.keys, err = t.keysOf(k.columns); err != nil {
-		picked.Release()
-		return nil, err
+	for _, c := range k.columns {
+		values := withoutNulls(c)
+		k.values = append(k.values, values)
+		keys, err := t.keysOf([]arrow.Array{values})
+		if err != nil {
+			k.release()
+			return nil, err
+		}
+		k.keys = append(k.keys, keys)
 	}
 	return k, nil
+}
+
+func (k *uniqueKeys) release() {
+	release(k.columns)
+	release(k.values)
+}
+
+// withoutNulls is a column with values of no meaning in place of nulls.
+func withoutNulls(c arrow.Array) arrow.Array {
+	if c.NullN() == 0 {
+		c.Retain()
+		return c
+	}
+	d := c.Data()
+	buffers := slices.Clone(d.Buffers())
+	buffers[0] = nil
+	bare := array.NewData(d.DataType(), d.Len(), buffers, d.Children(), 0, d.Offset())
+	defer bare.Release()
+	return array.MakeFromData(bare)
+}
+
+// key is that of a row, which has a place in the columns.
+func (k *uniqueKeys) key(row int32) string {
+	k.buf = k.buf[:0]
+	at := int(k.at[row])
+	for i, c := range k.columns {
+		if c.IsNull(at) {
+			k.buf = append(k.buf, 0)
+			continue
+		}
+		k.buf = k.keys[i].Append(append(k.buf, 1), at)
+	}
+	return string(k.buf)
 }
 
 func (k *uniqueKeys) known(row int32) bool {
 	if k.at[row] < 0 {
 		return false
 	}
-	k.buf = k.keys.Append(k.buf[:0], int(k.at[row]))
-	_, ok := k.seen[string(k.buf)]
+	_, ok := k.seen[k.key(row)]
 	return ok
 }
 
 func (k *uniqueKeys) add(row int32) {
 	if k.at[row] >= 0 {
-		k.buf = k.keys.Append(k.buf[:0], int(k.at[row]))
-		k.seen[string(k.buf)] = struct{}{}
+		k.seen[k.key(row)] = struct{}{}
 	}
 }
