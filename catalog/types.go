@@ -45,6 +45,7 @@ func (r *reader) TypeUsers(e *usertype.Type) []TypeUser {
 		for _, f := range t.Current.Fields {
 			use(f.Enum && of(f.OID), table, "column %s of", f.Name)
 			use(casts(t.Defaults[f.ID], named), table, "default value for column %s of", f.Name)
+			use(casts(t.Generated[f.ID], named), table, "column %s of", f.Name)
 		}
 		for _, k := range t.Checks {
 			use(casts(k.SQL, named), table, "constraint %s on", k.Name)

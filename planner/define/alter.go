@@ -291,6 +291,19 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 	if err := a.addNewForeign(d, f); err != nil {
 		return err
 	}
+	if err := a.addNewUniques(d, f); err != nil {
+		return err
+	}
+	for i, k := range d.checks {
+		if err := a.addNewCheck(k, d.of[i], f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addNewUniques adds the UNIQUE constraints of a column that is added in the same statement.
+func (a *alteration) addNewUniques(d *definition, f schema.NewField) error {
 	for _, u := range d.uniques {
 		if err := a.context.addUnique(a.table, u, true); err != nil {
 			return err
@@ -301,11 +314,6 @@ func (a *alteration) addColumn(n *pg.AlterTableCmd) error {
 		if f.Initial != nil {
 			a.prove("", unsupported("adding a unique column with a default to a table with rows is not supported").
 				WithHint("Add the column, UPDATE the rows, then ADD UNIQUE."))
-		}
-	}
-	for i, k := range d.checks {
-		if err := a.addNewCheck(k, d.of[i], f); err != nil {
-			return err
 		}
 	}
 	return nil
