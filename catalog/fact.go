@@ -208,6 +208,9 @@ type Table struct {
 	// Published is how the source publishes it, in the source's words: see ingest.Source. Empty
 	// when nobody has looked.
 	Published string `json:",omitempty"`
+	// Unpublished says that it has stopped since the source does not publish it; it is copied anew
+	// once it does.
+	Unpublished bool `json:",omitempty"`
 	// Compared is what Files.Reworked was when its rows were compared last, or copied anew.
 	Compared uint32 `json:",omitempty"`
 	// Named are the numbers at the source of the columns that the pipeline's selection

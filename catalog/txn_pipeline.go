@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -510,6 +511,11 @@ func (t *Txn) TakePlace(id change.TableID) error {
 		return fmt.Errorf("take the place of table %s.%s: %w", of.Schema, of.Name, err)
 	}
 	c.Schema, c.Name, c.OID, c.CreatedAt = of.Schema, of.Name, of.OID, of.CreatedAt
+	c.Comment, c.Comments, c.KeyComments = of.Comment, maps.Clone(of.Comments), of.KeyComments
+	maps.DeleteFunc(c.Comments, func(field int32, _ string) bool {
+		_, there := c.Current.Field(field)
+		return !there
+	})
 	return t.PutTable(c)
 }
 

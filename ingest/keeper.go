@@ -223,7 +223,7 @@ func (k *keeper) look(ctx context.Context) error {
 	found := make([]watch.There, len(seen.Found))
 	for i, f := range seen.Found {
 		found[i] = watch.There{
-			OID: f.OID, Schema: f.Schema, Name: f.Name, Barred: seen.Barred[f.OID], Gap: seen.Gaps[f.OID],
+			OID: f.OID, Schema: f.Schema, Name: f.Name, Barred: seen.Barred[f.OID],
 			Identified: f.OID != 0 && f.Unsupported == "" && (len(f.Key) > 0 || f.WholeRow),
 		}
 	}
@@ -308,7 +308,7 @@ func keyless(t *catalog.Table) bool { return !t.Current.HasKey() && !t.Current.W
 func hereOf(t, anew *catalog.Table) watch.Here {
 	h := watch.Here{
 		ID: t.ID, OID: t.SourceOID, Schema: t.SourceSchema, Name: t.SourceName, Away: t.Away, Files: (*watch.Files)(t.Files), Keyless: keyless(t),
-		Published: t.Published,
+		Published: t.Published, Unpublished: t.Unpublished && t.State == catalog.TableStopped,
 	}
 	if t.PartsKnown {
 		h.Parts, h.Marks = append([]uint32{}, t.Parts...), t.PartMarks
@@ -358,7 +358,11 @@ func (k *keeper) act(ctx context.Context, p *catalog.Pipeline, a watch.Action, f
 		case watch.Identified:
 			return k.identified(txn, p, t, found[a.Found], a.Barred)
 		case watch.Unpublished:
-			return k.unpublished(txn, p, t, found[a.Found], a.Gap)
+			fresh := sourceTable(t)
+			if a.Found >= 0 && found[a.Found].Unsupported == "" {
+				fresh = found[a.Found]
+			}
+			return k.unpublished(txn, p, t, fresh, a.Gap)
 		}
 		return k.repartitioned(txn, p, t, a)
 	})
@@ -543,20 +547,23 @@ func (k *keeper) identified(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Ta
 	return k.copyAnew(txn, p, t, f, why)
 }
 
-// unpublished copies a table anew of which the source may have left changes out; or stops it where
-// nothing is to be copied, and it goes on from there when somebody resumes it.
+// unpublished copies a table anew of which the source may have left changes out. Before it can be,
+// and where nothing is to be copied, it stops.
 func (k *keeper) unpublished(txn *catalog.Txn, p *catalog.Pipeline, t *catalog.Table, f SourceTable, gap *watch.Gap) error {
 	switch {
-	case f.Unsupported != "", t.Away != "", t.State == catalog.TableStopped:
-		return nil
-	case gap.Hint != "":
-		k.notes[t.ID] = TableNote{Reason: gap.Reason, Hint: gap.Hint}
+	case t.State == catalog.TableStopped && !t.Unpublished, t.State == catalog.TableStopped && gap.Hint != "":
 		return nil
 	case !t.Answers(), txn.CopyFor(t.ID) != nil:
 		k.deferred = true
 		return nil
+	case gap.Hint != "":
+		t.Unpublished = true
+		if err := txn.PutTable(t); err != nil {
+			return err
+		}
+		return stopCopy(txn, p.Name, t.ID, &TableError{Reason: gap.Reason, Hint: gap.Hint})
 	case !copies(p):
-		t.Published = "" // what the next session finds counts
+		t.Published, t.Unpublished = "", false // what the next session finds counts
 		if err := txn.PutTable(t); err != nil {
 			return err
 		}

@@ -313,10 +313,9 @@ type Look struct {
 	// Barred are tables of Found, by their numbers, that the source could send updates and
 	// deletes of, and does not.
 	Barred map[uint32]*watch.Barred
-	// Published is how tables of Found are published, by their numbers, where nothing was left
-	// out since; Gaps are those of the others.
+	// Published is how tables that are here are published, by their numbers, where nothing was
+	// left out since.
 	Published map[uint32]string
-	Gaps      map[uint32]*watch.Gap
 }
 
 // Starter is a Source that tells how tables are before they are copied, so that what becomes

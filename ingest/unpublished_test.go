@@ -41,7 +41,7 @@ func TestUnpublished(t *testing.T) {
 
 	seen.publish("4", "third", "Mend it.")
 	seen.awaitLook(w)
-	if st := w.statusOf("orders"); st.State != string(catalog.TableReady) || st.Reason != "it was published as second" || st.Hint != "Mend it." || len(copied()) != 1 {
+	if st := w.statusOf("orders"); st.State != string(catalog.TableStopped) || st.Reason != "it was published as second" || st.Hint != "Mend it." || len(copied()) != 1 {
 		t.Errorf("orders is %+v, copied %q", st, copied())
 	}
 	seen.publish("5", "third", "")

@@ -60,15 +60,16 @@ func (w *watched) Look(ctx context.Context, sel catalog.TableSelection, here []w
 	if err != nil {
 		return ingest.Look{}, err
 	}
-	l := ingest.Look{Mark: w.seen.mark, Found: found, Known: map[uint32]watch.There{}, Published: map[uint32]string{}, Gaps: map[uint32]*watch.Gap{}}
+	l := ingest.Look{Mark: w.seen.mark, Found: found, Known: map[uint32]watch.There{}, Published: map[uint32]string{}}
 	for _, h := range here {
-		l.Known[h.OID] = watch.There{OID: h.OID, Schema: h.Schema, Name: h.Name}
+		there := watch.There{OID: h.OID, Schema: h.Schema, Name: h.Name}
 		switch now := w.seen.published[h.Name]; {
 		case h.Published != "" && h.Published != now:
-			l.Gaps[h.OID] = &watch.Gap{Reason: "it was published as " + h.Published, Hint: w.seen.gap[h.Name]}
+			there.Gap = &watch.Gap{Reason: "it was published as " + h.Published, Hint: w.seen.gap[h.Name]}
 		case now != "":
 			l.Published[h.OID] = now
 		}
+		l.Known[h.OID] = there
 	}
 	if w.seen.found != nil {
 		l.Found = w.seen.found(l.Found)

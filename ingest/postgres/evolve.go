@@ -38,14 +38,14 @@ func (a *applier) describe(t *streamTable) error {
 		if err != nil {
 			return err
 		}
-		if err := a.source.dropUnlisted(a.ctx, conn, live, t.Source.OID); err != nil {
+		if problem, err = a.source.dropUnlisted(a.ctx, conn, live, t); err != nil || problem != nil {
 			return err
 		}
 		if err := live.readGenerated(a.ctx, conn, t.Source.OID); err != nil {
 			return err
 		}
 		if len(live.look.Files) > 0 {
-			if err := a.source.files.Complete(a.ctx, conn, t.Source.OID, t.Source.Files, &live.look); err != nil {
+			if err := a.source.files.Complete(a.ctx, conn, t.Source.OID, t.Source.Files, &live.look, a.source.streamedNames(), a.source.truncated.have); err != nil {
 				return unavailable("look at a table", err)
 			}
 		}

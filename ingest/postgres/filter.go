@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/skipprd/skipprd/catalog"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/ingest"
 )
 
@@ -147,23 +148,36 @@ func (b *backfill) filter(ctx context.Context, conn *pgconn.PgConn, t ingest.Sou
 }
 
 // dropUnlisted takes the columns away that a publication of somebody else's has not in its
-// list of the table's: they are not described.
-func (s *Source) dropUnlisted(ctx context.Context, conn *pgx.Conn, live *liveTable, oid uint32) error {
+// list of the table's: they are not described. One that is here already is not sent any more: that is
+// a problem.
+func (s *Source) dropUnlisted(ctx context.Context, conn *pgx.Conn, live *liveTable, t *streamTable) (*ingest.TableError, error) {
 	st, err := s.current()
 	version := serverVersion(conn)
 	if err != nil || len(st.Owned) > 0 || version < versionFilter {
-		return err
+		return nil, err
 	}
 	for _, name := range st.Publications {
 		p, err := readPublication(ctx, conn, name, version)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if list, ok := p.listed[oid]; ok {
-			live.columns = slices.DeleteFunc(live.columns, func(a liveAttribute) bool { return !a.dropped && !slices.Contains(list, a.name) })
+		list, ok := p.listed[t.Source.OID]
+		if !ok {
+			continue
 		}
+		unlisted := func(a liveAttribute) bool { return !a.dropped && !slices.Contains(list, a.name) }
+		if slices.ContainsFunc(live.columns, func(a liveAttribute) bool {
+			return unlisted(a) && !a.generated && slices.ContainsFunc(t.Schema.Fields, func(f schema.Field) bool { return f.AttNum == a.number })
+		}) {
+			return &ingest.TableError{
+				Reason: fmt.Sprintf("publication %s does not have all columns of the table any more", name),
+				Hint: fmt.Sprintf("At the source, as its owner: %s Then here: ALTER PIPELINE … RESYNC TABLE …;",
+					strings.Join(p.completion(publishChanges, []ingest.SourceTable{t.Source}, version), " ")),
+			}, nil
+		}
+		live.columns = slices.DeleteFunc(live.columns, unlisted)
 	}
-	return nil
+	return nil, nil
 }
 
 // serverVersion is the server's version to the tens of thousands, as it told when the

@@ -206,7 +206,7 @@ func (s *Source) Look(ctx context.Context, sel catalog.TableSelection, here []wa
 		look.Files = make(map[uint32]watch.Files, len(here))
 		for _, h := range here {
 			if now, ok := looks[h.OID]; ok && len(now.Files) > 0 {
-				if err := s.files.Complete(ctx, conn, h.OID, h.Files, &now); err != nil {
+				if err := s.files.Complete(ctx, conn, h.OID, h.Files, &now, s.streamedNames(), s.truncated.have); err != nil {
 					return unavailable("look at files", err)
 				}
 				look.Files[h.OID] = s.files.Add(h.OID, h.Files, now)

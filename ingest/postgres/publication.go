@@ -441,6 +441,13 @@ func refuse(refused *map[uint32]*ingest.TableError, t ingest.SourceTable, why *i
 	(*refused)[t.OID] = why
 }
 
+// ofTable says whether an error may be of one table, and not of the others that are published with
+// it: its owner's rights, or what it is.
+func ofTable(err error) bool {
+	c := code(err)
+	return c == codePrivilege || c == codeReadOnly || strings.HasPrefix(c, "22") || strings.HasPrefix(c, "42") || strings.HasPrefix(c, "0A")
+}
+
 // addTo publishes tables: together, or one by one when one of them may not be.
 func addTo(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.SourceTable,
 	refused *map[uint32]*ingest.TableError,
@@ -450,8 +457,14 @@ func addTo(ctx context.Context, conn *pgx.Conn, name string, tables []ingest.Sou
 	switch {
 	case err == nil:
 		return nil
-	case code(err) != codePrivilege && code(err) != codeReadOnly:
+	case !ofTable(err):
 		return publicationError(name, sql, err)
+	case len(tables) == 1 && code(err) != codePrivilege && code(err) != codeReadOnly:
+		refuse(refused, tables[0], &ingest.TableError{
+			Reason: "the table cannot be published: " + serverMessage(err),
+			Hint:   "Once that is mended at the source: ALTER PIPELINE … RESUME TABLE …;",
+		})
+		return nil
 	case len(tables) == 1:
 		refuse(refused, tables[0], &ingest.TableError{
 			Reason: "the role may not publish the table: " + firstLine(err),

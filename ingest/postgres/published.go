@@ -24,10 +24,19 @@ func publishedNow(ctx context.Context, conn *pgx.Conn, names []string, tables []
 		return nil, unavailable("look at publications", err)
 	}
 	out := make(map[uint32]string, len(now))
-	for oid, p := range now {
-		out[oid] = p.String()
+	for oid, t := range now {
+		out[oid] = t.String()
 	}
 	return out, nil
+}
+
+// streamedNames are the publications that are streamed, none before there is a slot.
+func (s *Source) streamedNames() []string {
+	st, err := s.current()
+	if err != nil {
+		return nil
+	}
+	return st.Publications
 }
 
 // publicationsDigest is another text when publications that are streamed have changed.
@@ -59,27 +68,41 @@ func (s *Source) lookPublished(ctx context.Context, conn *pgx.Conn, here []watch
 			return err
 		}
 	}
-	look.Published, look.Gaps = map[uint32]string{}, map[uint32]*watch.Gap{}
+	look.Published = map[uint32]string{}
 	for _, h := range here {
-		i := slices.IndexFunc(look.Found, func(t ingest.SourceTable) bool { return t.OID == h.OID })
-		if i < 0 || look.Found[i].Unsupported != "" {
+		t, exists := look.Known[h.OID]
+		if !exists {
 			continue
 		}
-		gap, err := gapOf(have, st, look.Found[i], h, now[h.OID], serverVersion(conn))
-		switch {
-		case err != nil:
+		if t.Gap, err = gapOf(have, st, described(look.Found, h, t, st), h, now[h.OID], serverVersion(conn)); err != nil {
 			return err
-		case gap != nil:
-			look.Gaps[h.OID] = gap
-		default:
+		}
+		look.Known[h.OID] = t
+		if t.Gap == nil {
 			look.Published[h.OID] = now[h.OID].String()
 		}
 	}
 	return nil
 }
 
+// described is a table that is here as it is to be published, also when it is not selected any more,
+// or could not be taken in as it is.
+func described(found []ingest.SourceTable, h watch.Here, now watch.There, st *state) ingest.SourceTable {
+	i := slices.IndexFunc(found, func(t ingest.SourceTable) bool { return t.OID == h.OID && t.Unsupported == "" })
+	if i >= 0 {
+		return found[i]
+	}
+	return ingest.SourceTable{OID: h.OID, Schema: now.Schema, Name: now.Name, Parts: h.Parts, Filter: st.Filters[h.OID]}
+}
+
 // gapOf says why changes of a table may have been left out; nil when none were.
-func gapOf(have []publication, st *state, t ingest.SourceTable, h watch.Here, now published.Published, version int) (*watch.Gap, error) {
+func gapOf(have []publication, st *state, t ingest.SourceTable, h watch.Here, now published.Table, version int) (*watch.Gap, error) {
+	if now.Unlogged {
+		return &watch.Gap{
+			Reason: "the table is unlogged at the source: what is written to it cannot be streamed",
+			Hint:   fmt.Sprintf("At the source: ALTER TABLE %s SET LOGGED; then it is copied anew by itself.", quoteIdent(t.Schema, t.Name)),
+		}, nil
+	}
 	main, inserts := have[0], have[len(have)-1]
 	from, publish := main, publishChanges
 	if h.Keyless {

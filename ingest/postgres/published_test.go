@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/ingest/watch"
 	"github.com/skipprd/skipprd/sqltests/pgtest"
 )
@@ -36,7 +37,7 @@ func (r *publishedRig) look() []string {
 	maps.Copy(r.known, l.Published)
 	var out []string
 	for _, h := range here {
-		if gap := l.Gaps[h.OID]; gap != nil {
+		if gap := l.Known[h.OID].Gap; gap != nil {
 			out = append(out, strings.TrimSpace(h.Name+": "+gap.Reason+" "+gap.Hint))
 		}
 	}
@@ -88,7 +89,8 @@ func publicationAltered(t *testing.T, version int) {
 		not  int // the first server version that does otherwise, or cannot
 	}{
 		{sql: []string{"CREATE TABLE apart (id int)", "DROP TABLE apart"}},
-		{sql: []string{"ALTER PUBLICATION skippr_slots OWNER TO heir", "COMMENT ON PUBLICATION skippr_slots IS 'ours'"}},
+		{sql: []string{"COMMENT ON PUBLICATION skippr_slots IS 'ours'"}},
+		{sql: []string{"ALTER PUBLICATION skippr_slots OWNER TO heir", "ALTER PUBLICATION skippr_slots OWNER TO postgres"}, want: []string{"a" + altered, "b" + altered, "part" + altered}},
 		{sql: []string{"CREATE PUBLICATION others FOR ALL TABLES", "DROP PUBLICATION others", "ALTER TABLE b SET SCHEMA other", "ALTER TABLE other.b SET SCHEMA public", "VACUUM FULL pg_publication"}},
 		{sql: []string{"ALTER PUBLICATION skippr_slots DROP TABLE a"}, want: []string{lacks("a", "have the table")}},
 		{sql: []string{"ALTER PUBLICATION skippr_slots DROP TABLE a", "ALTER PUBLICATION skippr_slots ADD TABLE a"}, want: []string{"a" + altered}},
@@ -204,6 +206,79 @@ func TestPublicationOfOthersAltered(t *testing.T) {
 		r.again(gaps)
 		if got := r.look(); len(got) > 0 {
 			t.Errorf("%s, copied anew: %q", step.sql, got)
+		}
+	}
+}
+
+// TestPublishedLoosely: tables that somebody's publication has by their schema, or as all: that they
+// leave it for a while, or what can be streamed at all, is found.
+func TestPublishedLoosely(t *testing.T) {
+	notShort(t)
+	r := &publishedRig{rig: privateRig(t, pgtest.StartPrivate(t),
+		"CREATE SCHEMA sa; CREATE SCHEMA sb", "CREATE TABLE sa.a (id int PRIMARY KEY, v text)", "CREATE TABLE sa.b (id int PRIMARY KEY, v text)",
+		"CREATE PUBLICATION skippr_slots FOR TABLES IN SCHEMA sa WITH (publish_via_partition_root = true)",
+	), known: map[uint32]string{}}
+	r.sel = catalog.TableSelection{Schemas: []string{"sa"}}
+	r.reopen()
+	r.again(nil)
+	tables := r.tables // also those that leave the selection
+	if got := r.look(); len(got) > 0 {
+		t.Fatalf("at the beginning: %q", got)
+	}
+	const altered = "a: publication skippr_slots was altered at the source, and changes may have been left out meanwhile"
+	const out = `a: publication skippr_slots does not have the table any more At the source (at its primary, if it is a standby), as the publication's owner: ` +
+		`ALTER PUBLICATION "skippr_slots" ADD TABLE ONLY "sb"."a"; Then it is copied anew by itself.`
+	const unlogged = `a: the table is unlogged at the source: what is written to it cannot be streamed At the source: ALTER TABLE "sa"."a" SET LOGGED; then it is copied anew by itself.`
+	for _, step := range []struct {
+		sql  []string
+		want []string
+	}{
+		{[]string{"ALTER TABLE sa.a ADD w int; CREATE INDEX ON sa.a (w); GRANT SELECT ON sa.a TO public; VACUUM sa.a; ANALYZE sa.a"}, nil},
+		{[]string{"ALTER TABLE sa.a SET SCHEMA sb"}, []string{out}},
+		{[]string{"ALTER TABLE sb.a SET SCHEMA sa"}, []string{altered}},
+		{[]string{"ALTER TABLE sa.a SET SCHEMA sb", "ALTER TABLE sb.a SET SCHEMA sa"}, []string{altered}},
+		{[]string{"ALTER TABLE sa.a SET UNLOGGED"}, []string{unlogged}},
+	} {
+		r.exec(splitSQL(strings.Join(step.sql, "; "))...)
+		got := r.look()
+		if !slices.Equal(got, step.want) {
+			t.Errorf("%q:\n got %q\nwant %q", step.sql, got, step.want)
+		}
+		if len(got) > 0 && !strings.Contains(got[0], "as the publication's owner") {
+			r.again(got)
+		}
+		r.tables = tables
+	}
+}
+
+// TestUnloggedForAWhile: a table that was unlogged between two looks counts as one whose rows may have other
+// values, where the server allows that: it is published, and not by its name. TRUNCATE that
+// the stream has told of does not.
+func TestUnloggedForAWhile(t *testing.T) {
+	for _, c := range []struct {
+		of, sql string
+		want    uint32
+	}{
+		{"ALL TABLES", "ALTER TABLE a SET UNLOGGED; ALTER TABLE a SET LOGGED", 1},
+		{"ALL TABLES", "INSERT INTO a VALUES (1)", 0},
+		{"TABLE a", "VACUUM FULL a", 0},
+	} {
+		r := newRig(t, "CREATE TABLE a (id int PRIMARY KEY, v text)")
+		r.exec("CREATE PUBLICATION skippr_" + r.name + " FOR " + c.of + " WITH (publish_via_partition_root = true)")
+		r.begin()
+		at := r.table("a").OID
+		start, err := r.src.AtStart(t.Context(), []uint32{at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.exec(splitSQL(c.sql)...)
+		files := start.Files[at]
+		l, err := r.src.Look(t.Context(), r.sel, []watch.Here{{OID: at, Schema: "public", Name: "a", Files: &files}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Files[at].Reworked; (got > 0) != (c.want > 0) {
+			t.Errorf("%s, %s: reworked %d", c.of, c.sql, got)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func (s *Source) checkSlot(ctx context.Context, st *state, start LSN, tables []i
 		}
 		for _, t := range tables {
 			if now, ok := looks[t.Source.OID]; ok {
-				if err := s.files.Complete(ctx, conn, t.Source.OID, t.Source.Files, &now); err != nil {
+				if err := s.files.Complete(ctx, conn, t.Source.OID, t.Source.Files, &now, s.streamedNames(), s.truncated.have); err != nil {
 					return unavailable("look at files", err)
 				}
 				s.files.Add(t.Source.OID, t.Source.Files, now)

@@ -91,6 +91,8 @@ type Here struct {
 	Keyless bool
 	// Published is how the source publishes it, in the source's words; "" when that is not known.
 	Published string
+	// Unpublished says that it has stopped since the source does not publish it.
+	Unpublished bool
 }
 
 // Kind says what has happened to a table.
@@ -120,7 +122,8 @@ const (
 	// Identified: updates and deletes of a table without a key can be sent now; Found is how the
 	// table is. Barred is why they are not all the same.
 	Identified
-	// Unpublished: changes of it may have been left out; Found is how the table is.
+	// Unpublished: changes of it may have been left out; Found is how the table is, -1 when it is not
+	// of the selection.
 	Unpublished
 )
 
@@ -194,7 +197,7 @@ func Decide(here []Here, found []There, known map[uint32]There) []Action {
 		if a, ok := h.identified(found); ok {
 			out = append(out, a)
 		}
-		if a, ok := h.unpublished(found); ok {
+		if a, ok := h.unpublished(&now, found); ok {
 			out = append(out, a)
 		}
 	}
@@ -241,14 +244,20 @@ func (h *Here) identified(found []There) (a Action, changed bool) {
 	return Action{Kind: Identified, Table: h.ID, Found: i, Barred: found[i].Barred}, true
 }
 
+// PublishedAgain is why a table is copied anew that had stopped as it was not published.
+const PublishedAgain = "it is published again at the source"
+
 // unpublished looks whether changes of a table may have been left out. While it is being copied
 // anew they come with the copy, or are noticed once that has its place.
-func (h *Here) unpublished(found []There) (a Action, changed bool) {
-	i := slices.IndexFunc(found, func(f There) bool { return f.OID == h.OID && f.Gap != nil })
-	if i < 0 || h.Copy != 0 || h.Away != "" {
+func (h *Here) unpublished(now *There, found []There) (a Action, changed bool) {
+	gap := now.Gap
+	if gap == nil && h.Unpublished {
+		gap = &Gap{Reason: PublishedAgain}
+	}
+	if gap == nil || h.Copy != 0 || h.Away != "" {
 		return a, false
 	}
-	return Action{Kind: Unpublished, Table: h.ID, Found: i, Gap: found[i].Gap}, true
+	return Action{Kind: Unpublished, Table: h.ID, Found: slices.IndexFunc(found, func(f There) bool { return f.OID == h.OID }), Gap: gap}, true
 }
 
 // parts compares the partitions. While the table is being copied anew they wait for the

@@ -18,14 +18,22 @@ type Published []Publication
 type Publication struct {
 	OID uint32 `json:"oid"`
 	// Altered is another number whenever it publishes other operations, in another way, or has
-	// another owner or name. Operations and Owner tell of most.
-	Altered    uint32 `json:"altered"`
-	Owner      uint32 `json:"owner"`
-	Operations string `json:"operations"`
+	// another owner or name.
+	Altered uint32 `json:"altered"`
 	// Members are the entries by which it has the table, which are made anew when it is taken
 	// out and put in again, with another filter or other columns; none when it has all tables.
 	// Ascending.
 	Members []uint32 `json:"members,omitempty"`
+	// Moved is another number whenever the table has gone to another schema, or has another name or owner;
+	// 0 when it is not had by its schema alone.
+	Moved uint32 `json:"moved,omitempty"`
+}
+
+// Table is how a table is published.
+type Table struct {
+	Published
+	// Unlogged says that what is written to it cannot be streamed.
+	Unlogged bool
 }
 
 // Follows says that a table was published without a gap since it was published as was, so far as
@@ -37,7 +45,7 @@ func (p Published) Follows(was Published) bool {
 }
 
 func (p Publication) follows(was Publication) bool {
-	if p.OID != was.OID || p.Operations != was.Operations || p.Altered != was.Altered && p.Owner == was.Owner {
+	if p.OID != was.OID || p.Altered != was.Altered || p.Moved != was.Moved && was.Moved != 0 {
 		return false
 	}
 	return !slices.ContainsFunc(was.Members, func(m uint32) bool { return !slices.Contains(p.Members, m) })
@@ -54,6 +62,9 @@ func Parse(text string) (Published, error) {
 
 // String writes p for Parse. It is never empty, and the same of the same.
 func (p Published) String() string {
+	if p == nil {
+		p = Published{}
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // numbers and texts
@@ -61,22 +72,21 @@ func (p Published) String() string {
 	return string(text)
 }
 
-// entriesQuery lists by what publications $1 have tables $2. {namespace} is what only newer
-// servers have.
+// entriesQuery lists by what publications $1 have tables $2. {schemas} are the entries of their
+// schemas, which only newer servers have.
 const entriesQuery = `
-SELECT o.oid, p.oid, p.xmin::text::int8, p.pubowner,
-       concat_ws(' ', p.puballtables, p.pubinsert, p.pubupdate, p.pubdelete, p.pubtruncate, {root}), p.puballtables,
-       ARRAY(SELECT m.oid FROM (
-               SELECT r.oid FROM pg_catalog.pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = ANY(o.roots)
-               {namespace}) m ORDER BY 1)::oid[]
-  FROM (SELECT t.oid, ARRAY(SELECT t.oid UNION SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(t.oid) a) AS roots
-          FROM unnest($2::oid[]) t(oid)) o, pg_catalog.pg_publication p
+SELECT o.oid, o.unlogged, p.oid, p.xmin::text::int8, p.puballtables, o.moved,
+       ARRAY(SELECT r.oid FROM pg_catalog.pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = ANY(o.roots) ORDER BY 1)::oid[],
+       {schemas}
+  FROM (SELECT c.oid, c.relpersistence = 'u' AS unlogged, y.xmin::text::int8 AS moved,
+               ARRAY(SELECT c.oid UNION SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a) AS roots
+          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type y ON y.oid = c.reltype WHERE c.oid = ANY($2::oid[])) o,
+       pg_catalog.pg_publication p
  WHERE p.pubname = ANY($1::text[])
- ORDER BY 1, 2`
+ ORDER BY 1, 3`
 
-const namespaceEntries = `UNION ALL
-               SELECT n.oid FROM pg_catalog.pg_publication_namespace n JOIN pg_catalog.pg_class c ON c.relnamespace = n.pnnspid
-                WHERE n.pnpubid = p.oid AND c.oid = ANY(o.roots)`
+const schemaEntries = `ARRAY(SELECT n.oid FROM pg_catalog.pg_publication_namespace n JOIN pg_catalog.pg_class c ON c.relnamespace = n.pnnspid
+                WHERE n.pnpubid = p.oid AND c.oid = ANY(o.roots) ORDER BY 1)::oid[]`
 
 // digestQuery is of all that publications $1 have.
 const digestQuery = `
@@ -84,48 +94,47 @@ SELECT pg_catalog.md5(coalesce(string_agg(x, ' ' ORDER BY x), '')) FROM (
   SELECT concat_ws(':', p.oid, p.xmin) AS x FROM pg_catalog.pg_publication p WHERE p.pubname = ANY($1::text[])
   UNION ALL
   SELECT concat_ws(':', r.prpubid, r.oid) FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
-   WHERE p.pubname = ANY($1::text[]) {namespace}) all_of_them`
+   WHERE p.pubname = ANY($1::text[]) {schemas}) all_of_them`
 
-const namespaceDigest = `
+const schemasDigest = `
   UNION ALL
   SELECT concat_ws(':', n.pnpubid, n.oid, 'schema') FROM pg_catalog.pg_publication_namespace n JOIN pg_catalog.pg_publication p ON p.oid = n.pnpubid
+   WHERE p.pubname = ANY($1::text[])
+  UNION ALL
+  SELECT concat_ws(':', n.pnpubid, c.oid, y.xmin) FROM pg_catalog.pg_publication_namespace n JOIN pg_catalog.pg_publication p ON p.oid = n.pnpubid
+    JOIN pg_catalog.pg_class c ON c.relnamespace = n.pnnspid AND c.relkind IN ('r', 'p') JOIN pg_catalog.pg_type y ON y.oid = c.reltype
    WHERE p.pubname = ANY($1::text[])`
 
-const (
-	versionRoot      = 130000
-	versionNamespace = 150000
-)
+const versionSchemas = 150000
 
-func query(version int, text, namespace string) string {
-	root := "p.pubviaroot"
-	if version < versionNamespace {
-		namespace = ""
+// Read reads how publications have tables. Each of the tables that exist is in what it returns, if a
+// publication does.
+func Read(ctx context.Context, conn *pgx.Conn, version int, names []string, tables []uint32) (map[uint32]Table, error) {
+	schemas := "'{}'::oid[]"
+	if version >= versionSchemas {
+		schemas = schemaEntries
 	}
-	if version < versionRoot {
-		root = "''"
-	}
-	return strings.NewReplacer("{namespace}", namespace, "{root}", root).Replace(text)
-}
-
-// Read reads how publications have tables. Each of the tables is in what it returns.
-func Read(ctx context.Context, conn *pgx.Conn, version int, names []string, tables []uint32) (map[uint32]Published, error) {
-	rows, err := conn.Query(ctx, query(version, entriesQuery, namespaceEntries), names, tables)
+	rows, err := conn.Query(ctx, strings.ReplaceAll(entriesQuery, "{schemas}", schemas), names, tables)
 	if err != nil {
 		return nil, fmt.Errorf("read publications: %w", err)
 	}
-	out := make(map[uint32]Published, len(tables))
-	for _, oid := range tables {
-		out[oid] = Published{}
-	}
-	var table uint32
-	var altered int64
-	var all bool
-	var p Publication
-	_, err = pgx.ForEachRow(rows, []any{&table, &p.OID, &altered, &p.Owner, &p.Operations, &all, &p.Members}, func() error {
-		if all || len(p.Members) > 0 {
-			p.Altered, p.Members = uint32(altered), slices.Clone(p.Members)
-			out[table] = append(out[table], p)
+	out := make(map[uint32]Table, len(tables))
+	var oid, by uint32
+	var altered, moved int64
+	var unlogged, all bool
+	var named, inSchema []uint32
+	_, err = pgx.ForEachRow(rows, []any{&oid, &unlogged, &by, &altered, &all, &moved, &named, &inSchema}, func() error {
+		t := out[oid]
+		t.Unlogged = unlogged
+		if all || len(named)+len(inSchema) > 0 {
+			p := Publication{OID: by, Altered: uint32(altered), Members: slices.Concat(named, inSchema)}
+			slices.Sort(p.Members)
+			if len(named) == 0 && len(inSchema) > 0 {
+				p.Moved = uint32(moved)
+			}
+			t.Published = append(t.Published, p)
 		}
+		out[oid] = t
 		return nil
 	})
 	if err != nil {
@@ -136,7 +145,11 @@ func Read(ctx context.Context, conn *pgx.Conn, version int, names []string, tabl
 
 // Digest is another text whenever Read would return something else for tables that are the same.
 func Digest(ctx context.Context, conn *pgx.Conn, version int, names []string) (digest string, err error) {
-	if err := conn.QueryRow(ctx, query(version, digestQuery, namespaceDigest), names).Scan(&digest); err != nil {
+	schemas := ""
+	if version >= versionSchemas {
+		schemas = schemasDigest
+	}
+	if err := conn.QueryRow(ctx, strings.ReplaceAll(digestQuery, "{schemas}", schemas), names).Scan(&digest); err != nil {
 		return "", fmt.Errorf("digest publications: %w", err)
 	}
 	return digest, nil

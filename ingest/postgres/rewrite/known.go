@@ -31,17 +31,24 @@ SELECT t.root, pg_catalog.txid_snapshot_xmin(pg_catalog.txid_current_snapshot())
 
 // reworkedQuery says whether a column of table $1 was changed by a transaction that had not
 // ended at $2, a number of txid_snapshot_xmin. A change of its type or its expression, by
-// which rows are rewritten, changes it in the catalog, VACUUM FULL and CLUSTER do not.
+// which rows are rewritten, changes it in the catalog, VACUUM FULL and CLUSTER do not. And whether
+// it may have been unlogged for a while: publications $3 have it, and none by its name, or the server
+// would have refused that. And who has changed its entry in the catalog last.
 const reworkedQuery = `
 SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute a
         WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
-          AND pg_catalog.age(a.xmin) <= pg_catalog.age(($2::int8 & 4294967295)::text::xid))`
+          AND pg_catalog.age(a.xmin) <= pg_catalog.age(($2::int8 & 4294967295)::text::xid)),
+       EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE p.pubname = ANY($3::text[]))
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
+                        WHERE p.pubname = ANY($3::text[]) AND r.prrelid = $1),
+       coalesce((SELECT c.xmin::text FROM pg_catalog.pg_class c WHERE c.oid = $1), '')`
 
 // Look is how a table is now.
 type Look struct {
 	// Since is the oldest transaction that had not ended.
 	Since uint64
-	// Reworked says that a column of the table, which is rewritten, has changed since the look before.
+	// Reworked says that a column of the table, which is rewritten, has changed since the look before,
+	// or that the table may have been unlogged since.
 	Reworked bool
 
 	Newest int16    // the number of its newest column
@@ -77,8 +84,11 @@ type Known struct {
 }
 
 // Complete finds out whether a table that is rewritten since the look before, which may be the
-// one of before, has another column, too.
-func (k *Known) Complete(ctx context.Context, conn *pgx.Conn, oid uint32, before *watch.Files, now *Look) error {
+// one of before, has another column, too, or may have been unlogged for a while. publications are
+// those that are streamed, truncated says whether a transaction has truncated a table as the stream told.
+func (k *Known) Complete(ctx context.Context, conn *pgx.Conn, oid uint32, before *watch.Files, now *Look, publications []string,
+	truncated func(table uint32, xid string) bool,
+) error {
 	k.mu.Lock()
 	known, ok := k.tables[oid]
 	k.mu.Unlock()
@@ -88,9 +98,12 @@ func (k *Known) Complete(ctx context.Context, conn *pgx.Conn, oid uint32, before
 	if !rewritten(known.Files, now.Files) {
 		return nil
 	}
-	if err := conn.QueryRow(ctx, reworkedQuery, oid, int64(known.Since)).Scan(&now.Reworked); err != nil {
+	var loose bool
+	var changed string
+	if err := conn.QueryRow(ctx, reworkedQuery, oid, int64(known.Since), publications).Scan(&now.Reworked, &loose, &changed); err != nil {
 		return fmt.Errorf("look for changed columns: %w", err)
 	}
+	now.Reworked = now.Reworked || loose && !truncated(oid, changed)
 	return nil
 }
 
