@@ -21,12 +21,12 @@ import (
 	"github.com/skipprd/skipprd/planner/recode"
 )
 
-// prepareCopy prepares COPY … TO STDOUT and COPY … FROM STDIN.
+// prepareCopy prepares COPY.
 func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwire.Statement, error) {
-	switch {
-	case n.Filename != "" || n.IsProgram:
-		return nil, s.refuseFile(n)
-	case n.IsFrom:
+	if err := s.mayUseFile(n); err != nil {
+		return nil, err
+	}
+	if n.IsFrom {
 		return s.prepareCopyFrom(sql, n)
 	}
 	opts, err := parseCopyOptions(sql, n.Options, copyin.ParseTo)
@@ -43,7 +43,7 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		}
 	}
 	if word := writeWord(n.Query); word != "" {
-		return s.prepareCopyWritten(sql, n.Query, word, opts)
+		return s.prepareCopyWritten(sql, n, word, opts)
 	}
 	if sel == nil {
 		return nil, s.refuse(n.Query)
@@ -53,22 +53,40 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		return nil, err
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		relation := uint32(0)
-		if uses := q.analysis.Uses; n.Relation != nil && len(uses) == 1 {
-			relation = uses[0].Relation.OID
-		}
-		progress := s.engine.copies.Begin(s.startup.PID, relation, false)
-		defer progress.End()
-		var out pgwire.Sink = counted{sink, progress}
-		if out, err = s.encoded(opts, out, q.columns); err != nil {
+		return s.copyTo(ctx, n, sink, func(sink pgwire.Sink, progress *copying.Copy) (int, error) {
+			if uses := q.analysis.Uses; n.Relation != nil && len(uses) == 1 {
+				progress.Names(uses[0].Relation.OID)
+			}
+			out, err := s.encoded(opts, sink, q.columns)
+			if err != nil {
+				return 0, err
+			}
+			return s.copyOut(ctx, q, opts, out)
+		})
+	}}, nil
+}
+
+// copyTo runs a COPY TO whose data write gives to a sink.
+func (s *session) copyTo(ctx context.Context, n *pg.CopyStmt, sink pgwire.Sink, write func(pgwire.Sink, *copying.Copy) (int, error)) (*result, error) {
+	to := copying.Client(sink, nil)
+	if n.Filename != "" {
+		var err error
+		if to, err = copying.Target(ctx, s.engine.deps.Files, n.Filename, n.IsProgram, sink); err != nil {
 			return nil, err
 		}
-		rows, err := s.copyOut(ctx, q, opts, out)
-		if err != nil {
-			return nil, clientError(ctx, err)
-		}
-		return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
-	}}, nil
+	}
+	defer to.Abandon()
+	progress := s.engine.copies.Begin(s.startup.PID, 0, false)
+	progress.Of(to.Kind, 0)
+	defer progress.End()
+	rows, err := write(counted{to, progress}, progress)
+	if err == nil {
+		err = to.Close()
+	}
+	if err != nil {
+		return nil, clientError(ctx, err)
+	}
+	return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
 }
 
 // counted is a sink whose data of COPY TO is counted.
@@ -77,18 +95,18 @@ type counted struct {
 	progress *copying.Copy
 }
 
-// copyFrame is what a message adds to its data.
-const copyFrame = 5
-
 // CopyData implements pgwire.Sink.
 func (c counted) CopyData(messages []byte, n int) error {
-	c.progress.Add(len(messages)-copyFrame*n, n)
+	c.progress.Add(len(messages)-copying.Frame*n, n)
 	return c.Sink.CopyData(messages, n)
 }
 
-// refuseFile refuses files and programs of the server: to who may not have them in PostgreSQL
-// either in its words.
-func (s *session) refuseFile(n *pg.CopyStmt) error {
+// mayUseFile refuses files and programs of the server to who may not have them, in PostgreSQL's
+// words.
+func (s *session) mayUseFile(n *pg.CopyStmt) error {
+	if n.Filename == "" && !n.IsProgram {
+		return nil
+	}
 	role, what, kind := right.WriteServerFiles, "to a file", "pg_write_server_files"
 	switch {
 	case n.IsProgram:
@@ -100,7 +118,10 @@ func (s *session) refuseFile(n *pg.CopyStmt) error {
 	if b := s.book(); !b.HasRole(s.who(b).Current, role) {
 		return pgerr.New(codes.InsufficientPrivilege, "must be superuser or have privileges of the %s role to COPY %s", kind, what).WithHint(anyone)
 	}
-	return pgerr.New(codes.FeatureNotSupported, "COPY %s is not supported", what).WithHint(anyone)
+	if s.engine.deps.Files == nil {
+		return pgerr.New(codes.FeatureNotSupported, "COPY %s is not supported", what).WithHint(anyone)
+	}
+	return nil
 }
 
 // copied refuses a relation that COPY TO takes no rows of, and columns that it has not.
@@ -109,7 +130,10 @@ func (s *session) copied(n *pg.RangeVar, columns []string) error {
 	defer release()
 	rel, err := pgsql.FindRelation(n, s.env(s.namesOf(snap)))
 	if err != nil {
-		return nil // it is told with its place when the query is analysed
+		if e, ok := pgerr.As(err); ok {
+			return e.WithPosition(0)
+		}
+		return err
 	}
 	const variant = "Try the COPY (SELECT ...) TO variant."
 	switch {
@@ -239,12 +263,12 @@ func encodeOptions(o copyin.Options, columns []pgwire.Column) (duckdb.CopyOption
 	return out, nil
 }
 
-// prepareCopyWritten prepares COPY (statement that writes) TO STDOUT, of what it returns.
-func (s *session) prepareCopyWritten(sql string, n *pg.Node, word string, opts copyin.Options) (pgwire.Statement, error) {
+// prepareCopyWritten prepares COPY (statement that writes) TO, of what it returns.
+func (s *session) prepareCopyWritten(sql string, n *pg.CopyStmt, word string, opts copyin.Options) (pgwire.Statement, error) {
 	if word == "MERGE" {
 		return nil, pgerr.New(codes.FeatureNotSupported, "MERGE not supported in COPY")
 	}
-	w, err := s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: n}, nil, word)
+	w, err := s.prepareWrite(&pgsql.Parsed{SQL: sql, Node: n.Query}, nil, word)
 	if err != nil {
 		return nil, err
 	}
@@ -252,15 +276,13 @@ func (s *session) prepareCopyWritten(sql string, n *pg.Node, word string, opts c
 		return nil, pgerr.New(codes.FeatureNotSupported, "COPY query must have a RETURNING clause")
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
-		out, err := s.encoded(opts, sink, w.columns)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := s.copyWritten(ctx, w, opts, out)
-		if err != nil {
-			return nil, clientError(ctx, err)
-		}
-		return &result{tag: fmt.Sprintf("COPY %d", rows)}, nil
+		return s.copyTo(ctx, n, sink, func(sink pgwire.Sink, _ *copying.Copy) (int, error) {
+			out, err := s.encoded(opts, sink, w.columns)
+			if err != nil {
+				return 0, err
+			}
+			return s.copyWritten(ctx, w, opts, out)
+		})
 	}}, nil
 }
 

@@ -29,7 +29,7 @@ const (
 	copyBytes = 8 << 20
 )
 
-// prepareCopyFrom prepares COPY … FROM STDIN.
+// prepareCopyFrom prepares COPY … FROM.
 func (s *session) prepareCopyFrom(sql string, n *pg.CopyStmt) (pgwire.Statement, error) {
 	opts, err := parseCopyOptions(sql, n.Options, copyin.Parse)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	if err != nil {
 		return 0, err
 	}
-	config := copyin.Config{Table: rel.Name, Options: o}
+	config := copyin.Config{Table: rel.Name, Options: o, Stops: n.Filename != ""}
 	for _, i := range columns {
 		config.Columns = append(config.Columns, copyin.Column{Name: rel.Columns[i].Name, HasDefault: rel.Columns[i].Default != ""})
 	}
@@ -137,11 +137,13 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	if err != nil {
 		return 0, err
 	}
-	data, err := sink.CopyIn(format, len(columns))
+	data, err := s.copySource(ctx, n, sink, format, len(columns))
 	if err != nil {
 		return 0, err
 	}
+	defer data.Abandon()
 	progress := s.engine.copies.Begin(s.startup.PID, rel.OID, true)
+	progress.Of(data.Kind, data.Size)
 	defer progress.End()
 	input := progress.Reader(data)
 	if coded != nil && o.Format != copyin.Binary {
@@ -161,6 +163,9 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	load.open()
 	defer load.builder.Release()
 	if err := load.all(ctx); err != nil {
+		return 0, err
+	}
+	if err := data.Close(); err != nil {
 		return 0, err
 	}
 	if err := s.checkForeign(ctx, false); err != nil {
@@ -183,6 +188,18 @@ func skippedRow(d *copyin.Decoder, column int) *pgerr.Error {
 	e := pgerr.Notice("skipping row due to data type incompatibility at line %d for column \"%s\": %s", d.Line(), name, shown)
 	e.Where = where[0]
 	return e
+}
+
+// copySource is where the data of a COPY FROM comes from.
+func (s *session) copySource(ctx context.Context, n *pg.CopyStmt, sink pgwire.Sink, format int16, columns int) (*copying.End, error) {
+	if n.Filename != "" {
+		return copying.Source(ctx, s.engine.deps.Files, n.Filename, n.IsProgram)
+	}
+	data, err := sink.CopyIn(format, columns)
+	if err != nil {
+		return nil, err
+	}
+	return copying.Client(sink, data), nil
 }
 
 // copyLoad is one COPY FROM.

@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/ingest/own/circle"
 	"github.com/skipprd/skipprd/lake"
 	"github.com/skipprd/skipprd/lake/duckdb"
+	"github.com/skipprd/skipprd/planner/copying"
 	"github.com/skipprd/skipprd/planner/scroll"
 	"github.com/skipprd/skipprd/planner/write"
 	"github.com/skipprd/skipprd/wal/change"
@@ -46,6 +47,8 @@ type Deps struct {
 	// Cancel ends the running statement of a session (terminate: the session); false
 	// when there is no such session. nil: no such function.
 	Cancel func(pid uint32, terminate bool) bool
+	// Files are those that COPY may use; nil: none.
+	Files copying.Files
 	// Reload reads files of settings anew: an error says what is wrong with them, and that all
 	// is as it was. nil: there are none.
 	Reload func() error

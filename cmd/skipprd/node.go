@@ -17,6 +17,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/kv"
 	"github.com/skipprd/skipprd/catalog/kv/pebblekv"
+	"github.com/skipprd/skipprd/cmd/skipprd/serverfile"
 	"github.com/skipprd/skipprd/ddl"
 	"github.com/skipprd/skipprd/ingest"
 	"github.com/skipprd/skipprd/ingest/generate"
@@ -251,10 +252,20 @@ func (n *node) openEngine() error {
 		Positions: positions{n.supervisor}, Recovered: n.recovered, Runner: planner.PoolRunner{Pool: n.pool}, System: n.system,
 		DDL: &ddl.Executor{Catalog: n.catalog, Controller: n.controller(), Clock: n.clock}, Own: n.own,
 		Clock: n.clock, LogDir: n.logDir, Sessions: n.sessions, Cancel: n.endBackend, Reload: n.reload,
+		Files:   n.serverFiles(),
 		Version: postgresVersion, Database: n.cfg.get("database"), Started: n.clock.Now(), Spill: n.spill,
 		Log: n.log, Settings: n.cfg.pgSettings(n.cfg.get("tls-cert") != "" || !isLoopback(n.cfg.get("listen"))),
 	})
 	return nil
+}
+
+// serverFiles are those that COPY may use: none that the server is configured by, or keeps.
+func (n *node) serverFiles() *serverfile.Files {
+	own := []string{n.temp}
+	for _, name := range []string{"data-dir", "lake-dir", "config", "password-file", "tls-cert", "tls-key", "tls-client-ca", "hba-file", "ident-file"} {
+		own = append(own, n.cfg.get(name))
+	}
+	return serverfile.New(serverfile.Allow(n.cfg.get("server-files")), n.log, own...)
 }
 
 // spill makes a file without a name: whatever ends us, it goes.

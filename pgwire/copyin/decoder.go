@@ -28,6 +28,9 @@ type Config struct {
 	// Columns are those that the data has, in its order.
 	Columns []Column
 	Options Options
+	// Stops says that nothing is read behind the end marker: the data is of a file or of a
+	// program, which may have no end. What a client sends is read to its end.
+	Stops bool
 	// RowBytesMax bounds a row, in bytes of data; 0: 1 GiB - 1. A longer row is 54000.
 	RowBytesMax int
 }
@@ -69,7 +72,7 @@ func New(data io.Reader, c Config) (*Decoder, error) {
 		c.RowBytesMax = rowBytesMax
 	}
 	d := &Decoder{c: c, options: c.Options.WithDefaults()}
-	d.in = input{source: data, max: c.RowBytesMax, utf8: c.Options.Format != Binary}
+	d.in = input{source: data, max: c.RowBytesMax, utf8: c.Options.Format != Binary, stops: c.Stops}
 	var err error
 	if d.notNull, d.null, err = c.Options.flags(c.Columns); err != nil {
 		return nil, err

@@ -161,6 +161,25 @@ type stuckReader struct{}
 func (stuckReader) Read([]byte) (int, error) { return 0, nil }
 
 // A caller that converts fields can tell an earlier one's error first, and where.
+// TestStops: of data that is no client's nothing is read behind the end marker.
+func TestStops(t *testing.T) {
+	broken := iotest.ErrReader(pgerr.New("57014", "read on"))
+	for _, stops := range []bool{true, false} {
+		for _, format := range []copyin.Format{copyin.Text, copyin.CSV} {
+			got := decode(t, io.MultiReader(strings.NewReader("a\n\\.\n\xff\n"), broken), copyin.Config{
+				Columns: columns("x"), Options: copyin.Options{Format: format}, Stops: stops,
+			})
+			want := "\"a\"|\n"
+			if !stops {
+				want += "57014 / read on /  /  / COPY t, line 2"
+			}
+			if got != want {
+				t.Errorf("%v, %v: %q, want %q", format, stops, got, want)
+			}
+		}
+	}
+}
+
 func TestWhere(t *testing.T) {
 	long := strings.Repeat("é", 60)
 	d, err := copyin.New(strings.NewReader("1\t\\N\t"+long+"\n2\tx\n"), copyin.Config{Table: "t", Columns: columns("a b c")})

@@ -24,6 +24,7 @@ type input struct {
 	source io.Reader
 	max    int  // bytes of a row
 	utf8   bool // data is text: verify it
+	stops  bool // nothing is read behind the end marker
 
 	buf []byte
 	// start ≤ valid ≤ end ≤ len(buf): the row begins, verified so far, read so far.
@@ -145,9 +146,10 @@ func (in *input) peek(i int) (int, error) {
 	return int(in.buf[in.start+i]), nil
 }
 
-// drain reads to the end of the data without looking at it. Of the window the first
-// keep bytes stay.
+// drain reads to the end of the data without looking at it, or says that this is the end. Of the
+// window the first keep bytes stay.
 func (in *input) drain(keep int) error {
+	in.eof = in.eof || in.stops
 	for in.valid, in.end = in.start+keep, in.start+keep; !in.eof; in.end = in.start + keep {
 		if err := in.read(); err != nil {
 			return err

@@ -1,4 +1,5 @@
-// Package copying is how far the COPYs that run have come, for pg_stat_progress_copy.
+// Package copying is how far the COPYs that run have come, for pg_stat_progress_copy, and where
+// their data comes from and goes to.
 package copying
 
 import (
@@ -22,6 +23,8 @@ type Copy struct {
 	// PID is the session's, Relation the table's oid, 0 of a query; From says COPY FROM.
 	PID, Relation uint32
 	From          bool
+	kind          string
+	total         int64
 	// bytes are those of the data; tuples those that were taken or sent, excluded those that
 	// WHERE left out.
 	bytes, tuples, excluded atomic.Int64
@@ -32,11 +35,14 @@ type Info struct {
 	PID, Relation           uint32
 	From                    bool
 	Bytes, Tuples, Excluded int64
+	// Kind is PIPE, FILE or PROGRAM; Total the bytes of the file, 0 where that is not known.
+	Kind  string
+	Total int64
 }
 
 // Begin notes a COPY of a session, which has one at a time. End must be called.
 func (c *Copies) Begin(pid, relation uint32, from bool) *Copy {
-	x := &Copy{of: c, PID: pid, Relation: relation, From: from}
+	x := &Copy{of: c, PID: pid, Relation: relation, From: from, kind: "PIPE"}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.running == nil {
@@ -44,6 +50,20 @@ func (c *Copies) Begin(pid, relation uint32, from bool) *Copy {
 	}
 	c.mu.running[pid] = x
 	return x
+}
+
+// Of says what the data comes from or goes to, and how many bytes there are of it.
+func (x *Copy) Of(kind string, total int64) {
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	x.kind, x.total = kind, total
+}
+
+// Names says which table it is of.
+func (x *Copy) Names(relation uint32) {
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	x.Relation = relation
 }
 
 // End says that the COPY runs no more.
@@ -88,7 +108,7 @@ func (c *Copies) List() []Info {
 	defer c.mu.Unlock()
 	out := make([]Info, 0, len(c.mu.running))
 	for _, x := range c.mu.running {
-		out = append(out, Info{x.PID, x.Relation, x.From, x.bytes.Load(), x.tuples.Load(), x.excluded.Load()})
+		out = append(out, Info{x.PID, x.Relation, x.From, x.bytes.Load(), x.tuples.Load(), x.excluded.Load(), x.kind, x.total})
 	}
 	slices.SortFunc(out, func(a, b Info) int { return int(a.PID) - int(b.PID) })
 	return out

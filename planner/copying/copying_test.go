@@ -14,9 +14,10 @@ func TestCopies(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	in.Add(0, 3)
+	in.Of("FILE", 12)
 	in.Exclude(1)
 	out.Add(100, 7)
-	if got, want := c.List(), []Info{{4, 0, false, 100, 7, 0}, {9, 20_001, true, 5, 2, 1}}; !slices.Equal(got, want) {
+	if got, want := c.List(), []Info{{4, 0, false, 100, 7, 0, "PIPE", 0}, {9, 20_001, true, 5, 2, 1, "FILE", 12}}; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 	out.End()

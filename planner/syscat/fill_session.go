@@ -234,7 +234,7 @@ func fillCopies(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 			if x.From {
 				r["command"] = "COPY FROM"
 			}
-			r["relid"], r["type"], r["bytes_total"] = x.Relation, "PIPE", 0
+			r["relid"], r["type"], r["bytes_total"] = x.Relation, x.Kind, x.Total
 			r["bytes_processed"], r["tuples_processed"], r["tuples_excluded"] = x.Bytes, x.Tuples, x.Excluded
 		}
 		rows = append(rows, r)
