@@ -29,15 +29,12 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 	if n.IsFrom {
 		return s.prepareCopyFrom(sql, n)
 	}
-	opts, err := parseCopyOptions(sql, n.Options, copyin.ParseTo)
+	opts, err := s.checkCopyTo(sql, n)
 	if err != nil {
 		return nil, err
 	}
 	sel := n.Query.GetSelectStmt()
 	if n.Relation != nil {
-		if err := s.copied(n.Relation, opts.ForceQuote); err != nil {
-			return nil, err
-		}
 		if sel, err = s.copySelect(n); err != nil {
 			return nil, err
 		}
@@ -49,6 +46,9 @@ func (s *session) prepareCopy(sql string, n *pg.CopyStmt, types []uint32) (pgwir
 		return nil, s.refuse(n.Query)
 	}
 	q, err := s.prepareQuery(sql, sel, types)
+	if err == nil && n.Query != nil {
+		err = ofQuery(q.columns, opts.ForceQuote)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,32 +124,79 @@ func (s *session) mayUseFile(n *pg.CopyStmt) error {
 	return nil
 }
 
-// copied refuses a relation that COPY TO takes no rows of, and columns that it has not.
-func (s *session) copied(n *pg.RangeVar, columns []string) error {
+// checkCopyTo looks at the parts of a COPY TO in PostgreSQL's order: the table, the columns,
+// the options.
+func (s *session) checkCopyTo(sql string, n *pg.CopyStmt) (copyin.Options, error) {
+	if n.Relation == nil {
+		return parseCopyOptions(sql, n.Options, copyin.ParseTo)
+	}
+	rel, err := s.copied(n.Relation)
+	if err != nil {
+		return copyin.Options{}, err
+	}
+	if _, err := copiedColumns(n, rel); err != nil {
+		return copyin.Options{}, err
+	}
+	opts, err := parseCopyOptions(sql, n.Options, copyin.ParseTo)
+	if err != nil {
+		return opts, err
+	}
+	return opts, ofRelation(rel, opts.ForceQuote)
+}
+
+// ofRelation refuses names of columns in an option that a relation has not, and one that comes
+// twice.
+func ofRelation(rel *pgsql.Relation, names []string) error {
+	for _, c := range rel.GeneratedColumns() {
+		if name := rel.Columns[c].Name; slices.Contains(names, name) {
+			return errCopyGenerated(name)
+		}
+	}
+	return listed(names, fmt.Sprintf(" of relation \"%s\"", rel.Name), func(name string) bool {
+		return slices.ContainsFunc(rel.Columns, func(c pgsql.RelationColumn) bool { return c.Name == name })
+	})
+}
+
+// ofQuery is ofRelation for the columns of a query.
+func ofQuery(columns []pgwire.Column, names []string) error {
+	return listed(names, "", func(name string) bool {
+		return slices.ContainsFunc(columns, func(c pgwire.Column) bool { return c.Name == name })
+	})
+}
+
+func listed(names []string, of string, has func(string) bool) error {
+	for i, name := range names {
+		switch {
+		case !has(name):
+			return pgerr.New(codes.UndefinedColumn, "column \"%s\"%s does not exist", name, of)
+		case slices.Contains(names[:i], name):
+			return pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name)
+		}
+	}
+	return nil
+}
+
+// copied finds a relation, and refuses one that COPY TO takes no rows of.
+func (s *session) copied(n *pg.RangeVar) (*pgsql.Relation, error) {
 	snap, release := s.now()
 	defer release()
 	rel, err := pgsql.FindRelation(n, s.env(s.namesOf(snap)))
 	if err != nil {
 		if e, ok := pgerr.As(err); ok {
-			return e.WithPosition(0)
+			return nil, e.WithPosition(0)
 		}
-		return err
+		return nil, err
 	}
 	const variant = "Try the COPY (SELECT ...) TO variant."
 	switch {
 	case rel.View != "":
-		return pgerr.New(codes.WrongObjectType, "cannot copy from view \"%s\"", rel.Name).WithHint(variant)
+		return nil, pgerr.New(codes.WrongObjectType, "cannot copy from view \"%s\"", rel.Name).WithHint(variant)
 	case rel.Materialized:
-		return pgerr.New(codes.WrongObjectType, "cannot copy from materialized view \"%s\"", rel.Name).WithHint(variant)
+		return nil, pgerr.New(codes.WrongObjectType, "cannot copy from materialized view \"%s\"", rel.Name).WithHint(variant)
 	case rel.Sequence:
-		return pgerr.New(codes.WrongObjectType, "cannot copy from sequence \"%s\"", rel.Name)
+		return nil, pgerr.New(codes.WrongObjectType, "cannot copy from sequence \"%s\"", rel.Name)
 	}
-	for _, name := range columns {
-		if !slices.ContainsFunc(rel.Columns, func(c pgsql.RelationColumn) bool { return c.Name == name }) {
-			return pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
-		}
-	}
-	return nil
+	return rel, nil
 }
 
 // copySelect is the query that COPY table (columns) means.

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,11 +32,8 @@ const (
 
 // prepareCopyFrom prepares COPY … FROM.
 func (s *session) prepareCopyFrom(sql string, n *pg.CopyStmt) (pgwire.Statement, error) {
-	opts, err := parseCopyOptions(sql, n.Options, copyin.Parse)
+	opts, err := s.checkCopyFrom(sql, n)
 	if err != nil {
-		return nil, err
-	}
-	if _, _, err := s.copyTarget(n); err != nil {
 		return nil, err
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
@@ -49,27 +47,64 @@ func (s *session) prepareCopyFrom(sql string, n *pg.CopyStmt) (pgwire.Statement,
 	}}, nil
 }
 
-// copyTarget is the relation that a COPY fills, and the columns that the data has.
-func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
+// checkCopyFrom looks at the parts of a COPY FROM in PostgreSQL's order: the table, WHERE, the
+// columns, the options.
+func (s *session) checkCopyFrom(sql string, n *pg.CopyStmt) (copyin.Options, error) {
+	rel, err := s.copiedTo(n)
+	if err != nil {
+		return copyin.Options{}, err
+	}
+	if n.WhereClause != nil {
+		snap, release := s.now()
+		_, err := pgsql.AnalyzeCopy(sql, rel, nil, n.WhereClause, s.env(s.namesOf(snap)))
+		release()
+		if err != nil {
+			return copyin.Options{}, err
+		}
+	}
+	if _, err := copiedColumns(n, rel); err != nil {
+		return copyin.Options{}, err
+	}
+	opts, err := parseCopyOptions(sql, n.Options, copyin.Parse)
+	if err != nil {
+		return opts, err
+	}
+	return opts, cmp.Or(ofRelation(rel, opts.ForceNotNull), ofRelation(rel, opts.ForceNull))
+}
+
+// copiedTo is the relation that a COPY fills.
+func (s *session) copiedTo(n *pg.CopyStmt) (*pgsql.Relation, error) {
 	rel, err := s.ownTable(n.Relation)
 	if err != nil && rel != nil && rel.View != "" {
 		err = pgerr.New(codes.WrongObjectType, "cannot copy to view \"%s\"", rel.Name).
 			WithHint("To enable copying to a view, provide an INSTEAD OF INSERT trigger.")
 	}
+	return rel, err
+}
+
+// copyTarget is the relation that a COPY fills, and the columns that the data has.
+func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
+	rel, err := s.copiedTo(n)
 	if err != nil {
 		return nil, nil, err
 	}
+	columns, err := copiedColumns(n, rel)
+	return rel, columns, err
+}
+
+// copiedColumns are the places of the columns that a COPY names: all, where it names none.
+func copiedColumns(n *pg.CopyStmt, rel *pgsql.Relation) ([]int, error) {
 	var columns []int
 	for _, a := range n.Attlist {
 		name := a.GetString_().GetSval()
 		i := slices.IndexFunc(rel.Columns, func(c pgsql.RelationColumn) bool { return c.Name == name })
 		switch {
 		case i < 0:
-			return nil, nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
+			return nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
 		case rel.Columns[i].Generated != "":
-			return nil, nil, errCopyGenerated(name)
+			return nil, errCopyGenerated(name)
 		case slices.Contains(columns, i):
-			return nil, nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name)
+			return nil, pgerr.New(codes.DuplicateColumn, "column \"%s\" specified more than once", name)
 		}
 		columns = append(columns, i)
 	}
@@ -80,7 +115,7 @@ func (s *session) copyTarget(n *pg.CopyStmt) (*pgsql.Relation, []int, error) {
 			}
 		}
 	}
-	return rel, columns, nil
+	return columns, nil
 }
 
 func errCopyGenerated(name string) error {
@@ -115,10 +150,6 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	if err != nil {
 		return 0, err
 	}
-	if o.Freeze && !s.tx.makes(t.Face) && !s.tx.changes.Touches(t.ID) {
-		return 0, pgerr.New(codes.ObjectNotInPrerequisiteState,
-			"cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction")
-	}
 	snap, release := s.now()
 	analysis, err := pgsql.AnalyzeCopy(sql, rel, columns, n.WhereClause, s.env(s.namesOf(snap)))
 	release()
@@ -152,6 +183,10 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	decoder, err := copyin.New(input, config)
 	if err != nil {
 		return 0, err
+	}
+	if o.Freeze && !s.tx.makes(t.Face) && !s.tx.changes.Touches(t.ID) {
+		return 0, pgerr.New(codes.ObjectNotInPrerequisiteState,
+			"cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction")
 	}
 	load := &copyLoad{
 		job:      &writeJob{session: s, table: t, analysis: analysis},
@@ -218,8 +253,31 @@ type copyLoad struct {
 	// is meant.
 	builder       *array.RecordBuilder
 	bytes         int
-	first, last   uint64 // the piece's lines
+	lines         copyLines
 	rows, ignored int
+}
+
+// copyLines are the lines of a piece's rows, for contexts of errors.
+type copyLines struct {
+	numbers []uint64
+	texts   []byte
+	ends    []int
+}
+
+func (l *copyLines) add(d *copyin.Decoder) {
+	l.numbers, l.texts = append(l.numbers, d.Line()), d.AppendText(l.texts)
+	l.ends = append(l.ends, len(l.texts))
+}
+
+func (l *copyLines) clear() { l.numbers, l.texts, l.ends = l.numbers[:0], l.texts[:0], l.ends[:0] }
+
+// text is the line of row i.
+func (l *copyLines) text(i int) string {
+	begin := 0
+	if i > 0 {
+		begin = l.ends[i-1]
+	}
+	return string(l.texts[begin:l.ends[i]])
 }
 
 func (l *copyLoad) open() {
@@ -239,19 +297,13 @@ func (l *copyLoad) all(ctx context.Context) error {
 			return l.flush(ctx, gathered)
 		}
 		taken, convertErr := l.row(fields, err == nil)
-		if convertErr != nil {
-			return convertErr
-		}
-		if err != nil {
-			return err
+		if err = cmp.Or(convertErr, err); err != nil {
+			return l.earlier(ctx, gathered, err)
 		}
 		if taken {
-			if gathered == 0 {
-				l.first = l.decoder.Line()
-			}
 			gathered++
 			l.progress.Add(0, 1)
-			l.last = l.decoder.Line()
+			l.lines.add(l.decoder)
 		}
 		if gathered >= copyRows || l.bytes >= copyBytes {
 			if err := l.flush(ctx, gathered); err != nil {
@@ -275,6 +327,9 @@ func (l *copyLoad) row(fields []copyin.Field, whole bool) (taken bool, err error
 		text := ""
 		if err == nil {
 			text, err = l.input.Decode(oid, l.format, value)
+		}
+		if err == nil {
+			err = copying.Fit(text, rel.Columns[l.columns[i]].Type)
 		}
 		if err != nil && l.ignore && whole {
 			l.ignored++
@@ -308,26 +363,99 @@ func (l *copyLoad) row(fields []copyin.Field, whole bool) (taken bool, err error
 // flush inserts the piece.
 func (l *copyLoad) flush(ctx context.Context, gathered int) error {
 	l.bytes = 0
+	defer l.lines.clear()
 	if gathered == 0 {
 		return nil
 	}
 	rec := l.builder.NewRecordBatch()
 	defer rec.Release()
-	given, err := inline(l.job.analysis.Rows.Uses[0], rec.Columns())
-	if err != nil {
-		return err
-	}
-	rows, err := l.job.run(ctx, given)
+	mark := l.job.session.markChanges()
+	rows, err := l.insert(ctx, rec)
 	defer rows.Release()
-	if e, ok := pgerr.As(clientError(ctx, err)); ok && e.Where == "" {
-		c := *e
-		c.Where = fmt.Sprintf("COPY %s, lines %d to %d", l.job.analysis.Relation.Name, l.first, l.last)
-		if l.first == l.last {
-			c.Where = fmt.Sprintf("COPY %s, line %d", l.job.analysis.Relation.Name, l.first)
-		}
-		return &c
+	if err != nil {
+		l.job.session.rollbackChanges(mark)
+		return l.placed(ctx, rec, err)
 	}
 	l.rows += rows.Len()
 	l.progress.Exclude(gathered - rows.Len())
-	return err
+	return nil
+}
+
+// earlier is the error of a row that was read before another error: what PostgreSQL asks of each
+// row as it is read comes first. Else it is that other error.
+func (l *copyLoad) earlier(ctx context.Context, gathered int, err error) error {
+	if e, ok := pgerr.As(err); gathered == 0 || !ok || !ofRow(e.Code) {
+		return err
+	}
+	rec := l.builder.NewRecordBatch()
+	defer rec.Release()
+	rec.Retain()
+	found, failed := l.try(ctx, rec)
+	switch {
+	case failed != nil:
+		return failed
+	case found == nil || found.Code == codes.UniqueViolation || found.Code == codes.ForeignKeyViolation:
+		return err
+	}
+	return l.placed(ctx, rec, found)
+}
+
+func (l *copyLoad) insert(ctx context.Context, rec arrow.RecordBatch) (write.Rows, error) {
+	given, err := inline(l.job.analysis.Rows.Uses[0], rec.Columns())
+	if err != nil {
+		return write.Rows{}, err
+	}
+	return l.job.run(ctx, given)
+}
+
+// placed gives the error of a piece its context: the line of the first row with such an error,
+// which is the last one of the shortest beginning of the piece that fails alike.
+func (l *copyLoad) placed(ctx context.Context, rec arrow.RecordBatch, err error) error {
+	e, ok := pgerr.As(clientError(ctx, err))
+	if !ok || e.Where != "" || !ofRow(e.Code) {
+		return err
+	}
+	good, bad := 0, int(rec.NumRows())
+	for bad-good > 1 {
+		mid := good + (bad-good)/2
+		found, err := l.try(ctx, rec.NewSlice(0, int64(mid)))
+		switch {
+		case err != nil:
+			return err
+		case found != nil && found.Code == e.Code:
+			bad, e = mid, found
+		default: // another error is told only if this one is not there
+			good = mid
+		}
+	}
+	out := *e
+	if out.Code == codes.ForeignKeyViolation { // which is looked for when all rows are there
+		return &out
+	}
+	out.Where = fmt.Sprintf("COPY %s, line %d", l.job.analysis.Relation.Name, l.lines.numbers[bad-1])
+	if l.format == 0 && out.Code != codes.UniqueViolation { // it is told when the line is long gone
+		out.Where += ": \"" + l.lines.text(bad-1) + "\""
+	}
+	return &out
+}
+
+// ofRow says whether an error is about a row: its data, or a constraint.
+func ofRow(code codes.Code) bool {
+	return strings.HasPrefix(string(code), "22") || strings.HasPrefix(string(code), "23")
+}
+
+// try inserts rows for their error only.
+func (l *copyLoad) try(ctx context.Context, rec arrow.RecordBatch) (*pgerr.Error, error) {
+	defer rec.Release()
+	mark := l.job.session.markChanges()
+	rows, err := l.insert(ctx, rec)
+	rows.Release()
+	l.job.session.rollbackChanges(mark)
+	if err == nil {
+		return nil, nil
+	}
+	if e, ok := pgerr.As(clientError(ctx, err)); ok {
+		return e, nil
+	}
+	return nil, err
 }

@@ -113,6 +113,14 @@ func (d *Decoder) Next() ([]Field, error) {
 // quoted fields hold line ends. For binary it is the number of the row.
 func (d *Decoder) Line() uint64 { return d.line }
 
+// AppendText appends the text of the row's line as contexts show it: nothing for binary.
+func (d *Decoder) AppendText(to []byte) []byte {
+	if len(d.text) <= clipBytes {
+		return append(to, d.text...)
+	}
+	return append(to, clip(d.text)...)
+}
+
 // Where is the context of an error about the value of column i of the row that Next
 // returned.
 func (d *Decoder) Where(i int) string {
@@ -145,13 +153,15 @@ func (d *Decoder) where(err error) error {
 	return &c
 }
 
+// clipBytes is how much of a text a context shows.
+const clipBytes = 100
+
 // clip shortens what a context shows.
 func clip(b []byte) string {
-	const most = 100
-	if len(b) <= most {
+	if len(b) <= clipBytes {
 		return string(b)
 	}
-	n := most
+	n := clipBytes
 	for n > 0 && !utf8.RuneStart(b[n]) {
 		n--
 	}

@@ -77,15 +77,21 @@ func Parse(list []Option) (Options, error) { return parse(list, false) }
 // ParseTo makes the options of COPY TO.
 func ParseTo(list []Option) (Options, error) { return parse(list, true) }
 
+// valued are the options that do not stand alone.
+var valued = []string{"format", "delimiter", "null", "default", "quote", "escape", "encoding"}
+
 func parse(list []Option, to bool) (Options, error) {
 	o := Options{}
 	seen := map[string]bool{}
 	var texts [3]*string // delimiter, quote, escape
 	for _, x := range list {
-		if seen[x.Name] {
+		if seen[x.Name] && (x.Name != "format" || !x.Alone) { // whose value PostgreSQL looks at first
 			return o, pgerr.New(codes.Syntax, "conflicting or redundant options").WithPosition(x.Position)
 		}
 		seen[x.Name] = true
+		if x.Alone && slices.Contains(valued, x.Name) {
+			return o, pgerr.New(codes.Syntax, "%s requires a parameter", x.Name)
+		}
 		var err error
 		v := x.Value
 		switch x.Name {

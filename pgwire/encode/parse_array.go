@@ -156,6 +156,9 @@ func (p *arrayParser) list(level int) *pgerr.Error {
 			p.pos++
 			return p.closeList(level, n)
 		default:
+			if p.pos >= len(p.text) {
+				return errArray(p.text, "Unexpected end of input.")
+			}
 			return errArray(p.text, "Unexpected array element.")
 		}
 	}

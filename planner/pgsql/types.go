@@ -290,6 +290,9 @@ func (t Type) decimal() (precision, scale int, ok bool) {
 	return int(m>>16) & 0xffff, int(int16(m<<5) >> 5), true
 }
 
+// Digits is decimal for other packages.
+func (t Type) Digits() (precision, scale int, ok bool) { return t.decimal() }
+
 func numericMod(precision, scale int) int32 {
 	return int32(precision<<16|scale&0x7ff) + 4
 }
