@@ -30,8 +30,11 @@ func qualifiedName(schemaName, name string) string {
 
 // TypeOf describes a type that users have made to the analysis.
 func TypeOf(e *usertype.Type) *pgsql.UserType {
-	out := &pgsql.UserType{OID: e.OID(), Schema: e.Schema, Name: e.Name, Kind: kinds[e.Kind], Labels: e.Labels, Length: 4}
+	out := &pgsql.UserType{OID: e.OID(), Schema: e.Schema, Name: e.Name, Kind: kinds[e.Kind], Labels: e.Labels, Length: 4, Array: e.ArrayOID()}
 	if s := e.Source; s != nil {
+		if s.ArrayOID == 0 {
+			out.Array = 0
+		}
 		out.Foreign, out.Former, out.Length, out.Composite, out.JSON = true, s.Former, s.Length, s.Composite, s.Composite || s.JSON
 	}
 	return out
@@ -58,6 +61,9 @@ func (c *Context) columnType(n *pg.TypeName) (pgsql.Type, error) {
 	t, err := c.Env.ResolveType(n)
 	if err != nil || t.User == nil {
 		return t, err
+	}
+	if t.User.Elem != nil {
+		return t, unsupported("columns of arrays of type %s are not supported", t.User.Elem.SQLName()).WithHint("Take text[].")
 	}
 	book := c.Snapshot.Rights()
 	r := book.Named(c.Env.User)

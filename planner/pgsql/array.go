@@ -19,6 +19,9 @@ func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
 	if err != nil {
 		return r, err
 	}
+	if out, ok, err := a.anyUser(n, op, l, r); ok || err != nil {
+		return out, err
+	}
 	if r.undecided() {
 		if l, err = a.settled(l); err != nil {
 			return l, err
@@ -37,7 +40,7 @@ func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
 	}
 	all := n.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
 	if cmp := comparisons[op]; (cmp == "=" && !all || cmp == "<>" && all) && l.row == nil {
-		return a.contains(l, r, op, all, n.Location)
+		return a.contains(l, elementOf(r, expr{scale: -1, loc: r.loc}, "x"), r.sql, op, all, n.Location)
 	}
 	v := a.alias("v")
 	item := elementOf(r, expr{scale: -1, loc: r.loc}, v)
@@ -50,10 +53,9 @@ func (a *analyzer) anyArray(n *pg.A_Expr, op string, s *scope) (expr, error) {
 	return out, nil
 }
 
-// contains renders x = ANY (list) and x <> ALL (list). It needs no lambda, in which
+// contains renders l = ANY (list) and l <> ALL (list), of which item is an element. It needs no lambda, in which
 // the engine finds no columns of an outer query.
-func (a *analyzer) contains(l, r expr, op string, negated bool, loc int32) (expr, error) {
-	item := elementOf(r, expr{scale: -1, loc: r.loc}, "x")
+func (a *analyzer) contains(l, item expr, list, op string, negated bool, loc int32) (expr, error) {
 	l, item, err := a.pair(l, item)
 	if err != nil {
 		return l, err
@@ -65,7 +67,6 @@ func (a *analyzer) contains(l, r expr, op string, negated bool, loc int32) (expr
 	if !ok {
 		return l, a.noOperator(op, &l, item, loc)
 	}
-	list := r.sql
 	if eng := castTarget(is); eng != "" {
 		list = "CAST(" + list + " AS " + eng + "[])"
 	} else if is != "x" {
@@ -179,4 +180,31 @@ func byteOfName(name, i string) string {
 	return strings.NewReplacer("$n", name, "$i", i).Replace("CASE WHEN $i NOT BETWEEN 0 AND 63 THEN NULL WHEN $i >= strlen($n) THEN '' " +
 		"WHEN $i < strlen($n) THEN list_transform([CAST('0x' || substr(hex($n), 2 * $i + 1, 2) AS INTEGER)], " +
 		`lambda b: CASE WHEN b < 128 THEN chr(b) ELSE '\' || (b // 64) || (b // 8 % 8) || (b % 8) END)[1] END`)
+}
+
+// convertArray casts the elements of an array.
+func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
+	out := expr{typ: to, scale: -1}
+	if shaped(e) {
+		list, err := a.convertArray(flat(e), to)
+		if err != nil {
+			return e, err
+		}
+		return a.shapedAs(e.sql, list)
+	}
+	from, elem := lookupType(ElemOf(e.typ.OID)), lookupType(ElemOf(to.OID))
+	if isInt(from.oid) && isInt(elem.oid) || from.engine == "VARCHAR" && elem.engine == "VARCHAR" && to.Mod < 0 {
+		out.sql = "CAST(" + e.sql + " AS " + to.engineType() + ")"
+		return out, nil
+	}
+	v := a.alias("v")
+	item, err := a.coerce(elementOf(e, expr{scale: -1, loc: e.loc}, v), Type{OID: elem.oid, Mod: to.Mod}, explicit)
+	if err != nil {
+		return e, err
+	}
+	if elem.oid == OIDNumeric {
+		item.sql = numericText(item)
+	}
+	out.sql = "CAST(list_transform(" + e.sql + ", lambda " + v + ": " + item.sql + ") AS " + to.engineType() + ")"
+	return out, nil
 }

@@ -107,6 +107,8 @@ func isString(oid uint32) bool {
 // becomes is canCoerce, which knows types by their numbers only.
 func becomes(from, to Type, c coercion) bool {
 	switch {
+	case to.User != nil && to.User.Elem != nil && isString(ElemOf(from.OID)) && c == explicit:
+		return true
 	case from.folded() && to.folded(), from.folded() && isString(to.OID), to.folded() && isString(from.OID) && c >= assignment:
 		return true
 	}
@@ -261,6 +263,11 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 	}
 	have := a.env.TypeOf(a.params[n-1], -1)
 	given, err := typed(fmt.Sprintf("$%d", n), have)
+	if err == nil && have.User != nil && have.User.Elem != nil {
+		if given.sql, err = a.userList(given); err == nil {
+			given.sql, err = a.userArray(given.sql, have.User)
+		}
+	}
 	if err != nil {
 		return out, a.errAt(e.loc, err)
 	}
@@ -304,6 +311,11 @@ func typed(sql string, t Type) (expr, error) {
 func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 	if to.User != nil {
 		if err := to.User.unread(); err != nil {
+			return out, a.errAt(out.loc, err)
+		}
+		if to.User.Elem != nil {
+			text, err := userArrayLiteral(text, to.User)
+			out.sql = quote.Text(text)
 			return out, a.errAt(out.loc, err)
 		}
 		if to.User.Kind == Enumerated && !slices.Contains(to.User.Labels, text) {
@@ -484,11 +496,7 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 	from := e.typ.OID
 	switch {
 	case to.User != nil:
-		s, err := a.textOf(e)
-		if err == nil {
-			out.sql, err = to.User.read(s)
-		}
-		return out, err
+		return a.convertUser(e, to)
 	case from == OIDChar && to.OID == OIDInt4, from == OIDInt4 && to.OID == OIDChar:
 		return e, unsupported("casts between \"char\" and integer are not supported").WithHint("Use ascii() and chr().")
 	case e.typ.isArray() && to.isArray():
@@ -552,31 +560,4 @@ func checkedText(oid uint32) bool {
 		return true
 	}
 	return lookupType(oid).category == 'G'
-}
-
-// convertArray casts the elements of an array.
-func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
-	out := expr{typ: to, scale: -1}
-	if shaped(e) {
-		list, err := a.convertArray(flat(e), to)
-		if err != nil {
-			return e, err
-		}
-		return a.shapedAs(e.sql, list)
-	}
-	from, elem := lookupType(ElemOf(e.typ.OID)), lookupType(ElemOf(to.OID))
-	if isInt(from.oid) && isInt(elem.oid) || from.engine == "VARCHAR" && elem.engine == "VARCHAR" && to.Mod < 0 {
-		out.sql = "CAST(" + e.sql + " AS " + to.engineType() + ")"
-		return out, nil
-	}
-	v := a.alias("v")
-	item, err := a.coerce(elementOf(e, expr{scale: -1, loc: e.loc}, v), Type{OID: elem.oid, Mod: to.Mod}, explicit)
-	if err != nil {
-		return e, err
-	}
-	if elem.oid == OIDNumeric {
-		item.sql = numericText(item)
-	}
-	out.sql = "CAST(list_transform(" + e.sql + ", lambda " + v + ": " + item.sql + ") AS " + to.engineType() + ")"
-	return out, nil
 }

@@ -46,12 +46,7 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	case "rank", "dense_rank", "percent_rank", "cume_dist", "percentile_cont", "percentile_disc", "mode":
 		return a.withinGroup(name, n, s)
 	case "pg_sleep", "pg_cancel_backend", "pg_terminate_backend", "pg_reload_conf":
-		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) {
-			if out, ok, err := a.signal(name, args, n); ok || err != nil {
-				return out, err
-			}
-			return a.effect(name, args)
-		}
+		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.signalOrEffect(name, args, n) }
 	case "pg_listening_channels":
 		e, err := a.listeningChannels(n)
 		return e, true, err
@@ -61,6 +56,8 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		}
 	case "json_populate_record", "jsonb_populate_record":
 		fn = a.populates(name)
+	case "enum_first", "enum_last", "enum_range":
+		fn = func(args []expr, _ *pg.FuncCall, _ *scope) (expr, error) { return a.enumCall(name, args) }
 	case "num_nulls", "num_nonnulls":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.countNulls(name, args) }
 	default:
@@ -72,8 +69,9 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	if n.Over != nil || n.AggFilter != nil || n.AggDistinct || len(n.AggOrder) > 0 || n.AggStar {
 		return expr{}, true, pgerr.New(codes.WrongObjectType, "%s is not an aggregate or window function", name)
 	}
-	args, err := a.spread, error(nil)
+	args := a.spread
 	a.spread = nil
+	var err error
 	if args == nil {
 		args, err = a.exprList(n.Args, s)
 	}
@@ -82,6 +80,13 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 	}
 	e, err := fn(args, n, s)
 	return e, true, err
+}
+
+func (a *analyzer) signalOrEffect(name string, args []expr, n *pg.FuncCall) (expr, error) {
+	if out, ok, err := a.signal(name, args, n); ok || err != nil {
+		return out, err
+	}
+	return a.effect(name, args)
 }
 
 // fastParts are the fields of dates and timestamps that the engine takes out as PostgreSQL

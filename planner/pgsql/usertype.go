@@ -29,6 +29,7 @@ const (
 // engine. Immutable.
 type UserType struct {
 	OID          uint32
+	Array        uint32 // the type of its arrays, 0 for none
 	Schema, Name string
 	Kind         UserKind
 	// Labels are the values of an enumerated type, ascending. Former are others that rows may
@@ -116,7 +117,9 @@ func (e *UserType) invalid(text string) *pgerr.Error {
 // unread says that a text cannot be read as a value of the type, nil when it can.
 func (e *UserType) unread() error {
 	switch {
-	case e.Kind == Folded && e.Elem == nil, e.Kind == Enumerated:
+	case e.Elem != nil && !e.New:
+		return e.Elem.unread()
+	case e.Kind == Folded, e.Kind == Enumerated:
 		return nil
 	case e.New:
 		return e.notLooked()
@@ -186,7 +189,7 @@ func (e *UserType) read(sql string) (string, error) {
 	if err := e.unread(); err != nil {
 		return "", err
 	}
-	if e.Kind != Enumerated {
+	if e.Kind != Enumerated || e.Elem != nil {
 		return sql, nil
 	}
 	list := make([]string, len(e.Labels))
@@ -308,7 +311,13 @@ func (env *Env) ResolveType(n *pg.TypeName) (Type, error) {
 		case len(n.Typmods) > 0:
 			return t, pgerr.New(codes.Syntax, "type modifier is not allowed for type \"%s\"", e.Name)
 		case len(n.ArrayBounds) > 0:
-			return t, unsupported("arrays of type %s are not supported here", e.SQLName()).WithHint("Take text[].")
+			array := env.arrayOf(e)
+			if array == nil || len(n.ArrayBounds) > 1 {
+				return t, unsupported("such arrays of type %s are not supported", e.SQLName())
+			}
+			t = array.Type()
+			n.Names = []*pg.Node{pg.MakeStrNode(e.Schema), pg.MakeStrNode(e.Name)}
+			return t, nil
 		}
 		n.Names = []*pg.Node{pg.MakeStrNode(e.Schema), pg.MakeStrNode(e.Name)}
 		return e.Type(), nil
