@@ -54,7 +54,7 @@ func newConfig() *config {
 		{name: "tls-client-ca", value: "", help: "authorities, PEM, whose client certificates are taken"},
 		{name: "hba-file", value: "", help: "rules of who may connect, as in pg_hba.conf (default: trust from this machine, password and TLS from others)"},
 		{name: "ident-file", value: "", help: "maps from names of certificates to roles, as in pg_ident.conf, for hba-file"},
-		{name: "server-files", value: string(serverfile.Plain), help: "what COPY may use of this machine, for roles that may: off, files, or programs too", check: checkOneOf("off", "files", "programs")},
+		{name: "server-files", value: string(serverfile.Off), help: "what COPY may use of this machine, for roles that may: off, files, or programs too", check: checkOneOf("off", "files", "programs")},
 		{name: "insecure", value: "false", help: "allow clients from other hosts without password and TLS", check: checkBool},
 		{name: "lake-dir", value: "", help: "directory of the embedded warehouse (default DATA_DIR/lake)"},
 		{name: "log", env: "WAL_STORAGE", was: "wal-storage", value: onDisk, help: "where the log is kept: disk, or s3://BUCKET/PREFIX", check: checkLog},
