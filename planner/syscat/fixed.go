@@ -50,7 +50,8 @@ func (c *Catalog) Rows(ctx context.Context, rel planner.SystemRelation, env *pla
 		b, err := c.fixedStream(rel, env.Database)
 		return bytes.Clone(b), err
 	}
-	if !isRemembered(key) || env.Snapshot.IsDraft() {
+	// Rights are those of the present moment, and of the session's open transaction.
+	if !isRemembered(key) || env.Snapshot.IsDraft() || env.Rights != env.Snapshot.Rights() {
 		return c.filled(ctx, rel, f, env)
 	}
 	known, version := streamKey(key, env), env.Snapshot.Version()
