@@ -231,6 +231,7 @@ func isOff(value string) bool {
 func restart(t *catalog.Table) {
 	t.Generation++
 	t.State, t.Reason, t.Hint, t.StoppedAt, t.FrozenAt, t.Resync = catalog.TablePending, "", "", "", "", false
+	t.Unpublished = false
 	t.Backfill = catalog.BackfillProgress{
 		Token: t.Backfill.Token, RowsEstimate: t.Backfill.RowsEstimate, Skip: t.Backfill.Skip,
 	}
