@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // connector makes connections to a worker.
@@ -25,14 +26,33 @@ func (s socket) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", s.path)
 }
 
+// socketName is a worker's socket in its directory.
+const socketName = "engine.sock"
+
+// removeLeftSockets removes from base the directories of sockets that nobody listens to
+// any more: those of servers that were killed. Another user's are let alone.
+func removeLeftSockets(base string) {
+	left, _ := filepath.Glob(filepath.Join(base, "skipprd-*", socketName)) // the pattern is well formed
+	for _, path := range left {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
+			_ = conn.Close()
+			continue
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) && os.Remove(path) == nil {
+			_ = os.Remove(filepath.Dir(path)) // fails when something else is in it
+		}
+	}
+}
+
 // socketDir makes a private directory whose path leaves room for the socket's name.
 func socketDir() (string, error) {
-	for _, base := range []string{"", "/tmp"} {
+	for _, base := range []string{os.TempDir(), "/tmp"} {
 		dir, err := os.MkdirTemp(base, "skipprd-") // 0700
 		if err != nil {
 			return "", fmt.Errorf("directory of the worker's socket: %w", err)
 		}
-		if len(filepath.Join(dir, "engine.sock")) <= socketPathMax {
+		if len(filepath.Join(dir, socketName)) <= socketPathMax {
 			return dir, nil
 		}
 		_ = os.Remove(dir)

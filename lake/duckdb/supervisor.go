@@ -59,6 +59,8 @@ func startSupervisor(cfg PoolConfig, deps Deps, onDead func()) (*supervisor, err
 	s.start = func() (*process, error) { return startProcess(cfg, deps) }
 	if cfg.InProcess {
 		s.start = func() (*process, error) { return startInProcess(cfg, deps) }
+	} else {
+		removeLeftSockets(os.TempDir())
 	}
 	s.mu.changed = make(chan struct{})
 	first, err := s.start()
@@ -219,7 +221,7 @@ func startProcess(cfg PoolConfig, deps Deps) (*process, error) {
 		return nil, fmt.Errorf("find own executable: %w", err)
 	}
 	worker := cfg.Worker
-	worker.Socket = filepath.Join(dir, "engine.sock")
+	worker.Socket = filepath.Join(dir, socketName)
 	cmd := exec.Command(executable, "engine-worker")
 	cmd.Stderr = deps.Stderr
 	cmd.Env = workerEnviron(os.Environ())
