@@ -1,11 +1,11 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/skipprd/skipprd/catalog/kv"
@@ -121,10 +121,10 @@ func (f *facts) sorted() *order {
 		o.pipelines = append(o.pipelines, f.pipelineByName[name])
 	}
 	names := slices.SortedFunc(maps.Keys(f.tableByName), func(a, b tableName) int {
-		if c := bytes.Compare([]byte(a.schema), []byte(b.schema)); c != 0 {
+		if c := strings.Compare(a.schema, b.schema); c != 0 {
 			return c
 		}
-		return bytes.Compare([]byte(a.name), []byte(b.name))
+		return strings.Compare(a.name, b.name)
 	})
 	for _, n := range names {
 		id := f.tableByName[n]

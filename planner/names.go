@@ -27,6 +27,9 @@ type names struct {
 	// types are the types that users have made, by schema and name; nil for none.
 	types     map[[2]string]*pgsql.UserType
 	typeByOID map[uint32]*pgsql.UserType // arrays, too
+	// described are the tables without columns of such types, as they are by themselves: the
+	// next version has most of them, too.
+	described map[*catalog.Table]*pgsql.Relation
 }
 
 // namesOf are the names in a snapshot, or draft of the session, made once for each.
@@ -34,21 +37,33 @@ func (s *session) namesOf(snap *catalog.Snapshot) *names {
 	if !snap.IsDraft() {
 		return s.engine.namesOf(snap)
 	}
-	if s.draftNames == nil || s.draftNames.version != snap.Version() {
-		s.draftNames = s.engine.namesOf(snap)
+	if s.draftNames == nil {
+		s.draftNames = s.engine.makeNames(snap, s.engine.names.Load())
+	} else if s.draftNames.version != snap.Version() {
+		s.draftNames = s.engine.makeNames(snap, s.draftNames)
 	}
 	return s.draftNames
 }
 
 // namesOf returns the names in a snapshot, made once per catalog version.
 func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
-	if n := e.names.Load(); n != nil && n.version == snap.Version() {
-		return n
+	before := e.names.Load()
+	if before != nil && before.version == snap.Version() {
+		return before
 	}
+	n := e.makeNames(snap, before)
+	e.names.Store(n)
+	return n
+}
+
+// makeNames returns the names in a snapshot. What has not changed since others, nil for none, is
+// taken from them.
+func (e *Engine) makeNames(snap *catalog.Snapshot, before *names) *names {
 	n := &names{
 		version: snap.Version(), system: e.deps.System,
 		schemas: map[string]bool{"public": true, "pg_catalog": true, "information_schema": true, "skippr": true},
 		tables:  map[[2]string]*pgsql.Relation{}, indexes: map[[2]string]uint32{},
+		described: map[*catalog.Table]*pgsql.Relation{},
 	}
 	for _, s := range snap.Schemas() {
 		n.schemas[s.Name] = true
@@ -76,7 +91,7 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 			continue
 		}
 		n.schemas[t.Schema] = true
-		n.tables[[2]string{t.Schema, t.Name}] = n.typed(t, known)
+		n.tables[[2]string{t.Schema, t.Name}] = n.describe(t, known, before)
 		if t.Current.HasKey() {
 			n.indexes[[2]string{t.Schema, t.PrimaryKey()}] = IndexOID(t.Face())
 		}
@@ -86,10 +101,37 @@ func (e *Engine) namesOf(snap *catalog.Snapshot) *names {
 	}
 	n.addSequences(snap)
 	n.addForeign(snap)
-	if !snap.IsDraft() { // it is of one transaction
-		e.names.Store(n)
-	}
 	return n
+}
+
+// describe describes a table to the analysis, as it was before where it has not changed.
+func (n *names) describe(t *catalog.Table, known usertype.Index, before *names) *pgsql.Relation {
+	if slices.ContainsFunc(t.Current.Fields, func(f schema.Field) bool { return f.Enum || f.OID >= schema.OIDFirstUser }) {
+		return n.typed(t, known)
+	}
+	var r *pgsql.Relation
+	if before != nil {
+		r = before.described[t]
+	}
+	if r == nil {
+		r = relationOf(t)
+	}
+	n.described[t] = r
+	return r
+}
+
+// toChange is the description of a table, a copy if other versions have it, too; nil if there is
+// no such table.
+func (n *names) toChange(t *catalog.Table) *pgsql.Relation {
+	key := [2]string{t.Schema, t.Name}
+	r := n.tables[key]
+	if r != nil && r == n.described[t] {
+		c := *r
+		c.Columns = slices.Clone(r.Columns)
+		r = &c
+		n.tables[key] = r
+	}
+	return r
 }
 
 // typed describes a table to the analysis, with its columns' types that users have made.
@@ -144,7 +186,7 @@ func (n *names) addSequences(snap *catalog.Snapshot) {
 		if err != nil {
 			continue
 		}
-		of := n.tables[[2]string{t.Schema, t.Name}]
+		of := n.toChange(t)
 		for i := range of.Columns {
 			c := &of.Columns[i]
 			if c.FieldID != q.Column {
@@ -167,7 +209,7 @@ func (n *names) addForeign(snap *catalog.Snapshot) {
 				continue
 			}
 			f := &pgsql.Foreign{
-				ID: TableOID(k.ID), Name: k.Name, Child: n.tables[[2]string{t.Schema, t.Name}], Parent: n.tables[[2]string{parent.Schema, parent.Name}],
+				ID: TableOID(k.ID), Name: k.Name, Child: n.toChange(t), Parent: n.toChange(parent),
 				OnDelete: k.OnDelete[0], OnUpdate: k.OnUpdate[0], Full: k.Full, Deferrable: k.Deferrable, Deferred: k.Deferred,
 			}
 			f.Columns, f.Refs, f.Set = places(t.Current, k.Fields), places(parent.Current, k.Refs), places(t.Current, k.Set)
