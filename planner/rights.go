@@ -151,7 +151,9 @@ func (s *session) mayUse(b *right.Book, role uint32, u *pgsql.Use) error {
 	if !u.Target {
 		columns = nil
 		for _, c := range u.Columns {
-			columns = append(columns, c.Index)
+			if !c.Added {
+				columns = append(columns, c.Index)
+			}
 		}
 	}
 	o := allow.Object(rel)

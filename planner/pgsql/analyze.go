@@ -218,6 +218,9 @@ type ViewUse struct {
 type UsedColumn struct {
 	Index int
 	Name  string
+	// Added says that the statement does not name it, so that no right to read it is needed: it
+	// is there to match rows.
+	Added bool
 }
 
 // OutputColumn is a column of a result.
@@ -490,24 +493,33 @@ func (u *Use) close() {
 			i = u.Relation.Key[0]
 		}
 		if len(u.Relation.Columns) > 0 {
-			u.column(i)
+			u.add(i)
 		}
 	}
 	for _, k := range u.Relation.Key {
-		u.column(k) // the rows of the log are matched by key
+		u.add(k) // the rows of the log are matched by key
 	}
 	for i := range u.Relation.Columns {
 		if u.Relation.WholeRow {
-			u.column(i) // the same
+			u.add(i) // the same
 		}
 	}
 	u.KeyPredicate = strings.Join(u.predicates, " AND ")
+}
+
+// add marks a column as used that the statement does not name.
+func (u *Use) add(i int) {
+	if _, ok := u.names[i]; !ok {
+		u.column(i)
+		u.Columns[u.names[i]].Added = true
+	}
 }
 
 // column returns the name of a relation's column in the SQL, marking it as used.
 // Names that differ only in case, which the engine cannot tell apart, get a number.
 func (u *Use) column(i int) string {
 	if at, ok := u.names[i]; ok {
+		u.Columns[at].Added = false
 		return u.Columns[at].Name
 	}
 	name := u.Relation.Columns[i].Name

@@ -262,7 +262,7 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 		a.params[n-1] = to.OID
 	}
 	have := a.env.TypeOf(a.params[n-1], -1)
-	given, err := typed(fmt.Sprintf("$%d", n), have)
+	given, err := a.typed(fmt.Sprintf("$%d", n), have)
 	if err == nil && have.User != nil && have.User.Elem != nil {
 		if given.sql, err = a.userList(given); err == nil {
 			given.sql, err = a.userArray(given.sql, have.User)
@@ -285,12 +285,12 @@ func (a *analyzer) decideParam(e expr, to Type, out expr) (expr, error) {
 }
 
 // typed is a value of a type that comes as text, in the form that parameters have.
-func typed(sql string, t Type) (expr, error) {
+func (a *analyzer) typed(sql string, t Type) (expr, error) {
 	oid := t.OID
 	out := expr{typ: bare(t), loc: -1, scale: -1}
 	if t.User != nil {
 		var err error
-		out.sql, err = t.User.read("CAST(" + sql + " AS VARCHAR)")
+		out.sql, err = a.env.read(t.User, "CAST("+sql+" AS VARCHAR)")
 		return out, err
 	}
 	if oid == OIDNumeric {
@@ -314,12 +314,12 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 			return out, a.errAt(out.loc, err)
 		}
 		if to.User.Elem != nil {
-			text, err := userArrayLiteral(text, to.User)
+			text, err := a.env.userArrayLiteral(text, to.User)
 			out.sql = quote.Text(text)
 			return out, a.errAt(out.loc, err)
 		}
 		if to.User.Kind == Enumerated && !slices.Contains(to.User.Labels, text) {
-			return out, a.errAt(out.loc, to.User.invalid(text))
+			return out, a.errAt(out.loc, a.env.invalidLabel(to.User, text))
 		}
 		out.sql = quote.Text(text)
 		return out, nil

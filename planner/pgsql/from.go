@@ -473,7 +473,8 @@ func (a *analyzer) using(n *pg.JoinExpr, names []string, left, right *source, ou
 	drop := map[*column]bool{}
 	for _, name := range names {
 		l, r := visible(left.columns, name), visible(right.columns, name)
-		for side, cs := range map[string][]*column{"left": l, "right": r} {
+		for i, cs := range [][]*column{l, r} {
+			side := [...]string{"left", "right"}[i]
 			if len(cs) == 0 {
 				return "", pgerr.New(codes.UndefinedColumn, "column \"%s\" specified in USING clause does not exist in %s table",
 					name, side)
@@ -485,13 +486,22 @@ func (a *analyzer) using(n *pg.JoinExpr, names []string, left, right *source, ou
 		}
 		scratch := &scope{aggDepth: 1}
 		le, re := a.reference(l[0], -1, scratch), a.reference(r[0], -1, scratch)
+		lc, rc := le, re
+		common, err := a.unify([]*expr{&lc, &rc}, "JOIN/USING")
+		if err != nil {
+			return "", err
+		}
 		eq, err := a.compare("=", le, re, -1)
 		if err != nil {
 			return "", err
 		}
 		conds = append(conds, eq.sql)
 		drop[l[0]], drop[r[0]] = true, true
-		merged = append(merged, mergedColumn(n.Jointype, l[0], r[0]))
+		m := mergedColumn(n.Jointype, l[0], r[0])
+		if !alike(le, re) && lc.fields == nil {
+			m = mergedTypes(n.Jointype, l[0], r[0], lc, rc, common)
+		}
+		merged = append(merged, m)
 	}
 	var rest []*column
 	for _, c := range out.columns {
@@ -504,6 +514,29 @@ func (a *analyzer) using(n *pg.JoinExpr, names []string, left, right *source, ou
 	}
 	out.columns = append(merged, rest...)
 	return strings.Join(conds, " AND "), nil
+}
+
+// alike says whether values have one form, so that one can stand for the other.
+func alike(l, r expr) bool {
+	return l.typ.OID == r.typ.OID && l.typ.Mod == r.typ.Mod && l.text == r.text && l.scale == r.scale && l.prec == r.prec
+}
+
+// mergedTypes merges columns of different types, which lc and rc are in their common type. As in
+// PostgreSQL, that of the common type is taken where either does.
+func mergedTypes(kind pg.JoinType, l, r *column, lc, rc, common expr) *column {
+	e := lc
+	switch {
+	case kind == pg.JoinType_JOIN_INNER && l.typ.OID == common.typ.OID && l.typ.Mod == common.typ.Mod:
+		return mergedColumn(kind, l, r)
+	case kind == pg.JoinType_JOIN_RIGHT, kind == pg.JoinType_JOIN_INNER && r.typ.OID == common.typ.OID && r.typ.Mod == common.typ.Mod:
+		e = rc
+	case kind == pg.JoinType_JOIN_FULL:
+		e = common
+		e.sql = "coalesce(" + lc.sql + ", " + rc.sql + ")"
+	}
+	return &column{
+		name: l.name, sql: func() string { return e.sql }, typ: e.typ, text: e.text, scale: e.scale, prec: e.prec, merged: true,
+	}
 }
 
 func mergedColumn(kind pg.JoinType, l, r *column) *column {

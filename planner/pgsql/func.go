@@ -225,7 +225,7 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 			parts = append(parts, native(e))
 		}
 	}
-	template := c.engine
+	template := c.template(args)
 	if keyed, ok := numericArrays[c.name]; ok && len(args) == 2 && ElemOf(args[0].typ.OID) == OIDNumeric {
 		template = keyed
 		parts[0], parts[1] = "CAST("+parts[0]+" AS VARCHAR[])", numericText(args[1])
@@ -240,6 +240,14 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 		numericForm(c, args, &out)
 	}
 	return out, err
+}
+
+// template is the engine's expression of a call.
+func (c *signature) template(args []expr) string {
+	if c.name == "array_to_string" {
+		return strings.ReplaceAll(c.engine, "array_to_string", joining(args[1]))
+	}
+	return c.engine
 }
 
 // separated is string_agg with a separator of each row, which stands before the row's value

@@ -26,6 +26,9 @@ func (w *writer) insert(n *pg.InsertStmt) error {
 	if err != nil {
 		return err
 	}
+	if n, given, err = listed(w.named, n, given); err != nil {
+		return err
+	}
 	s := &scope{}
 	with, err := w.with(n.WithClause, s)
 	if err != nil {
@@ -150,6 +153,41 @@ func (w *writer) source(rel *Relation, n *pg.InsertStmt, given []int, s *scope) 
 	return q.print(false), values, given, nil
 }
 
+// ofSets says that VALUES is one row with functions that return sets, which makes many of it.
+func ofSets(sel *pg.SelectStmt) bool {
+	calls := func(kind byte) bool {
+		return contains(sel.ValuesLists[0], func(m protoreflect.ProtoMessage) bool {
+			f, ok := m.(*pg.FuncCall)
+			return ok && kindOf(f) == kind
+		})
+	}
+	return len(sel.GetValuesLists()) == 1 && calls('s') && !calls('a') && !calls('w')
+}
+
+// listed is an INSERT of one row of VALUES with functions that return sets as one of the list of
+// a SELECT, for the columns that it does not give their defaults; any other is itself.
+func listed(rel *Relation, n *pg.InsertStmt, given []int) (out *pg.InsertStmt, columns []int, err error) {
+	sel := n.SelectStmt.GetSelectStmt()
+	if !ofSets(sel) {
+		return n, given, nil
+	}
+	items := sel.ValuesLists[0].GetList().GetItems()
+	if given, err = fits(rel, len(items), given, len(n.Cols) > 0); err != nil {
+		return nil, nil, err
+	}
+	list := &pg.SelectStmt{SortClause: sel.SortClause, LimitCount: sel.LimitCount, LimitOffset: sel.LimitOffset, LimitOption: sel.LimitOption, WithClause: sel.WithClause}
+	for i, item := range items {
+		if item.GetSetToDefault() == nil {
+			list.TargetList, columns = append(list.TargetList, pg.MakeResTargetNodeWithVal(item, -1)), append(columns, given[i])
+		}
+	}
+	out = &pg.InsertStmt{
+		Relation: n.Relation, Cols: n.Cols, OnConflictClause: n.OnConflictClause, ReturningList: n.ReturningList, WithClause: n.WithClause,
+		Override: n.Override, SelectStmt: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: list}},
+	}
+	return out, columns, nil
+}
+
 // drawnTargets are the targets of a query that are nextval and nothing else, which are
 // called once for each row that is inserted; a constant stands for them until restore.
 func (w *writer) drawnTargets(sel *pg.SelectStmt) (drawn map[int]*pg.Node, restore func()) {
@@ -190,6 +228,8 @@ func fits(rel *Relation, values int, given []int, named bool) ([]int, error) {
 // valueRows analyses VALUES, in which each value has the type of its column, and may be
 // DEFAULT.
 func (w *writer) valueRows(rel *Relation, sel *pg.SelectStmt, given []int, named bool, s *scope) (body string, values []string, columns []int, err error) {
+	defer func(around string) { s.noAgg = around }(s.noAgg)
+	s.noAgg = inValues
 	var b strings.Builder
 	for r, n := range sel.ValuesLists {
 		items := n.GetList().GetItems()
@@ -401,7 +441,7 @@ func AnalyzeCopy(sql string, rel *Relation, columns []int, where *pg.Node, env *
 			return nil, err
 		}
 		if at >= 0 {
-			given, err := typed(src.columns[2*at].sql(), c.Type)
+			given, err := w.typed(src.columns[2*at].sql(), c.Type)
 			if err != nil {
 				return nil, err
 			}

@@ -289,7 +289,7 @@ func (m *merger) action(act *writer, c *pg.MergeWhenClause, s *scope) (map[int]s
 		act.verb, act.out.Word, act.out.Old = verbDelete, "DELETE", identity(m.rel)
 	case pg.CmdType_CMD_INSERT:
 		act.verb, act.out.Word = verbInsert, "INSERT"
-		s.noAgg = "VALUES"
+		s.noAgg = inValues
 		return m.inserted(act, c, s)
 	}
 	return nil, nil

@@ -24,6 +24,8 @@ CREATE OR REPLACE MACRO skippr_step(x) AS CASE WHEN x = 0 THEN error('22023: ste
 -- Texts with the separators before all but the first.
 CREATE OR REPLACE MACRO skippr_joined(l) AS CASE WHEN len(l) > 0 THEN array_to_string(list_transform(l, lambda x, i: 
   CASE WHEN i = 1 THEN struct_extract(x, 'v') ELSE coalesce(struct_extract(x, 's'), '') || struct_extract(x, 'v') END), '') END;
+CREATE OR REPLACE MACRO skippr_join(l, s) AS CASE WHEN l IS NOT NULL THEN coalesce(array_to_string(list_transform(list_filter(l, lambda x: x IS NOT NULL),
+  lambda x, i: CASE WHEN i = 1 THEN x ELSE s || x END), ''), '') END;
 CREATE OR REPLACE MACRO skippr_separated(l) AS skippr_joined(list_filter(l, lambda x: struct_extract(x, 'v') IS NOT NULL));
 -- A sum begins with its first value, the engine's with 0: of nothing but -0 it is -0.
 CREATE OR REPLACE MACRO skippr_sum_float(total, signs) AS CASE WHEN signs AND total = 0 THEN -total ELSE total END;

@@ -31,7 +31,7 @@ func (a *analyzer) userList(e expr) (string, error) {
 // userArray renders a list of texts as an array of a type, whose elements they must be.
 func (a *analyzer) userArray(list string, of *UserType) (string, error) {
 	v := a.alias("v")
-	item, err := of.Elem.read(v)
+	item, err := a.env.read(of.Elem, v)
 	if err != nil {
 		return "", err
 	}
@@ -47,7 +47,7 @@ func (a *analyzer) convertUser(e expr, to Type) (expr, error) {
 	if to.User.Elem == nil {
 		s, err := a.textOf(e)
 		if err == nil {
-			out.sql, err = to.User.read(s)
+			out.sql, err = a.env.read(to.User, s)
 		}
 		return out, err
 	}
@@ -67,7 +67,7 @@ func (a *analyzer) convertUser(e expr, to Type) (expr, error) {
 }
 
 // userArrayLiteral is the text of a literal of such an array, as it is kept.
-func userArrayLiteral(text string, of *UserType) (string, error) {
+func (env *Env) userArrayLiteral(text string, of *UserType) (string, error) {
 	items, err := parseArray(text)
 	if err != nil {
 		return "", err
@@ -79,7 +79,7 @@ func userArrayLiteral(text string, of *UserType) (string, error) {
 			parts[i] = "NULL"
 			continue
 		case of.Elem.Kind == Enumerated && !slices.Contains(of.Elem.Labels, *it):
-			return "", of.Elem.invalid(*it)
+			return "", env.invalidLabel(of.Elem, *it)
 		}
 		parts[i] = arrayElement(*it)
 	}
@@ -155,7 +155,7 @@ func (a *analyzer) enumCall(name string, args []expr) (expr, error) {
 	}
 	out.typ = array.Type()
 	if len(args) == 1 {
-		text, err := userArrayLiteral("{}", array)
+		text, err := a.env.userArrayLiteral("{}", array)
 		for i, l := range e.Labels {
 			text = strings.TrimSuffix(text, "}") + strings.Repeat(",", min(i, 1)) + arrayElement(l) + "}"
 		}

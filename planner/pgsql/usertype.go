@@ -110,8 +110,8 @@ func (e *UserType) orderKey(sql string) string {
 		quote.Text(fmt.Sprintf("%s: the place of a label of enum %s is not known yet: \"", codes.ObjectNotInPrerequisiteState, e.SQLName())), sql)
 }
 
-func (e *UserType) invalid(text string) *pgerr.Error {
-	return pgerr.New(codes.InvalidTextRepresentation, "invalid input value for enum %s: \"%s\"", e.SQLName(), text)
+func (env *Env) invalidLabel(e *UserType, text string) *pgerr.Error {
+	return pgerr.New(codes.InvalidTextRepresentation, "invalid input value for enum %s: \"%s\"", env.shown(e), text)
 }
 
 // unread says that a text cannot be read as a value of the type, nil when it can.
@@ -184,8 +184,8 @@ func withoutOrder(t Type) error {
 	return unsupported("ordering of %s values is not supported", t.Name()).WithHint("Order by the value cast to text.")
 }
 
-// read is a text as a value of the type: an error unless it is a label.
-func (e *UserType) read(sql string) (string, error) {
+// read is a text as a value of a type: an error unless it is a label.
+func (env *Env) read(e *UserType, sql string) (string, error) {
 	if err := e.unread(); err != nil {
 		return "", err
 	}
@@ -201,7 +201,7 @@ func (e *UserType) read(sql string) (string, error) {
 		in = sql + " IN (" + strings.Join(list, ", ") + ")"
 	}
 	return fmt.Sprintf("CASE WHEN %[1]s IS NULL OR %[2]s THEN %[1]s ELSE error(%[3]s || %[1]s || '\"') END", sql, in,
-		quote.Text(fmt.Sprintf("%s: invalid input value for enum %s: \"", codes.InvalidTextRepresentation, e.SQLName()))), nil
+		quote.Text(fmt.Sprintf("%s: invalid input value for enum %s: \"", codes.InvalidTextRepresentation, env.shown(e)))), nil
 }
 
 // UserTypes finds types that users have made: a Resolver that has some is one, too. Both give nil

@@ -11,12 +11,12 @@ func TestUserArrayLiteral(t *testing.T) {
 		"{}": "{}", "{sad,NULL}": "{sad,NULL}", `{"sad", "null"}`: `{sad,"null"}`, `{"happy, \"very\"",größe}`: `{"happy, \"very\"",größe}`,
 		`{"a\\b",""}`: `{"a\\b",""}`,
 	} {
-		if got, err := userArrayLiteral(text, array); err != nil || got != want {
+		if got, err := new(Env).userArrayLiteral(text, array); err != nil || got != want {
 			t.Errorf("%s: got %s, %v; want %s", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"{nope}", "sad", "{sad"} {
-		if got, err := userArrayLiteral(text, array); err == nil {
+		if got, err := new(Env).userArrayLiteral(text, array); err == nil {
 			t.Errorf("%s: got %s, no error", text, got)
 		}
 	}

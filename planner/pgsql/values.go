@@ -9,8 +9,14 @@ import (
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 )
 
+// inValues is scope.noAgg of VALUES.
+const inValues = "VALUES"
+
 // values analyses VALUES lists.
 func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
+	around := s.noAgg
+	s.noAgg = inValues
+	defer func() { s.noAgg = around }()
 	var rows [][]expr
 	for _, n := range sel.ValuesLists {
 		var row []expr
@@ -26,6 +32,7 @@ func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
 		}
 		rows = append(rows, row)
 	}
+	s.noAgg = around
 	q := &query{}
 	for c := range rows[0] {
 		col := make([]*expr, len(rows))

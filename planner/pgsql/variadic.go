@@ -101,9 +101,18 @@ func (a *analyzer) variadicCall(name string, args []expr, loc int32) (expr, erro
 		out.sql = "skippr_format(" + separator.sql + ", CAST(to_json(" + list + ") AS VARCHAR))"
 		return out, nil
 	}
-	out.sql = "CASE WHEN " + array.sql + " IS NOT NULL AND " + separator.sql + " IS NOT NULL THEN coalesce(array_to_string(list_filter(" + list +
-		", lambda x: x IS NOT NULL), " + separator.sql + "), '') END"
+	out.sql = "CASE WHEN " + array.sql + " IS NOT NULL AND " + separator.sql + " IS NOT NULL THEN " + joining(separator) + "(list_filter(" + list +
+		", lambda x: x IS NOT NULL), " + separator.sql + ") END"
 	return out, nil
+}
+
+// joining is the function that puts texts together with a separator: the engine's takes only one
+// that is the same for all rows.
+func joining(separator expr) string {
+	if separator.con {
+		return "array_to_string"
+	}
+	return "skippr_join"
 }
 
 // variadic analyses a call with VARIADIC.
