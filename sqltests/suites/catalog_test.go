@@ -35,9 +35,9 @@ func newSide(t *testing.T, dsn, database string, statements []string) *side {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	rows, err := s.run(t, `SELECT oid::int8, relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
-		UNION ALL SELECT oid::int8, 'con:' || conname FROM pg_constraint WHERE connamespace = 'public'::regnamespace
-		UNION ALL SELECT oid::int8, 'type:' || typname FROM pg_type WHERE typnamespace = 'public'::regnamespace`)
+	rows, err := s.run(t, `SELECT oid::int8, relname FROM pg_class WHERE relnamespace IN ('public'::regnamespace, 'shop'::regnamespace)
+		UNION ALL SELECT oid::int8, 'con:' || conname FROM pg_constraint WHERE connamespace IN ('public'::regnamespace, 'shop'::regnamespace)
+		UNION ALL SELECT oid::int8, 'type:' || typname FROM pg_type WHERE typnamespace IN ('public'::regnamespace, 'shop'::regnamespace)`)
 	if err != nil {
 		t.Fatal(err)
 	}
