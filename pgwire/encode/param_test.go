@@ -95,6 +95,7 @@ func TestInput(t *testing.T) {
 		{encode.Input{Order: encode.DMY}, 1082, "02/03/2024", "2024-03-02"},
 		{encode.Input{Order: encode.DMY}, 1082, "31.12.2024", "2024-12-31"},
 		{encode.Input{Order: encode.YMD}, 1082, "24-03-02", "2024-03-02"},
+		{encode.Input{}, 1082, `Jan"5 1999`, "1999-01-05"},
 		{encode.Input{Order: encode.DMY}, 1082, "2024-03-02", "2024-03-02"},
 		{encode.Input{Now: now, Zone: berlin}, 1082, "today", "2024-07-01"},
 		{encode.Input{Now: now}, 1082, "Tomorrow", "2024-07-01"},

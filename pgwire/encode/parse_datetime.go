@@ -22,6 +22,10 @@ type dateTime struct {
 	hasZone  bool
 }
 
+// dateTimePunctuation is what PostgreSQL takes for a blank between fields: the
+// punctuation that no date, time or zone holds.
+const dateTimePunctuation = "!\"#$%&'()*,;<=>?@[\\]^`{|}~"
+
 func errDateSyntax(typeName, text string) *pgerr.Error {
 	return pgerr.New(codes.InvalidDatetimeFormat, "invalid input syntax for type %s: \"%s\"", typeName, text)
 }
@@ -61,7 +65,7 @@ func (in Input) parseDateTime(text, typeName string) (dateTime, *pgerr.Error) {
 		}
 	}
 	p := &dateTimeParser{in: in, text: text, typeName: typeName}
-	fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(spaces+",", r) })
+	fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(spaces+dateTimePunctuation, r) })
 	for _, f := range fields {
 		if err := p.field(f); err != nil {
 			return dateTime{}, err
