@@ -189,6 +189,41 @@ func (a *analyzer) unifyRows(list []*expr, context string) (expr, error) {
 	return out, nil
 }
 
+// unifyRowArrays keeps the fields of arrays of rows, of which some may be NULL or '{}'; the rest is
+// nothing for it.
+func unifyRowArrays(list []*expr, t Type) (expr, bool) {
+	if ElemOf(t.OID) != OIDRecord {
+		return expr{}, false
+	}
+	var model *expr
+	for _, e := range list {
+		switch {
+		case e.null, e.undecided() && e.lit != nil && strings.TrimSpace(*e.lit) == "{}":
+		case e.undecided() || e.text || e.fields == nil || model != nil && !sameFields(model.fields, e.fields):
+			return expr{}, false
+		case model == nil:
+			model = e
+		}
+	}
+	if model == nil {
+		return expr{}, false
+	}
+	out := expr{typ: t, scale: -1, loc: -1, fields: model.fields, whole: model.whole}
+	for _, e := range list {
+		if !e.null && !e.undecided() {
+			continue
+		}
+		sql := "NULL"
+		if !e.null {
+			sql = "[]"
+		}
+		name, loc := e.name, e.loc
+		*e = out
+		e.sql, e.name, e.loc, e.con = sql, name, loc, true
+	}
+	return out, true
+}
+
 func sameFields(l, r []field) bool {
 	if len(l) != len(r) || len(l) == 0 {
 		return false

@@ -109,6 +109,9 @@ func (a *analyzer) unify(list []*expr, context string) (expr, error) {
 	if t.OID == OIDRecord && slices.ContainsFunc(list, func(e *expr) bool { return isRecord(*e) }) {
 		return a.unifyRows(list, context)
 	}
+	if out, ok := unifyRowArrays(list, t); ok {
+		return out, nil
+	}
 	text, same := false, true
 	for i, e := range list {
 		to := t
