@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/skipprd/skipprd/catalog/right"
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/catalog/sequence"
 	"github.com/skipprd/skipprd/catalog/usertype"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
 )
 
@@ -84,10 +87,44 @@ type Index struct {
 	Constraint bool `json:",omitempty"`
 	// NullsEqual says that nulls are equal to each other there.
 	NullsEqual bool `json:",omitempty"`
+	// Where are the conditions that the rows meet which it is of, all of them: none for all rows.
+	Where []Condition `json:",omitempty"`
 	// Definition is what follows USING in CREATE INDEX, "" for btree and the fields.
 	Definition string `json:",omitempty"`
 	// Comments are what COMMENT ON says of it.
 	Comments IndexComments `json:",omitzero"`
+}
+
+// Condition is what rows meet in one field.
+type Condition struct {
+	Field int32
+	Test  schema.RowTest
+}
+
+// WhereSQL is the condition on the rows that a unique index is of, as PostgreSQL prints it, "" for none.
+func (x Index) WhereSQL(t *schema.Table) string {
+	sql := x.where(t, schema.RowTest.SQL)
+	if len(x.Where) > 1 {
+		return "(" + sql + ")"
+	}
+	return sql
+}
+
+// WherePretty is the same without parentheses.
+func (x Index) WherePretty(t *schema.Table) string { return x.where(t, schema.RowTest.Pretty) }
+
+func (x Index) where(t *schema.Table, print func(schema.RowTest, string) string) string {
+	var parts []string
+	for _, c := range x.Where {
+		f, _ := t.Field(c.Field)
+		parts = append(parts, print(c.Test, quote.NameIfNeeded(f.Name)))
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// Has says whether it is of a field, or of rows by that field.
+func (x Index) Has(field int32) bool {
+	return slices.Contains(x.Fields, field) || slices.ContainsFunc(x.Where, func(c Condition) bool { return c.Field == field })
 }
 
 // IndexComments are those on an index, and on the constraint that it was made as.

@@ -128,7 +128,7 @@ func (j *writeJob) takenOf(ctx context.Context, unique int, columns []arrow.Arra
 // table's.
 func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
 	for i, u := range j.table.Uniques {
-		if !slices.ContainsFunc(u.Places, func(p int) bool { return slices.Contains(j.written, p) }) {
+		if !u.Touched(j.written) {
 			continue
 		}
 		taken, err := j.takenOf(ctx, i, columns, true)

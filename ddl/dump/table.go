@@ -135,6 +135,9 @@ func (d *script) indexesOf(t *catalog.Table) {
 			if x.NullsEqual {
 				definition += " NULLS NOT DISTINCT"
 			}
+			if where := x.WhereSQL(t.Current); where != "" {
+				definition += " WHERE " + where
+			}
 		}
 		d.add("index", tableOf(t), "CREATE %sINDEX %s ON %s USING %s;", unique, quote.NameIfNeeded(x.Name), qualified(t.Schema, t.Name), definition)
 	}

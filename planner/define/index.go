@@ -25,8 +25,16 @@ type unique struct {
 	index bool
 	// nullsEqual is NULLS NOT DISTINCT.
 	nullsEqual bool
+	// where are what the rows meet that it is of, by the table's columns.
+	where []condition
 	// comment is that on its index.
 	comment string
+}
+
+// condition is what rows meet in a column.
+type condition struct {
+	column string
+	test   schema.RowTest
 }
 
 // uniquesOf are those of another table, under names of their own.
@@ -36,7 +44,15 @@ func uniquesOf(rel *pgsql.Relation) (out []unique) {
 		for _, i := range u.Columns {
 			x.columns = append(x.columns, rel.Columns[i].Name)
 		}
+		x.where = conditionsOf(rel, u.Where)
 		out = append(out, x)
+	}
+	return out
+}
+
+func conditionsOf(rel *pgsql.Relation, list []pgsql.Condition) (out []condition) {
+	for _, c := range list {
+		out = append(out, condition{column: rel.Columns[c.Column].Name, test: c.Test})
 	}
 	return out
 }
@@ -115,6 +131,11 @@ func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
 		}
 		x.Fields = append(x.Fields, f.ID)
 	}
+	for _, w := range u.where {
+		if f, ok := t.Current.FieldByName(w.column); ok {
+			x.Where = append(x.Where, catalog.Condition{Field: f.ID, Test: w.test})
+		}
+	}
 	taken := c.indexNames(t)
 	label := "_key"
 	if !constraint {
@@ -140,7 +161,7 @@ func (c *Context) addIndex(t *catalog.Table, x catalog.Index) (err error) {
 // proveNewest has the rows that there are be unique by the newest index.
 func (a *alteration) proveNewest(columns []string) error {
 	x := a.table.Indexes[len(a.table.Indexes)-1]
-	return a.proveUnique(x.Name, columns, x.NullsEqual)
+	return a.proveUnique(x.Name, columns, x.NullsEqual, x.WhereSQL(a.table.Current))
 }
 
 // addUniqueConstraint is ADD UNIQUE.
@@ -198,17 +219,7 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 	}
 	columns, plain := indexColumns(n)
 	if n.Unique {
-		if !plain {
-			return nil, unsupported("unique indexes of expressions, of some rows, or with options are not supported").
-				WithHint("CREATE UNIQUE INDEX … ON table (column, …) is.")
-		}
-		if err := c.addUnique(a.table, unique{name: n.Idxname, columns: columns, nullsEqual: n.NullsNotDistinct}, false); err != nil {
-			return nil, err
-		}
-		if err := a.proveNewest(columns); err != nil {
-			return nil, err
-		}
-		return a.done("index created"), nil
+		return a.createUnique(n, columns)
 	}
 	x := catalog.Index{Name: n.Idxname}
 	for _, name := range columns {
@@ -230,6 +241,35 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 		return nil, err
 	}
 	a.out.Notices = append(a.out.Notices, notice(codes.SuccessfulCompletion, "index \"%s\" is a name only: no index is kept, and queries need none", x.Name))
+	return a.done("index created"), nil
+}
+
+// createUnique is CREATE UNIQUE INDEX of columns.
+func (a *alteration) createUnique(n *pg.IndexStmt, columns []string) (*Change, error) {
+	u := unique{name: n.Idxname, columns: columns, nullsEqual: n.NullsNotDistinct}
+	where := n.WhereClause
+	n.WhereClause = nil
+	_, plain := indexColumns(n)
+	n.WhereClause = where
+	if !plain {
+		return nil, unsupported("unique indexes of expressions or with options are not supported").
+			WithHint("CREATE UNIQUE INDEX … ON table (column, …) is.")
+	}
+	if where != nil {
+		rel := RelationOf(a.table)
+		list, ok := pgsql.ReadConditions(rel, where)
+		if !ok {
+			return nil, unsupported("unique indexes of rows that meet such a condition are not supported").
+				WithHint("Conditions that are supported are of one column each, joined by AND: column IS [NOT] NULL, and of a boolean, column, NOT column, and column = true or false.")
+		}
+		u.where = conditionsOf(rel, list)
+	}
+	if err := a.context.addUnique(a.table, u, false); err != nil {
+		return nil, err
+	}
+	if err := a.proveNewest(columns); err != nil {
+		return nil, err
+	}
 	return a.done("index created"), nil
 }
 
@@ -388,5 +428,5 @@ func constraintIndex(t *catalog.Table, name string) int {
 
 // dropColumnIndexes takes the indexes away that have a column.
 func dropColumnIndexes(t *catalog.Table, id int32) {
-	t.Indexes = slices.DeleteFunc(slices.Clone(t.Indexes), func(x catalog.Index) bool { return slices.Contains(x.Fields, id) })
+	t.Indexes = slices.DeleteFunc(slices.Clone(t.Indexes), func(x catalog.Index) bool { return x.Has(id) })
 }

@@ -109,7 +109,7 @@ func (a *alteration) addPrimaryKey(n *pg.Constraint) error {
 		return err
 	}
 	if n.Indexname == "" {
-		if err := a.proveUnique(name, p.columns, false); err != nil {
+		if err := a.proveUnique(name, p.columns, false, ""); err != nil {
 			return err
 		}
 	}
@@ -157,6 +157,9 @@ func (a *alteration) takeIndex(n *pg.Constraint) (x catalog.Index, at int, err e
 	switch {
 	case x.Constraint:
 		return x, 0, pgerr.New(codes.ObjectNotInPrerequisiteState, "index \"%s\" is already associated with a constraint", x.Name)
+	case len(x.Where) > 0:
+		return x, 0, pgerr.New(codes.WrongObjectType, "\"%s\" is a partial index", x.Name).
+			WithDetail("Cannot create a primary key or unique constraint using such an index.")
 	case !x.Unique:
 		return x, 0, pgerr.New(codes.WrongObjectType, "\"%s\" is not a unique index", x.Name).
 			WithDetail("Cannot create a primary key or unique constraint using such an index.")
@@ -251,8 +254,9 @@ func (c *Context) keyIndex(r *pg.RangeVar) *catalog.Table {
 	return nil
 }
 
-// proveUnique has the rows that there are be unique in columns, by what is called name.
-func (a *alteration) proveUnique(name string, columns []string, nullsEqual bool) error {
+// proveUnique has the rows that there are, and meet where, be unique in columns, by what is called
+// name: where is "" for all.
+func (a *alteration) proveUnique(name string, columns []string, nullsEqual bool, where string) error {
 	var names, given, texts []string
 	for _, column := range columns {
 		if !a.asked(column) {
@@ -263,6 +267,9 @@ func (a *alteration) proveUnique(name string, columns []string, nullsEqual bool)
 	}
 	if nullsEqual {
 		given = []string{"true"}
+	}
+	if where != "" {
+		given = append(given, where)
 	}
 	e := pgerr.New(codes.UniqueViolation, "could not create unique index \"%s\"", name)
 	e.Schema, e.Table, e.Constraint = a.rel.Schema, a.rel.Name, name

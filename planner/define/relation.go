@@ -32,6 +32,9 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 			for _, id := range x.Fields {
 				u.Columns = append(u.Columns, t.Current.Index(id))
 			}
+			for _, c := range x.Where {
+				u.Where = append(u.Where, pgsql.Condition{Column: t.Current.Index(c.Field), Test: c.Test})
+			}
 			r.Uniques = append(r.Uniques, u)
 		}
 	}

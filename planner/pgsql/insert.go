@@ -393,6 +393,7 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	for _, k := range w.out.Conflict.Columns {
 		on = append(on, of.same(there.item.columns[k].sql(), more.base.columns[k].sql()))
 	}
+	on = append(on, of.meets(func(i int) string { return there.item.columns[i].sql() })...)
 	set, err := w.assignments(c.TargetList, s)
 	if err != nil {
 		return err

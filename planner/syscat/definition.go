@@ -373,6 +373,9 @@ func fillExpressions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 			}
 		}
 	}
+	for _, x := range indexes(env) {
+		add(x.table.Face(), x.where, x.pretty)
+	}
 	for _, x := range checks(env) {
 		add(x.table.Face(), d.check(x, false), d.check(x, true))
 	}

@@ -276,6 +276,7 @@ type indexInfo struct {
 	primary, unique bool
 	nullsEqual      bool
 	definition      string // what follows USING
+	where, pretty   string // the condition on its rows, of a unique one
 	comments        catalog.IndexComments
 }
 
@@ -289,7 +290,7 @@ func indexesOf(t *catalog.Table) []indexInfo {
 		})
 	}
 	for _, x := range t.Indexes {
-		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, nullsEqual: x.NullsEqual, definition: x.Definition, comments: x.Comments}
+		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, nullsEqual: x.NullsEqual, definition: x.Definition, where: x.WhereSQL(t.Current), pretty: x.WherePretty(t.Current), comments: x.Comments}
 		if x.Constraint {
 			i.constraint = constraintOID(x.ID)
 		}
@@ -301,9 +302,20 @@ func indexesOf(t *catalog.Table) []indexInfo {
 			if out[i].nullsEqual {
 				out[i].definition += " NULLS NOT DISTINCT"
 			}
+			if out[i].where != "" {
+				out[i].definition += " WHERE " + out[i].where
+			}
 		}
 	}
 	return out
+}
+
+// predicate is the condition on its rows, nil for none.
+func (x *indexInfo) predicate() any {
+	if x.where == "" {
+		return nil
+	}
+	return x.where
 }
 
 // names are the names of its columns.
@@ -369,7 +381,7 @@ func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		}
 		rows = append(rows, row{
 			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n, "indnkeyatts": n,
-			"indisunique": x.unique, "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
+			"indisunique": x.unique, "indpred": x.predicate(), "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
 			"indisreplident": false, "indkey": x.numbers(), "indcollation": colls, "indclass": classes,
 			"indoption": make([]int64, n),
@@ -493,7 +505,7 @@ func fillIndexDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv)
 		if slices.Contains(env.SearchPath, x.table.Schema) {
 			short = ""
 		}
-		rows = append(rows, row{"index": x.oid, "definition": x.sql(space), "short": x.sql(short)})
+		rows = append(rows, row{"index": x.oid, "definition": x.sql(space), "short": strings.TrimSuffix(x.sql(short), x.where) + x.pretty})
 	}
 	return c.build("pg_catalog.index_definitions()", rows)
 }

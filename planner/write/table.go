@@ -54,6 +54,9 @@ func Of(t *catalog.Table) *Table {
 		for _, id := range x.Fields {
 			u.Places = append(u.Places, t.Current.Index(id))
 		}
+		for _, c := range x.Where {
+			u.Where = append(u.Where, Condition{Place: t.Current.Index(c.Field), Test: c.Test})
+		}
 		out.Uniques = append(out.Uniques, u)
 	}
 	if len(out.key) == 0 {

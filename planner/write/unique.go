@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/lake/merge"
 	"github.com/skipprd/skipprd/pgwire/encode"
 )
@@ -18,6 +19,34 @@ type Unique struct {
 	Name       string
 	Places     []int
 	NullsEqual bool
+	// Where are what the rows meet that it is of.
+	Where []Condition
+}
+
+// Condition is what rows meet in the field of a place.
+type Condition struct {
+	Place int
+	Test  schema.RowTest
+}
+
+// holds says whether a row meets it.
+func (c Condition) holds(columns []arrow.Array, row int) bool {
+	null := columns[c.Place].IsNull(row)
+	switch c.Test.Plain() {
+	case schema.RowIsNull:
+		return null
+	case schema.RowIsNotNull:
+		return !null
+	}
+	b, ok := columns[c.Place].(*array.Boolean)
+	return ok && !null && b.Value(row) == (c.Test.Plain() == schema.RowIs)
+}
+
+// Touched says whether a change of the fields of some places can make rows equal by it.
+func (u Unique) Touched(places []int) bool {
+	return slices.ContainsFunc(places, func(p int) bool {
+		return slices.Contains(u.Places, p) || slices.ContainsFunc(u.Where, func(c Condition) bool { return c.Place == p })
+	})
 }
 
 // DuplicateOf is Duplicate of a unique constraint: columns are all of the table's.
@@ -47,8 +76,11 @@ func (u Unique) Asked(columns []arrow.Array) []arrow.Array {
 	return append(out, b.NewArray())
 }
 
-// null says that no row is equal to one, for its nulls.
+// null says that no row is equal to one, for its nulls, or since it is not of such rows.
 func (u Unique) null(columns []arrow.Array, row int) bool {
+	if slices.ContainsFunc(u.Where, func(c Condition) bool { return !c.holds(columns, row) }) {
+		return true
+	}
 	return !u.NullsEqual && slices.ContainsFunc(u.Places, func(p int) bool { return columns[p].IsNull(row) })
 }
 
