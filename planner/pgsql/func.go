@@ -54,11 +54,17 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
+	if err := a.compatible(name, args); err != nil {
+		return expr{}, a.errAt(n.Location, err)
+	}
 	c, ambiguous, err := chooseFolded(name, cands, args)
 	if err != nil {
 		return expr{}, a.errAt(n.Location, err)
 	}
 	if c == nil {
+		if schema != "" && !a.env.Resolver.HasSchema(schema) {
+			return expr{}, a.errAt(n.Location, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", schema))
+		}
 		if len(args) == 1 && len(cands) == 0 {
 			if e, ok, err := a.castCall(name, args[0]); ok {
 				return e, a.errAt(n.Location, err)
@@ -225,7 +231,7 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 			parts = append(parts, native(e))
 		}
 	}
-	template := c.template(args)
+	template := c.template(args, parts)
 	if keyed, ok := numericArrays[c.name]; ok && len(args) == 2 && ElemOf(args[0].typ.OID) == OIDNumeric {
 		template = keyed
 		parts[0], parts[1] = "CAST("+parts[0]+" AS VARCHAR[])", numericText(args[1])
@@ -242,10 +248,15 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 	return out, err
 }
 
-// template is the engine's expression of a call.
-func (c *signature) template(args []expr) string {
-	if c.name == "array_to_string" {
+// template is the engine's expression of a call, whose arguments parts renders: some of them in
+// another form.
+func (c *signature) template(args []expr, parts []string) string {
+	switch {
+	case c.name == "array_to_string":
 		return strings.ReplaceAll(c.engine, "array_to_string", joining(args[1]))
+	case c.name == "width_bucket" && len(args) == 2 && args[0].typ.OID == OIDNumeric:
+		parts[0], parts[1] = numericText(args[0]), "CAST("+parts[1]+" AS VARCHAR[])"
+		return strings.Replace(c.engine, "x <= $1", "skippr_n_key(x) <= skippr_n_key($1)", 1)
 	}
 	return c.engine
 }

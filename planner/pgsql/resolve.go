@@ -231,10 +231,10 @@ func (a *analyzer) bindArgs(c *signature, args []expr) ([]expr, Type, error) {
 		to := plain(t)
 		switch t {
 		case OIDAnyArray:
-			to = plain(ArrayOf(elem))
 			if elem == 0 {
-				to = plain(ArrayOf(OIDText))
+				return nil, Type{}, polymorphicUnknown()
 			}
+			to = plain(ArrayOf(elem))
 		case OIDAnyElement:
 			to = a.env.TypeOf(elem, -1)
 		case OIDAny:
