@@ -374,7 +374,7 @@ func (s *session) prepareConstraints(n *pg.ConstraintsSetStmt) (pgwire.Statement
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		done := &result{tag: "SET CONSTRAINTS"}
 		if !s.tx.open {
-			return done, sink.Notice(warning(codes.NoActiveSQLTransaction, "SET CONSTRAINTS can only be used in transaction blocks"))
+			return done, s.notice(sink, warning(codes.NoActiveSQLTransaction, "SET CONSTRAINTS can only be used in transaction blocks"))
 		}
 		named, err := s.namedForeign(n.Constraints)
 		if err != nil {

@@ -564,7 +564,7 @@ func (s *session) truncated(ctx context.Context, n *pg.TruncateStmt, sink pgwire
 		}
 		if slices.EqualFunc(rels, locked, func(a, b *pgsql.Relation) bool { return a.OID == b.OID }) {
 			for _, e := range notices {
-				if err := sink.Notice(e); err != nil {
+				if err := s.notice(sink, e); err != nil {
 					return nil, err
 				}
 			}

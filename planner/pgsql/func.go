@@ -50,6 +50,7 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		s.aggDepth++
 		defer func() { s.aggDepth-- }()
 	}
+	mark := len(s.refs)
 	args, err := a.exprList(n.Args, s)
 	if err != nil {
 		return expr{}, err
@@ -84,6 +85,9 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	}
 	e, err := a.call(c, args, n, s)
 	e.loc, e.name = n.Location, name
+	if err == nil && e.set && (s.noAgg == "GROUP BY" || s.grouped && s.aggDepth == 0) {
+		return a.groupedSet(e, n, s.refs[mark:], s)
+	}
 	return e, err
 }
 
@@ -100,13 +104,18 @@ func calledName(n *pg.FuncCall) (schema, name string) {
 
 // misplaced refuses window functions and such as return sets where each row has one value.
 func misplaced(n *pg.FuncCall, s *scope) error {
-	if s == nil || s.noAgg == "" {
+	if s == nil || s.noAgg == "" && s.noSets == "" && s.aggDepth == 0 {
 		return nil
 	}
 	switch kind := kindOf(n); {
+	case kind == 's' && s.aggDepth > 0:
+		return unsupported("aggregate function calls cannot contain set-returning function calls").
+			WithHint("You might be able to move the set-returning function into a LATERAL FROM item.")
+	case kind == 's' && s.noSets != "":
+		return unsupported("set-returning functions are not allowed in %s", s.noSets)
 	case kind == 'w' && n.Over != nil:
 		return pgerr.New(codes.Windowing, "window functions are not allowed in %s", s.noAgg)
-	case kind == 's' && s.noAgg != inFrom && s.noAgg != "GROUP BY":
+	case kind == 's' && s.noAgg != "" && s.noAgg != inFrom && s.noAgg != "GROUP BY":
 		return unsupported("set-returning functions are not allowed in %s", s.noAgg)
 	}
 	return nil

@@ -29,25 +29,43 @@ func hasQuery(n *pg.Node) (found bool) {
 	return found
 }
 
-// groupedQuery is an expression with a sub-query that is grouped by. What is written in the same
+// groupedQuery is an expression with a sub-query, or a set-returning call, that is grouped by. What is written in the same
 // way in the same scope is the same value; its SQL would have other names.
 type groupedQuery struct {
 	node  *pg.Node
 	value expr
+	// refs are the columns of a set-returning call, which is grouped by only as a part of more.
+	refs []ref
 }
 
-// groupedValue is the value of an expression that is grouped by and has a sub-query.
+// groupedValue is the value of an expression that is grouped by and has a sub-query, or is a
+// set-returning call.
 func (s *scope) groupedValue(n *pg.Node) (expr, bool) {
-	if !s.grouped || s.aggDepth > 0 || len(s.groupQueries) == 0 || !hasQuery(n) {
+	call := n.GetFuncCall() != nil && s.noSets == ""
+	if !s.grouped || s.aggDepth > 0 || len(s.groupQueries) == 0 || !call && !hasQuery(n) {
 		return expr{}, false
 	}
 	bare := placeless(n)
 	for _, g := range s.groupQueries {
 		if proto.Equal(g.node, bare) {
+			for _, r := range g.refs {
+				s.refs = append(s.refs, ref{r.col, firstColumn(n)})
+			}
 			return g.value, true
 		}
 	}
 	return expr{}, false
+}
+
+// firstColumn is where an expression names its first column.
+func firstColumn(n *pg.Node) (loc int32) {
+	loc = -1
+	walk(n.ProtoReflect(), func(m protoreflect.ProtoMessage) {
+		if cr, ok := m.(*pg.ColumnRef); ok && loc < 0 {
+			loc = cr.Location
+		}
+	})
+	return loc
 }
 
 // tiesOutside takes ORDER BY … FETCH FIRST … WITH TIES of a query with DISTINCT, or of a set

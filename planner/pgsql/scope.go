@@ -73,10 +73,15 @@ type scope struct {
 	groupSets bool
 	// groupQueries are expressions with sub-queries that it groups by.
 	groupQueries []groupedQuery
-	aggDepth     int
-	noAgg        string // why aggregates are not allowed here, "" when they are
-	refs         []ref
-	windows      map[string]*pg.WindowDef
+	// sets are the set-returning calls that it groups by, which are items of its FROM, of the
+	// name setsAs.
+	sets     []string
+	setsAs   string
+	aggDepth int
+	noAgg    string // why aggregates are not allowed here, "" when they are
+	noSets   string // why set-returning functions are not allowed here, "" when they are
+	refs     []ref
+	windows  map[string]*pg.WindowDef
 	// unseen is a table of the statement that this part of it cannot name, nil for none.
 	unseen *item
 }

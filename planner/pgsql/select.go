@@ -68,9 +68,6 @@ func (a *analyzer) plainSelect(sel *pg.SelectStmt, s *scope) (*query, error) {
 		return nil, err
 	}
 	var tail strings.Builder
-	if fromSQL != "" {
-		tail.WriteString(" FROM " + fromSQL)
-	}
 	mine, err := a.lockedRows()
 	if err != nil {
 		return nil, err
@@ -93,15 +90,26 @@ func (a *analyzer) plainSelect(sel *pg.SelectStmt, s *scope) (*query, error) {
 	if err != nil {
 		return nil, err
 	}
-	tail.WriteString(group)
+	if sets := s.setsSQL(); sets != "" && fromSQL != "" {
+		fromSQL += ", " + sets
+	} else {
+		fromSQL += sets
+	}
+	if fromSQL != "" {
+		fromSQL = " FROM " + fromSQL
+	}
+	where := tail.String()
+	tail.Reset()
+	tail.WriteString(fromSQL + where + group)
 	s.refs = nil
 	q := &query{head: "SELECT "}
 	if q.targets, err = a.selected(sel, s); err != nil {
 		return nil, err
 	}
 	if sel.HavingClause != nil {
-		s.hasAgg = true
+		s.hasAgg, s.noSets = true, "HAVING"
 		e, err := a.condition(sel.HavingClause, s, "HAVING")
+		s.noSets = ""
 		if err != nil {
 			return nil, err
 		}
@@ -439,65 +447,6 @@ func (a *analyzer) namedTarget(name string, targets []target, loc int32, clause 
 	return found.expr, true, nil
 }
 
-// groupBy analyses GROUP BY and prints it.
-func (a *analyzer) groupBy(sel *pg.SelectStmt, s *scope) (string, error) {
-	if len(sel.GroupClause) == 0 {
-		return "", nil
-	}
-	s.groupSQL, s.groupKeys = map[string]bool{}, map[string]string{}
-	s.noAgg = "GROUP BY"
-	if sel.GroupDistinct {
-		sets, err := a.distinctSets(sel, s)
-		s.noAgg, s.grouped = "", true
-		return " GROUP BY " + sets, err
-	}
-	var parts []string
-	for _, n := range sel.GroupClause {
-		p, err := a.groupItem(n, sel, s)
-		if err != nil {
-			return "", err
-		}
-		parts = append(parts, p)
-	}
-	s.noAgg = ""
-	s.grouped = true
-	return " GROUP BY " + strings.Join(parts, ", "), nil
-}
-
-var groupingWords = map[pg.GroupingSetKind]string{
-	pg.GroupingSetKind_GROUPING_SET_ROLLUP: "ROLLUP", pg.GroupingSetKind_GROUPING_SET_CUBE: "CUBE",
-	pg.GroupingSetKind_GROUPING_SET_SETS: "GROUPING SETS",
-}
-
-func (a *analyzer) groupItem(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, error) {
-	var list []*pg.Node
-	word := ""
-	switch {
-	case n.GetGroupingSet() != nil:
-		gs := n.GetGroupingSet()
-		s.groupSets = true
-		if gs.Kind == pg.GroupingSetKind_GROUPING_SET_EMPTY {
-			return "()", nil
-		}
-		list, word = gs.Content, groupingWords[gs.Kind]
-	case n.GetRowExpr() != nil:
-		list = n.GetRowExpr().Args
-	case n.GetList() != nil:
-		list = n.GetList().Items
-	default:
-		return a.groupExpr(n, sel, s)
-	}
-	var parts []string
-	for _, c := range list {
-		p, err := a.groupItem(c, sel, s)
-		if err != nil {
-			return "", err
-		}
-		parts = append(parts, p)
-	}
-	return word + "(" + strings.Join(parts, ", ") + ")", nil
-}
-
 func (a *analyzer) groupExpr(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, error) {
 	node := n
 	if i := n.GetAConst().GetIval(); i != nil || n.GetColumnRef() != nil {
@@ -514,7 +463,7 @@ func (a *analyzer) groupExpr(n *pg.Node, sel *pg.SelectStmt, s *scope) (string, 
 		return "", err
 	}
 	if hasQuery(node) {
-		s.groupQueries = append(s.groupQueries, groupedQuery{placeless(node), e})
+		s.groupQueries = append(s.groupQueries, groupedQuery{node: placeless(node), value: e})
 	}
 	if e.row != nil {
 		var parts []string
