@@ -21,6 +21,8 @@ import (
 	"github.com/skipprd/skipprd/planner/define"
 	"github.com/skipprd/skipprd/planner/grant"
 	"github.com/skipprd/skipprd/planner/notify"
+	"github.com/skipprd/skipprd/planner/pgfunc"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/querylog"
 	"github.com/skipprd/skipprd/planner/setting"
@@ -254,7 +256,16 @@ func (s *session) systemEnv(snap *catalog.Snapshot, n *names) *SystemEnv {
 
 // input is how the session reads values.
 func (s *session) input() encode.Input {
-	return encode.InputOf(s.values.Value("DateStyle"), s.values.Value("IntervalStyle"))
+	in := encode.InputOf(s.values.Value("DateStyle"), s.values.Value("IntervalStyle"))
+	plain, zone := in, s.values.Value("TimeZone")
+	in.Ranges = func(oid uint32, text string) (string, error) {
+		local, err := pgfunc.Local(zone)
+		if err != nil {
+			return "", err
+		}
+		return span.Reader{Input: plain, Local: local}.Canonical(oid, text)
+	}
+	return in
 }
 
 // format is how the session renders values.

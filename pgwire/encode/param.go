@@ -36,6 +36,9 @@ type Input struct {
 	// SignsAll says that a leading minus is that of all fields of an interval, when none of
 	// the others has a sign: IntervalStyle sql_standard.
 	SignsAll bool
+	// Ranges reads the text of a range or multirange, in the session's zone; nil for one that
+	// reads no multiranges, and ranges of timestamptz in UTC alone.
+	Ranges func(oid uint32, text string) (string, error)
 }
 
 // InputOf is how a session with these settings reads values.
@@ -159,6 +162,10 @@ func (in Input) decodeText(oid uint32, text string) (string, *pgerr.Error) {
 // it.
 func (in Input) canonical(oid uint32, text string) (string, *pgerr.Error) {
 	out, err := text, error(nil)
+	if in.Ranges != nil && isRange(oid) {
+		out, err = in.Ranges(oid, text)
+		return out, canonError(err, oid, text)
+	}
 	switch oid {
 	case oidBit, oidVarbit:
 		out, err = canon.Bits(text)
@@ -177,7 +184,10 @@ func (in Input) canonical(oid uint32, text string) (string, *pgerr.Error) {
 	case 600, 601, 602, 603, 604, 628, 718:
 		out, err = canon.Shape(oid, text, func(s string) (string, error) {
 			f, failed := parseFloat(s, 64)
-			if failed != nil {
+			switch {
+			case failed != nil && failed.Code == codes.InvalidTextRepresentation:
+				return "", canon.ErrSyntax
+			case failed != nil:
 				return "", failed
 			}
 			return string(appendFloat(nil, f, 64)), nil
@@ -203,6 +213,15 @@ func (in Input) canonical(oid uint32, text string) (string, *pgerr.Error) {
 	return out, canonError(err, oid, text)
 }
 
+// isRange says whether a type is a range or multirange.
+func isRange(oid uint32) bool {
+	switch oid {
+	case 3904, 3906, 3908, 3910, 3912, 3926, 4451, 4532, 4533, 4534, 4535, 4536:
+		return true
+	}
+	return false
+}
+
 // utcRange is a tstzrange as it is kept: in UTC.
 var utcRange = regexp.MustCompile(`^(?:empty|[\[(](?:"[0-9-]{10,13} [0-9:.]{8,15}\+00")?,(?:"[0-9-]{10,13} [0-9:.]{8,15}\+00")?[\])])$`)
 
@@ -215,6 +234,8 @@ func canonError(err error, oid uint32, text string) *pgerr.Error {
 		return failed
 	case errors.Is(err, canon.ErrOrder):
 		return pgerr.New(codes.DataException, "%s", err)
+	case errors.Is(err, canon.ErrLine):
+		return pgerr.New(codes.InvalidTextRepresentation, "%s", err)
 	case errors.Is(err, canon.ErrUnsupported):
 		return pgerr.New(codes.FeatureNotSupported, "this text of a value of type %s is not supported", typeName(oid)).
 			WithHint("Write it as PostgreSQL does.")

@@ -21,6 +21,14 @@ func Fit(text string, t pgsql.Type) *pgerr.Error {
 		return fitLength(text, t)
 	case pgsql.OIDNumeric:
 		return fitDigits(text, t)
+	case pgsql.OIDBit:
+		if len(text) != int(t.Mod) {
+			return pgerr.New("22026", "bit string length %d does not match type bit(%d)", len(text), t.Mod)
+		}
+	case pgsql.OIDVarbit:
+		if len(text) > int(t.Mod) {
+			return pgerr.New(codes.StringDataRightTruncation, "bit string too long for type bit varying(%d)", t.Mod)
+		}
 	}
 	return nil
 }

@@ -62,13 +62,14 @@ func (c *Context) columnType(n *pg.TypeName) (pgsql.Type, error) {
 	if err != nil || t.User == nil {
 		return t, err
 	}
-	if t.User.Elem != nil {
-		return t, unsupported("columns of arrays of type %s are not supported", t.User.Elem.SQLName()).WithHint("Take text[].")
+	user := t.User
+	if user.Elem != nil {
+		return t, unsupported("columns of arrays of type %s are not supported", user.Elem.SQLName()).WithHint("Take text[].")
 	}
 	book := c.Snapshot.Rights()
 	r := book.Named(c.Env.User)
-	if r == nil || !r.Superuser && book.Has(r.OID, right.Object{Class: right.Type, ID: t.OID}, right.Usage) == 0 {
-		return t, pgerr.New(codes.InsufficientPrivilege, "permission denied for type %s", t.User.Name)
+	if r == nil || !r.Superuser && book.Has(r.OID, right.Object{Class: right.Type, ID: user.OID}, right.Usage) == 0 {
+		return t, pgerr.New(codes.InsufficientPrivilege, "permission denied for type %s", user.Name)
 	}
 	return t, nil
 }

@@ -285,7 +285,7 @@ func newField(name string, t pgsql.Type) (*schema.NewField, error) {
 		return nil, unsupported("columns of type %s are not supported", t.Name()).WithHint("Keep such values as text.")
 	case t.OID == pgsql.OIDTime && t.Mod >= 0 && t.Mod < 6:
 		return nil, unsupported("columns of type time(%d) are not supported", t.Mod).WithHint("Take time.")
-	case lake.Kind == schema.List && t.Mod >= 0 && lake.Elem.Kind != schema.Decimal: // nothing would hold the elements to it
+	case bounds > 0 && t.Mod >= 0 && (exact || lake.Elem.Kind != schema.Decimal): // nothing would hold the elements to it
 		return nil, unsupported("columns of type %s with a length or precision are not supported", pgsql.Type{OID: t.OID, Mod: -1}.Name()).
 			WithHint("Leave the length or precision out.")
 	}
@@ -569,22 +569,30 @@ func (c *Context) checkKeyType(f *schema.NewField) error {
 		return unsupported("a key of type %s is not supported", t.Name()).WithHint("Cast it to text.")
 	}
 	t, hint := pgsql.Type{OID: f.OID, Mod: f.TypMod}, "Take another type for the key."
-	switch f.OID {
-	case pgsql.OIDJSON:
-		return pgerr.New(codes.UndefinedObject, "data type json has no default operator class for access method \"btree\"")
+	if !t.Indexable() {
+		return pgerr.New(codes.UndefinedObject, "data type %s has no default operator class for access method \"btree\"", t.Name()).
+			WithHint("You must specify an operator class for the index or define a default operator class for the data type.")
+	}
+	oid := f.OID
+	if elem := pgsql.ElemOf(oid); elem != 0 {
+		oid = elem
+	}
+	switch oid {
 	case pgsql.OIDNumeric:
-		if f.Type.Kind == schema.Decimal {
+		if f.Type.Kind == schema.Decimal || f.Type.Kind == schema.List {
 			return nil
 		}
 		hint = fmt.Sprintf("Take numeric(p,s), with a precision of at most %d.", schema.DecimalPrecisionMax)
 	case pgsql.OIDBpchar:
-		if f.TypMod >= 0 {
+		if f.TypMod >= 0 && oid == f.OID {
 			return nil
 		}
 		hint = "Take char(n) or text."
-	case pgsql.OIDInterval, pgsql.OIDJSONB, schema.ArrayOID(pgsql.OIDBpchar):
+	case pgsql.OIDInterval, pgsql.OIDJSONB:
 	default:
-		return nil
+		if !t.SeveralTexts() {
+			return nil
+		}
 	}
 	return unsupported("a key of type %s is not supported", t.Name()).WithHint("%s", hint)
 }

@@ -22,10 +22,23 @@ func (w *writer) assigned(e expr, c RelationColumn) (expr, error) {
 	case err != nil || c.Type.Mod < 0:
 	case c.Type.OID == OIDVarchar, c.Type.OID == OIDBpchar:
 		out.typ, out.sql, out.col = c.Type, fitted(out.sql, c.Type), nil
+	case c.Type.OID == OIDBit, c.Type.OID == OIDVarbit:
+		out.typ, out.sql, out.col = c.Type, fittedBits(out.sql, c.Type), nil
 	default:
 		out = w.applyMod(out, c.Type)
 	}
 	return out, err
+}
+
+// fittedBits is a bit string as an assignment to bit(n) or bit varying(n) has it: of that length, or
+// no longer.
+func fittedBits(sql string, t Type) string {
+	over, message := fmt.Sprintf("length(%s) > %d", sql, t.Mod), quote.Text(fmt.Sprintf("22001: bit string too long for type bit varying(%d)", t.Mod))
+	if t.OID == OIDBit {
+		over = fmt.Sprintf("length(%s) <> %d", sql, t.Mod)
+		message = fmt.Sprintf("'22026: bit string length ' || length(%s) || ' does not match type bit(%d)'", sql, t.Mod)
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN error(%s) ELSE %s END", over, message, sql)
 }
 
 // fitted is a text as an assignment to varchar(n) or char(n) has it: blanks beyond the

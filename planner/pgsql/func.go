@@ -63,19 +63,7 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		return expr{}, a.errAt(n.Location, err)
 	}
 	if c == nil {
-		if schema != "" && !a.env.Resolver.HasSchema(schema) {
-			return expr{}, a.errAt(n.Location, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", schema))
-		}
-		if len(args) == 1 && len(cands) == 0 {
-			if e, ok, err := a.castCall(name, args[0]); ok {
-				return e, a.errAt(n.Location, err)
-			}
-		}
-		shown := name
-		if schema != "" {
-			shown = schema + "." + name
-		}
-		return expr{}, a.errAt(n.Location, noFunction(shown, args, ambiguous))
+		return a.uncalled(n, schema, name, args, len(cands) == 0, ambiguous)
 	}
 	if len(args) == 1 && c.args[0] == OIDAnyElement && unordered(c.name, args[0].typ) {
 		return expr{}, a.errAt(n.Location, noFunction(name, args, false))
@@ -89,6 +77,24 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 		return a.groupedSet(e, n, s.refs[mark:], s)
 	}
 	return e, err
+}
+
+// uncalled is a call of no function: a cast to the type of its name, or an error. unknown says that
+// there is no function of the name.
+func (a *analyzer) uncalled(n *pg.FuncCall, schema, name string, args []expr, unknown, ambiguous bool) (expr, error) {
+	if schema != "" && !a.env.Resolver.HasSchema(schema) {
+		return expr{}, a.errAt(n.Location, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", schema))
+	}
+	if len(args) == 1 && unknown {
+		if e, ok, err := a.castCall(name, args[0]); ok {
+			return e, a.errAt(n.Location, err)
+		}
+	}
+	shown := name
+	if schema != "" {
+		shown = schema + "." + name
+	}
+	return expr{}, a.errAt(n.Location, noFunction(shown, args, ambiguous))
 }
 
 // calledName is the name of what is called, and its schema if it has one.

@@ -312,6 +312,8 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 		return l.sql, r.sql, true, nil
 	case lt != rt:
 		return "", "", false, nil
+	case ElemOf(lt) != 0 && !plain(ElemOf(lt)).Indexable() && op == "=":
+		return "", "", false, pgerr.New(codes.UndefinedFunction, "could not identify an equality operator for type %s", plain(ElemOf(lt)).Name())
 	case shaped(l) || shaped(r):
 		if err := a.toShaped(&l, &r); err != nil {
 			return "", "", false, err
@@ -321,8 +323,10 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 		return a.arrayKey(l), a.arrayKey(r), true, nil
 	}
 	switch p := lookupType(lt); {
-	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600:
+	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600 || lt == 604:
 		return "", "", false, nil
+	case p.category == 'G': // PostgreSQL compares areas, lengths, or nearly equal coordinates
+		return "", "", false, unsupported("comparison of %s values is not supported", l.typ.Name()).WithHint("Cast the value to text.")
 	case lt == OIDJSONB, lt == OIDInterval, typeKey(l) != "":
 		return sortKey(l), sortKey(r), true, nil
 	case p.engine == "VARCHAR" && lt != OIDText && op != "=" && op != "<>" && !p.textOrdered():

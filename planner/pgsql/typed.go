@@ -103,9 +103,10 @@ func typeKey(e expr) string {
 	return ""
 }
 
-// The oids of types whose values have a typeKey.
+// The oids of types of which code asks.
 const (
 	oidCIDR  = 650
+	oidBox   = 603
 	oidMoney = 790
 	oidLSN   = 3220
 )

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
+
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
@@ -429,4 +431,24 @@ func typeMod(oid uint32, mods []*pg.Node) (int32, error) {
 		return int32(v[0]), nil
 	}
 	return -1, pgerr.New(codes.Syntax, "type modifier is not allowed for type \"%s\"", lookupType(oid).internal)
+}
+
+// Indexable says whether PostgreSQL has an order, and so unique indexes, of values of the type.
+func (t Type) Indexable() bool {
+	switch t.OID {
+	case OIDJSON, OIDXML, OIDJSONPath, OIDXid, 29, 1790, 1033:
+		return false
+	}
+	return t.category() != 'G'
+}
+
+// SeveralTexts says whether values of the type that are equal may be kept as different texts, as
+// ranges from 1.0 and from 1 are.
+func (t Type) SeveralTexts() bool {
+	oid := t.OID
+	if elem := ElemOf(oid); elem != 0 {
+		oid = elem
+	}
+	kind, _, ok := span.KindOf(oid)
+	return ok && kind == span.Num || oid == OIDJSON || oid == OIDXML || oid != t.OID && !plain(oid).Indexable()
 }

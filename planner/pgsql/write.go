@@ -11,6 +11,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
 // Write is an analysed INSERT, UPDATE, DELETE or MERGE, or a query with such in its WITH. Immutable.
@@ -450,13 +451,22 @@ func FindRelation(n *pg.RangeVar, env *Env) (*Relation, error) {
 }
 
 // Computes says whether values of a type that the lake keeps as exact text can be written
-// here: the type is one that expressions have.
+// here: the type, or that of an array's elements, is one that expressions have.
 func Computes(t Type) bool {
-	switch t.OID {
-	case OIDNumeric, OIDInterval, OIDJSON, OIDJSONB:
-		return true
+	oid := t.OID
+	if elem := ElemOf(oid); elem != 0 {
+		oid = elem
 	}
-	return false
+	switch oid {
+	case OIDNumeric, OIDInterval, OIDJSON, OIDJSONB, OIDTimetz:
+		return true
+	case oidMoney:
+		return false
+	case oidBox:
+		return oid == t.OID // elements of arrays of boxes stand between semicolons
+	}
+	_, _, ranges := span.KindOf(oid)
+	return ranges || checkedText(oid)
 }
 
 // ExpressionText prints an expression as SQL.

@@ -60,9 +60,12 @@ func TestTexts(t *testing.T) {
 		{canon.Bits, "x1F", "00011111", nil},
 		{canon.Bits, "B01", "01", nil},
 		{shape(600), "(1,2.5)", "(1,2.5)", nil},
-		{shape(600), "1,2", "", canon.ErrUnsupported},
+		{shape(600), " 1 , 2 ", "(1,2)", nil},
+		{shape(600), "(1,2", "", canon.ErrSyntax},
 		{shape(603), "(1,1),(0,0)", "(1,1),(0,0)", nil},
-		{shape(603), "(0,0),(1,1)", "", canon.ErrUnsupported},
+		{shape(603), "0,1,1,0", "(1,1),(0,0)", nil},
+		{shape(628), "(0,0),(1,1)", "", canon.ErrUnsupported},
+		{shape(628), "{0,-0,1}", "", canon.ErrLine},
 		{shape(602), "[(0,0),(1,1)]", "[(0,0),(1,1)]", nil},
 	} {
 		got, err := c.f(c.in)
