@@ -274,58 +274,52 @@ func (s *session) act(ctx context.Context, a *pgsql.Analysis, params []*string) 
 	if len(a.Effects) == 0 {
 		return a, nil
 	}
-	out := *a
+	var done []string // pairs of marks and what takes their places
 	for _, e := range a.Effects {
-		if e.Kind >= pgsql.EffectNextval {
-			value, err := s.callSequence(ctx, &e)
-			if err != nil {
-				return nil, err
-			}
-			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, fmt.Sprintf("CAST(%d AS BIGINT)", value))
-			continue
+		e.Args = slices.Clone(e.Args)
+		for i := range e.Args {
+			e.Args[i].SQL = strings.NewReplacer(done...).Replace(e.Args[i].SQL)
 		}
-		done := false
-		switch e.Kind {
-		case pgsql.EffectSetConfig:
-			if err := s.setConfig(e.Name, e.Value, e.Local); err != nil {
-				return nil, err
-			}
-			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, quote.Text(s.values.Value(e.Name)))
-			continue
-		case pgsql.EffectSleep:
-			if err := s.sleep(ctx, e.Seconds); err != nil {
-				return nil, err
-			}
-		case pgsql.EffectCall:
-			value, err := s.call(ctx, e, params)
-			if err != nil {
-				return nil, err
-			}
-			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, value)
-		case pgsql.EffectChannels:
-			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, listOf(s.notes.Channels()))
-		case pgsql.EffectReload:
-			var err error
-			if done, err = s.reload(); err != nil {
-				return nil, err
-			}
-		case pgsql.EffectCancel, pgsql.EffectTerminate:
-			result, err := s.signalAll(ctx, &e, params)
-			if err != nil {
-				return nil, err
-			}
-			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, result)
-			continue
+		result, err := s.effect(ctx, &e, params)
+		if err != nil {
+			return nil, err
 		}
 		if e.Mark != "" {
-			word := "false"
-			if done {
-				word = "true"
-			}
-			out.SQL = strings.ReplaceAll(out.SQL, e.Mark, word)
+			done = append(done, e.Mark, result)
 		}
 	}
+	out := *a
+	out.SQL = strings.NewReplacer(done...).Replace(out.SQL)
 	return &out, nil
+}
+
+// effect does what one call does to the server, and returns its result as SQL.
+func (s *session) effect(ctx context.Context, e *pgsql.Effect, params []*string) (string, error) {
+	switch e.Kind {
+	case pgsql.EffectSetConfig:
+		if len(e.Args) == 0 {
+			value, err := s.setConfig(&e.Name, &e.Value, e.Local)
+			return quote.Text(value), err
+		}
+		args, err := s.effectArgs(ctx, e.Args, params)
+		if err != nil {
+			return "", err
+		}
+		return s.setConfigWith(args)
+	case pgsql.EffectSleep:
+		return "false", s.sleep(ctx, e.Seconds)
+	case pgsql.EffectCall:
+		return s.call(ctx, *e, params)
+	case pgsql.EffectChannels:
+		return listOf(s.notes.Channels()), nil
+	case pgsql.EffectReload:
+		done, err := s.reload()
+		return strconv.FormatBool(done), err
+	case pgsql.EffectCancel, pgsql.EffectTerminate:
+		return s.signalAll(ctx, e, params)
+	}
+	value, err := s.callSequence(ctx, e)
+	return fmt.Sprintf("CAST(%d AS BIGINT)", value), err
 }
 
 // sleep is pg_sleep.

@@ -434,16 +434,15 @@ func (s *session) stagedValue(ctx context.Context, st *pgsql.Stage, call []*stri
 	if st.Kind == pgsql.EffectCall {
 		return s.callWith(ctx, st.Name, call)
 	}
+	if st.Kind == pgsql.EffectSetConfig {
+		return s.setConfigWith(call)
+	}
 	args := make([]string, len(call))
 	for i, t := range call {
 		if t == nil {
 			return "NULL", nil
 		}
 		args[i] = *t
-	}
-	if st.Kind == pgsql.EffectSetConfig {
-		err := s.setConfig(args[0], args[1], args[2] == "true")
-		return quote.Text(s.values.Value(args[0])), err
 	}
 	v, err := s.stagedCall(ctx, st, args)
 	return fmt.Sprintf("CAST(%d AS BIGINT)", v), err

@@ -165,12 +165,32 @@ func (s *session) reload() (bool, error) {
 	return true, nil
 }
 
-// setConfig is set_config().
-func (s *session) setConfig(name, value string, local bool) error {
-	if isIdentity(name) {
-		return s.setIdentity(name, value, local)
+// setConfig is set_config(), and returns the value that there is then.
+func (s *session) setConfig(name, value *string, local bool) (string, error) {
+	if name == nil {
+		return "", pgerr.New(codes.NullValueNotAllowed, "SET requires parameter name")
 	}
-	return s.values.Set(name, value, local)
+	var err error
+	switch identity := isIdentity(*name); {
+	case identity && value == nil:
+		err = s.setIdentity(*name, "", local)
+	case identity:
+		err = s.setIdentity(*name, *value, local)
+	case value != nil:
+		err = s.values.Set(*name, *value, local)
+	case local:
+		err = s.values.ResetLocal(*name)
+	default:
+		err = s.values.Reset(*name)
+	}
+	return s.values.Value(*name), err
+}
+
+// setConfigWith is setConfig with the arguments of a call as texts, nil for a null, and its
+// result as SQL.
+func (s *session) setConfigWith(args []*string) (string, error) {
+	value, err := s.setConfig(args[0], args[1], args[2] != nil && *args[2] == "true")
+	return quote.Text(value), err
 }
 
 // noticeRanks are the values of client_min_messages, from what says most.

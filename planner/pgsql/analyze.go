@@ -237,7 +237,8 @@ type OutputColumn struct {
 // Effect is a call with constant arguments that acts on the server.
 type Effect struct {
 	Kind EffectKind
-	// Args are those of an EffectCall of the function Name.
+	// Args are those of an EffectCall of the function Name, and of set_config where they are not
+	// constants: Name is then "" unless it is one.
 	Args []EffectArg
 	// Name, Value and Local are those of set_config(name, value, is_local).
 	Name, Value string

@@ -67,6 +67,51 @@ func (a *analyzer) effectCall(name string, args []expr, n *pg.FuncCall, s *scope
 	return expr{typ: plain(f.result), scale: -1, sql: call.Mark}, nil
 }
 
+// setConfig analyses set_config. With constants it may stand anywhere; with arguments that are
+// computed it must be of a SELECT without FROM, as those of effectCall.
+func (a *analyzer) setConfig(args []expr, n *pg.FuncCall, s *scope) (expr, error) {
+	out := expr{typ: plain(OIDText), scale: -1, con: true}
+	types := []uint32{OIDText, OIDText, OIDBool}
+	if len(args) != len(types) || slices.ContainsFunc(args, func(e expr) bool { return e.sql == "" && !e.undecided() }) {
+		return out, noFunction("set_config", args, false)
+	}
+	for i, e := range args {
+		if !e.undecided() && !canCoerce(e.typ.OID, types[i], implicit) {
+			return out, noFunction("set_config", args, false)
+		}
+	}
+	local, err := a.coerce(args[2], plain(OIDBool), implicit)
+	if err != nil {
+		return out, err
+	}
+	e := Effect{Kind: EffectSetConfig, Mark: fmt.Sprintf("\x01effect%d\x01", len(a.effects))}
+	if args[0].lit != nil {
+		e.Name = *args[0].lit
+	}
+	switch {
+	case args[0].lit != nil && args[1].lit != nil && (local.sql == "true" || local.sql == "false"):
+		e.Value, e.Local = *args[1].lit, local.sql == "true"
+	case s != nil && s.parent == nil && len(s.items) == 0 && a.maybe == 0:
+		for k, oid := range types {
+			arg, err := a.effectArg(args[k], oid)
+			if err != nil {
+				return out, err
+			}
+			e.Args = append(e.Args, arg)
+		}
+		out.con = false
+	case args[0].undecided():
+		return out, a.errAt(n.Location, unsupported("set_config needs constant arguments"))
+	default: // for no rows, as of a setting that is looked for and not there, there is nothing to do
+		out.con = false
+		out.sql = "CASE WHEN " + args[0].sql + " IS NULL OR " + args[0].sql +
+			" IS NOT NULL THEN CAST(error('0A000: set_config needs constant arguments') AS VARCHAR) END"
+		return out, nil
+	}
+	a.effects, out.sql = append(a.effects, e), e.Mark
+	return out, nil
+}
+
 // stagedEffect analyses a query with a FROM that selects nothing but such a call.
 func stagedEffect(sql string, sel *pg.SelectStmt, f *pg.FuncCall, params []uint32, env *Env) (*Analysis, error) {
 	name := callName(f)

@@ -28,7 +28,9 @@ func (a *analyzer) specialCall(name string, n *pg.FuncCall, s *scope) (expr, boo
 		fn = a.overlay
 	case "to_char":
 		fn = a.toChar
-	case "current_schema", "current_schemas", "current_setting", "set_config", "current_catalog", "pg_typeof":
+	case "set_config":
+		fn = a.setConfig
+	case "current_schema", "current_schemas", "current_setting", "current_catalog", "pg_typeof":
 		fn = func(args []expr, n *pg.FuncCall, _ *scope) (expr, error) { return a.sessionCall(name, args) }
 	case "nextval", "currval", "lastval", "setval":
 		if n.Over != nil || n.AggFilter != nil || n.AggDistinct || len(n.AggOrder) > 0 || n.AggStar {
@@ -327,22 +329,6 @@ func (a *analyzer) sessionCall(name string, args []expr) (expr, error) {
 		return out, nil
 	case name == "current_setting" && (len(args) == 1 || len(args) == 2):
 		return a.currentSetting(args, out)
-	case name == "set_config" && len(args) == 3:
-		if args[0].lit == nil || args[1].lit == nil || args[2].sql == "" {
-			if args[0].undecided() {
-				return out, unsupported("set_config needs constant arguments")
-			}
-			// For no rows, as of a setting that is looked for and not there, there is nothing to do.
-			out.con = false
-			out.sql = "CASE WHEN " + args[0].sql + " IS NULL OR " + args[0].sql +
-				" IS NOT NULL THEN CAST(error('0A000: set_config needs constant arguments') AS VARCHAR) END"
-			return out, nil
-		}
-		out.sql = fmt.Sprintf("\x01effect%d\x01", len(a.effects))
-		a.effects = append(a.effects, Effect{
-			Kind: EffectSetConfig, Name: *args[0].lit, Value: *args[1].lit, Local: args[2].sql == "true", Mark: out.sql,
-		})
-		return out, nil
 	}
 	return out, noFunction(name, args, false)
 }
@@ -402,7 +388,11 @@ func (a *analyzer) currentSetting(args []expr, out expr) (expr, error) {
 	v, ok := a.env.Setting(*args[0].lit)
 	mark := ""
 	for _, f := range a.effects {
-		if f.Kind == EffectSetConfig && strings.EqualFold(f.Name, *args[0].lit) {
+		switch {
+		case f.Kind != EffectSetConfig:
+		case f.Name == "":
+			return out, unsupported("current_setting beside set_config of a name that is computed is not supported")
+		case strings.EqualFold(f.Name, *args[0].lit):
 			mark = f.Mark
 		}
 	}

@@ -168,6 +168,10 @@ func (v *Values) Set(name, value string, local bool) error {
 
 func (v *Values) put(key, value string, local bool) {
 	v.version++
+	_, registered := registry()[key]
+	if _, ok := v.base[key]; !ok && !registered { // a name of the client's own stays, with nothing in it
+		v.base[key] = ""
+	}
 	if local {
 		v.local[key] = value
 		return
@@ -204,6 +208,20 @@ func (v *Values) Reset(name string) error {
 
 // kept are what RESET ALL does not reset: who the session is.
 var kept = map[string]bool{"role": true, "session_authorization": true, "is_superuser": true}
+
+// ResetLocal goes back to the base value until the end of the transaction.
+func (v *Values) ResetLocal(name string) error {
+	session, was := v.session[strings.ToLower(name)]
+	if err := v.Reset(name); err != nil {
+		return err
+	}
+	key := strings.ToLower(name)
+	if was {
+		v.session[key] = session
+	}
+	v.local[key], _ = v.reset(key)
+	return nil
+}
 
 // ResetAll is RESET ALL; the settings of the running transaction stay.
 func (v *Values) ResetAll() {
