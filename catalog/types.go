@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/catalog/usertype"
 	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/wal/change"
@@ -49,6 +50,11 @@ func (r *reader) TypeUsers(e *usertype.Type) []TypeUser {
 		}
 		for _, k := range t.Checks {
 			use(casts(k.SQL, named), table, "constraint %s on", k.Name)
+		}
+		for _, x := range t.Indexes {
+			use(casts(x.Predicate, named) || casts(x.Definition, named) || slices.ContainsFunc(x.Expressions, func(e schema.KeyExpression) bool {
+				return of(e.OID) || casts(e.SQL, named)
+			}), "index "+x.Name, "")
 		}
 	}
 	for _, v := range r.Queries() {

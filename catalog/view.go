@@ -79,8 +79,9 @@ type Index struct {
 	// ID is one that no table has.
 	ID   change.TableID
 	Name string
-	// Fields are its columns', in order; a unique one has some.
-	Fields []int32 `json:",omitempty"`
+	// Fields are its columns', in order, with 0 for each of Expressions; a unique one has some.
+	Fields      []int32                `json:",omitempty"`
+	Expressions []schema.KeyExpression `json:",omitempty"`
 	// Unique says that no two rows have equal values in them, unless one is null; Constraint
 	// that it was made as a constraint.
 	Unique     bool `json:",omitempty"`
@@ -88,7 +89,11 @@ type Index struct {
 	// NullsEqual says that nulls are equal to each other there.
 	NullsEqual bool `json:",omitempty"`
 	// Where are the conditions that the rows meet which it is of, all of them: none for all rows.
-	Where []Condition `json:",omitempty"`
+	// Predicate is a condition as SQL, in their place where they cannot say it. Uses are the fields
+	// that expressions and the predicate name.
+	Where     []Condition `json:",omitempty"`
+	Predicate string      `json:",omitempty"`
+	Uses      []int32     `json:",omitempty"`
 	// Definition is what follows USING in CREATE INDEX, "" for btree and the fields.
 	Definition string `json:",omitempty"`
 	// Comments are what COMMENT ON says of it.
@@ -101,8 +106,14 @@ type Condition struct {
 	Test  schema.RowTest
 }
 
-// WhereSQL is the condition on the rows that a unique index is of, as PostgreSQL prints it, "" for none.
+// Partial says that a unique index is of some rows only.
+func (x Index) Partial() bool { return len(x.Where) > 0 || x.Predicate != "" }
+
+// WhereSQL is the condition on the rows that a unique index is of, "" for none.
 func (x Index) WhereSQL(t *schema.Table) string {
+	if x.Predicate != "" {
+		return x.Predicate
+	}
 	sql := x.where(t, schema.RowTest.SQL)
 	if len(x.Where) > 1 {
 		return "(" + sql + ")"
@@ -111,7 +122,12 @@ func (x Index) WhereSQL(t *schema.Table) string {
 }
 
 // WherePretty is the same without parentheses.
-func (x Index) WherePretty(t *schema.Table) string { return x.where(t, schema.RowTest.Pretty) }
+func (x Index) WherePretty(t *schema.Table) string {
+	if x.Predicate != "" {
+		return x.Predicate
+	}
+	return x.where(t, schema.RowTest.Pretty)
+}
 
 func (x Index) where(t *schema.Table, print func(schema.RowTest, string) string) string {
 	var parts []string
@@ -124,7 +140,7 @@ func (x Index) where(t *schema.Table, print func(schema.RowTest, string) string)
 
 // Has says whether it is of a field, or of rows by that field.
 func (x Index) Has(field int32) bool {
-	return slices.Contains(x.Fields, field) || slices.ContainsFunc(x.Where, func(c Condition) bool { return c.Field == field })
+	return slices.Contains(x.Fields, field) || slices.Contains(x.Uses, field) || slices.ContainsFunc(x.Where, func(c Condition) bool { return c.Field == field })
 }
 
 // IndexComments are those on an index, and on the constraint that it was made as.

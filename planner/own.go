@@ -172,6 +172,9 @@ func (s *session) planChange(ctx context.Context, sql string, plan func(*define.
 		TempSchema: temp.SchemaName(s.startup.PID), TempFirst: tempFirst(s.values.Value("search_path")), ReserveTemp: s.openTemp,
 		Superuser: func() bool { b := s.book(); return b.Superuser(s.who(b).Current) },
 		Step:      s.step, Settle: s.settle,
+		IndexColumns: func(t *catalog.Table, x catalog.Index) []string {
+			return s.engine.deps.System.IndexColumns(s.systemEnv(snap, n), t, x)
+		},
 		Initial: func(c pgsql.RelationColumn) (*string, error) { return s.initial(ctx, c, s.env(n)) },
 	})
 	if err != nil {

@@ -26,6 +26,8 @@ type SystemRelations interface {
 	// Rows returns the rows of rel as one Arrow IPC stream whose columns are rel's,
 	// in order and by name, as env sees them. The caller owns the bytes.
 	Rows(ctx context.Context, rel SystemRelation, env *SystemEnv) ([]byte, error)
+	// IndexColumns are what an index of a table is of, as PostgreSQL shows them.
+	IndexColumns(env *SystemEnv, t *catalog.Table, x catalog.Index) []string
 	// Functions are the functions that only a catalog can answer.
 	Functions() []SystemFunction
 	// Prelude holds statements (CREATE MACRO) that run once in every engine

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/planner/write"
@@ -19,9 +20,15 @@ import (
 // are: columns are all of the table's. Those of no arbiter are left to put.
 func (j *writeJob) arbitrate(ctx context.Context, columns []arrow.Array) (twice, taken []int32, err error) {
 	t, conflict := j.table, j.analysis.Conflict
-	switch {
-	case conflict == nil:
+	if conflict == nil {
 		return nil, nil, nil
+	}
+	columns, release, err := j.indexed(ctx, columns)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	switch {
 	case conflict.Arbiter == pgsql.ArbiterKey, conflict.Arbiter == pgsql.ArbiterAny && t.Keyed() && len(t.Uniques) == 0:
 		return j.taken(ctx, t.NewKey(columns))
 	case conflict.Arbiter >= 0:
@@ -73,15 +80,20 @@ func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
 			return t.Duplicate(t.NewKey(columns), int(either[0]), encode.Format(j.session.format()))
 		}
 	}
-	for i, u := range t.Uniques {
+	all, release, err := j.indexed(ctx, columns)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for i := range t.Uniques {
 		if j.arbiter(i) {
 			continue
 		}
-		twice, err := t.Repeated(ctx, columns, t.Uniques[i:i+1], false, nil)
+		twice, err := t.Repeated(ctx, all, t.Uniques[i:i+1], false, nil)
 		if err != nil {
 			return err
 		}
-		taken, err := j.takenOf(ctx, i, columns, false)
+		taken, err := j.takenOf(ctx, i, all, false)
 		if err != nil {
 			return err
 		}
@@ -89,10 +101,72 @@ func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
 			taken = nil
 		}
 		if either := write.Union(twice, taken); len(either) > 0 {
-			return t.DuplicateOf(u, columns, int(either[0]), encode.Format(j.session.format()))
+			return j.duplicate(i, all, int(either[0]))
 		}
 	}
 	return j.session.changesOf(t).Put(t, change.Insert, columns)
+}
+
+// indexed adds what unique indexes are of besides columns to those of rows: release it.
+func (j *writeJob) indexed(ctx context.Context, columns []arrow.Array) ([]arrow.Array, func(), error) {
+	s, n := j.session, len(columns)
+	if len(j.table.Computed) == 0 || columns[0].Len() == 0 {
+		return columns, func() {}, nil
+	}
+	snap, release := s.now()
+	a, err := pgsql.AnalyzeIndexed(j.analysis.Relation, s.env(s.namesOf(snap)))
+	release()
+	if err != nil {
+		return nil, nil, err
+	}
+	place := array.NewInt32Builder(memory.DefaultAllocator)
+	defer place.Release()
+	for i := range columns[0].Len() {
+		place.Append(int32(i))
+	}
+	places := place.NewArray()
+	defer places.Release()
+	given, err := inline(a.Uses[0], append(slices.Clip(columns), places))
+	if err != nil {
+		return nil, nil, err
+	}
+	var found []arrow.RecordBatch
+	forget := func() {
+		for _, rec := range found {
+			rec.Release()
+		}
+		found = nil
+	}
+	defer func() { forget() }()
+	err = s.records(ctx, a, nil, forget, func(rec arrow.RecordBatch) error {
+		rec.Retain()
+		found = append(found, rec)
+		return nil
+	}, given)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := j.table.Index(ctx, columns, found)
+	if err != nil {
+		return nil, nil, err
+	}
+	return all, func() {
+		for _, c := range all[n:] {
+			c.Release()
+		}
+	}, nil
+}
+
+// duplicate is the error of a row whose values of a unique index another one has.
+func (j *writeJob) duplicate(unique int, columns []arrow.Array, row int) error {
+	s, u := j.session, j.table.Uniques[unique]
+	snap, release := s.now()
+	defer release()
+	if t, err := snap.TableByFace(j.table.Face); err == nil && len(j.analysis.Relation.Uniques[unique].Expressions) > 0 {
+		x := t.Indexes[slices.IndexFunc(t.Indexes, func(x catalog.Index) bool { return x.Name == u.Name })]
+		u.Shown = s.engine.deps.System.IndexColumns(s.systemEnv(snap, s.namesOf(snap)), t, x)
+	}
+	return j.table.DuplicateOf(u, columns, row, encode.Format(s.format()))
 }
 
 // takenOf are the places of rows whose values of a unique constraint a row of the table has,
@@ -127,6 +201,14 @@ func (j *writeJob) takenOf(ctx context.Context, unique int, columns []arrow.Arra
 // recheck refuses rows that were changed to values which others have: columns are all of the
 // table's.
 func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
+	if !slices.ContainsFunc(j.table.Uniques, func(u write.Unique) bool { return u.Touched(j.written) }) {
+		return nil
+	}
+	columns, release, err := j.indexed(ctx, columns)
+	if err != nil {
+		return err
+	}
+	defer release()
 	for i, u := range j.table.Uniques {
 		if !u.Touched(j.written) {
 			continue
@@ -136,7 +218,7 @@ func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
 			return err
 		}
 		if len(taken) > 0 && !mutant.On(mutant.UniqueNotRechecked) {
-			return j.table.DuplicateOf(u, columns, int(taken[0]), encode.Format(j.session.format()))
+			return j.duplicate(i, columns, int(taken[0]))
 		}
 	}
 	return nil

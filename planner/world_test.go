@@ -124,6 +124,11 @@ func (oneRelation) Rows(_ context.Context, _ planner.SystemRelation, e *planner.
 
 func (oneRelation) Prelude() []string { return nil }
 
+// IndexColumns implements planner.SystemRelations.
+func (oneRelation) IndexColumns(*planner.SystemEnv, *catalog.Table, catalog.Index) []string {
+	return nil
+}
+
 func (oneRelation) Functions() []planner.SystemFunction {
 	return []planner.SystemFunction{{
 		Schema: "pg_catalog", Name: "test_schema_name", Args: []uint32{26}, Result: 19,

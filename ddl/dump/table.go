@@ -126,9 +126,12 @@ func (d *script) indexesOf(t *catalog.Table) {
 		}
 		if definition == "" {
 			var list []string
+			expressions := x.Expressions
 			for _, id := range x.Fields {
 				if f, ok := t.Current.Field(id); ok {
 					list = append(list, quote.NameIfNeeded(f.Name))
+				} else if len(expressions) > 0 {
+					list, expressions = append(list, "("+expressions[0].SQL+")"), expressions[1:]
 				}
 			}
 			definition = "btree (" + strings.Join(list, ", ") + ")"

@@ -408,7 +408,7 @@ func (a *alteration) dropColumn(n *pg.AlterTableCmd) error {
 	if err := a.dropColumnForeign(n, f); err != nil {
 		return err
 	}
-	dropColumnIndexes(a.table, f.ID)
+	dropColumnIndexes(a.table, f)
 	a.also = append(a.also, func(txn *catalog.Txn) error { return dropOwned(txn, a.table.Face(), f.ID) })
 	if slices.Contains(a.table.Current.Key, f.ID) { // it goes with the column
 		a.table.KeyName = ""

@@ -40,6 +40,10 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 			return err
 		}
 	}
+	if at := slices.IndexFunc(a.table.Indexes, func(x catalog.Index) bool { return x.Unique && slices.Contains(x.Uses, f.ID) }); at >= 0 {
+		return unsupported("changing the type of a column that unique index \"%s\" computes something of is not supported", a.table.Indexes[at].Name).
+			WithHint("Drop the index, and make it again.")
+	}
 	if err := cmp.Or(a.notGenerated(f), a.unusedInViews(n.Name)); err != nil {
 		return err
 	}

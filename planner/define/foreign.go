@@ -129,7 +129,7 @@ func refer(k *catalog.ForeignKey, parent *catalog.Table, names []string) (err er
 	if same(parent.Current.Key) {
 		return nil
 	}
-	at := slices.IndexFunc(parent.Indexes, func(x catalog.Index) bool { return x.Unique && len(x.Where) == 0 && same(x.Fields) })
+	at := slices.IndexFunc(parent.Indexes, func(x catalog.Index) bool { return x.Unique && !x.Partial() && same(x.Fields) })
 	if at < 0 {
 		return pgerr.New(codes.InvalidForeignKey, "there is no unique constraint matching given keys for referenced table \"%s\"", parent.Name)
 	}

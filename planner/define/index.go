@@ -12,6 +12,7 @@ import (
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner/pgsql"
 	"github.com/skipprd/skipprd/wal/change"
 )
@@ -25,6 +26,11 @@ type unique struct {
 	index bool
 	// nullsEqual is NULLS NOT DISTINCT.
 	nullsEqual bool
+	// expressions are what it is of where columns has "", at the names that they give; predicate is a
+	// condition that where cannot say, and uses are the columns that both name.
+	expressions []schema.KeyExpression
+	predicate   string
+	uses        []string
 	// where are what the rows meet that it is of, by the table's columns.
 	where []condition
 	// comment is that on its index.
@@ -37,15 +43,54 @@ type condition struct {
 	test   schema.RowTest
 }
 
-// uniquesOf are those of another table, under names of their own.
-func uniquesOf(rel *pgsql.Relation) (out []unique) {
+// likeUniques adds those of another table, under names of their own.
+func (d *definition) likeUniques(rel *pgsql.Relation) error {
 	for _, u := range rel.Uniques {
-		x := unique{index: !u.Constraint, nullsEqual: u.NullsEqual}
+		x := unique{index: !u.Constraint, nullsEqual: u.NullsEqual, predicate: u.Predicate}
 		for _, i := range u.Columns {
-			x.columns = append(x.columns, rel.Columns[i].Name)
+			name := ""
+			if i >= 0 {
+				name = rel.Columns[i].Name
+			}
+			x.columns = append(x.columns, name)
+		}
+		for _, e := range u.Expressions {
+			made, err := keyExpression(pgsql.IndexPart{SQL: e.Generated, Name: e.Name, Type: e.Type})
+			if err != nil {
+				return err
+			}
+			x.expressions = append(x.expressions, made)
+		}
+		for _, i := range u.Uses {
+			x.uses = append(x.uses, rel.Columns[i].Name)
 		}
 		x.where = conditionsOf(rel, u.Where)
-		out = append(out, x)
+		d.uniques = append(d.uniques, x)
+	}
+	return nil
+}
+
+// keyExpression is an expression as a unique index has it.
+func keyExpression(p pgsql.IndexPart) (schema.KeyExpression, error) {
+	f, err := newField(p.Name, p.Type)
+	if err != nil {
+		return schema.KeyExpression{}, err
+	}
+	return schema.KeyExpression{SQL: p.SQL, Name: p.Name, OID: f.OID, TypMod: f.TypMod, Type: f.Type}, nil
+}
+
+// names are what an index calls its columns.
+func (u unique) names() (out []string) {
+	list := u.expressions
+	for _, name := range u.columns {
+		if name == "" {
+			name, list = list[0].Name, list[1:]
+		}
+		base := name
+		for i := 1; slices.Contains(out, name); i++ {
+			name = fmt.Sprintf("%s%d", base, i)
+		}
+		out = append(out, name)
 	}
 	return out
 }
@@ -114,8 +159,23 @@ func (c *Context) index(schemaName, name string) (*catalog.Table, *catalog.Index
 
 // addUnique adds what makes values of columns unique to a table that has its columns.
 func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
-	x := catalog.Index{Name: u.name, Unique: true, Constraint: constraint, NullsEqual: u.nullsEqual, Comments: catalog.IndexComments{Index: u.comment}}
+	x := catalog.Index{
+		Name: u.name, Unique: true, Constraint: constraint, NullsEqual: u.nullsEqual, Comments: catalog.IndexComments{Index: u.comment},
+		Expressions: u.expressions, Predicate: u.predicate,
+	}
+	if err := c.checkExpressions(&x); err != nil {
+		return err
+	}
+	for _, name := range u.uses {
+		if f, ok := t.Current.FieldByName(name); ok && !slices.Contains(x.Uses, f.ID) {
+			x.Uses = append(x.Uses, f.ID)
+		}
+	}
 	for _, name := range u.columns {
+		if name == "" {
+			x.Fields = append(x.Fields, 0)
+			continue
+		}
 		f, ok := t.Current.FieldByName(name)
 		switch {
 		case !ok && constraint:
@@ -142,11 +202,21 @@ func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
 		label = "_idx"
 	}
 	if x.Name == "" {
-		x.Name = freeName(t.Name, strings.Join(u.columns, "_"), label, taken)
+		x.Name = freeName(t.Name, strings.Join(u.names(), "_"), label, taken)
 	} else if taken(x.Name) {
 		return existsError(x.Name)
 	}
 	return c.addIndex(t, x)
+}
+
+// checkExpressions refuses expressions of types that keys cannot have.
+func (c *Context) checkExpressions(x *catalog.Index) error {
+	for _, e := range x.Expressions {
+		if err := c.checkKeyType(&schema.NewField{Name: e.Name, OID: e.OID, TypMod: e.TypMod, Type: e.Type}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addIndex adds an index under a number of its own.
@@ -159,9 +229,32 @@ func (c *Context) addIndex(t *catalog.Table, x catalog.Index) (err error) {
 }
 
 // proveNewest has the rows that there are be unique by the newest index.
-func (a *alteration) proveNewest(columns []string) error {
+func (a *alteration) proveNewest() error {
 	x := a.table.Indexes[len(a.table.Indexes)-1]
-	return a.proveUnique(x.Name, columns, x.NullsEqual, x.WhereSQL(a.table.Current))
+	p := proving{name: x.Name, nullsEqual: x.NullsEqual, where: x.WhereSQL(a.table.Current)}
+	for _, id := range append(slices.Clip(x.Fields), x.Uses...) {
+		if f, ok := a.table.Current.Field(id); ok && !a.asked(f.Name) {
+			return errSplit
+		}
+	}
+	list := x.Expressions
+	for _, id := range x.Fields {
+		if f, ok := a.table.Current.Field(id); ok {
+			p.keys = append(p.keys, quote.NameIfNeeded(f.Name))
+			continue
+		}
+		key := "(" + list[0].SQL + ")"
+		if p.where != "" {
+			key = "CASE WHEN " + p.where + " THEN " + key + " END"
+		}
+		p.keys, list = append(p.keys, key), list[1:]
+	}
+	p.shown = p.keys
+	if len(x.Expressions) > 0 {
+		p.shown = a.context.IndexColumns(a.table, x)
+	}
+	a.proveUnique(p)
+	return nil
 }
 
 // addUniqueConstraint is ADD UNIQUE.
@@ -179,7 +272,7 @@ func (a *alteration) addUniqueConstraint(n *pg.Constraint) error {
 	if err := a.context.addUnique(a.table, u, true); err != nil {
 		return err
 	}
-	return a.proveNewest(u.columns)
+	return a.proveNewest()
 }
 
 // constrainIndex is ADD UNIQUE USING INDEX.
@@ -217,25 +310,33 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 	case n.NullsNotDistinct && !n.Unique:
 		return nil, unsupported("NULLS NOT DISTINCT of an index that is not unique is not supported")
 	}
-	columns, plain := indexColumns(n)
-	if n.Unique {
-		return a.createUnique(n, columns)
+	u, err := a.readIndex(n)
+	if err != nil {
+		return nil, err
 	}
-	x := catalog.Index{Name: n.Idxname}
-	for _, name := range columns {
+	if n.Unique {
+		return a.createUnique(n, u)
+	}
+	x := catalog.Index{Name: n.Idxname, Expressions: u.expressions, Predicate: u.predicate}
+	for _, name := range u.columns {
 		f, ok := a.table.Current.FieldByName(name)
-		if !ok {
+		if !ok && name != "" {
 			return nil, pgerr.New(codes.UndefinedColumn, "column \"%s\" does not exist", name)
 		}
 		x.Fields = append(x.Fields, f.ID)
 	}
-	if !plain {
-		if x.Definition, err = indexText(n); err != nil {
+	for _, name := range u.uses {
+		if f, ok := a.table.Current.FieldByName(name); ok {
+			x.Uses = append(x.Uses, f.ID)
+		}
+	}
+	if !plainIndex(n) || len(u.expressions) > 0 || u.predicate != "" {
+		if x.Definition, err = pgsql.IndexText(n); err != nil {
 			return nil, err
 		}
 	}
 	if x.Name == "" {
-		x.Name = freeName(a.table.Name, strings.Join(columnsOr(columns), "_"), "_idx", taken)
+		x.Name = freeName(a.table.Name, strings.Join(u.names(), "_"), "_idx", taken)
 	}
 	if err := c.addIndex(a.table, x); err != nil {
 		return nil, err
@@ -244,74 +345,112 @@ func (c *Context) createIndex(n *pg.IndexStmt) (*Change, error) {
 	return a.done("index created"), nil
 }
 
-// createUnique is CREATE UNIQUE INDEX of columns.
-func (a *alteration) createUnique(n *pg.IndexStmt, columns []string) (*Change, error) {
-	u := unique{name: n.Idxname, columns: columns, nullsEqual: n.NullsNotDistinct}
-	where := n.WhereClause
-	n.WhereClause = nil
-	_, plain := indexColumns(n)
-	n.WhereClause = where
-	if !plain {
-		return nil, unsupported("unique indexes of expressions or with options are not supported").
-			WithHint("CREATE UNIQUE INDEX … ON table (column, …) is.")
-	}
-	if where != nil {
-		rel := RelationOf(a.table)
-		list, ok := pgsql.ReadConditions(rel, where)
-		if !ok {
-			return nil, unsupported("unique indexes of rows that meet such a condition are not supported").
-				WithHint("Conditions that are supported are of one column each, joined by AND: column IS [NOT] NULL, and of a boolean, column, NOT column, and column = true or false.")
+// readIndex reads what an index is of. One that is not unique may be of what is not known to be
+// immutable: it is a name only.
+func (a *alteration) readIndex(n *pg.IndexStmt) (u unique, err error) {
+	u = unique{name: n.Idxname, nullsEqual: n.NullsNotDistinct}
+	rel := a.context.Env.WithUserTypes(RelationOf(a.table))
+	settle := func(x *pg.Node, part string) (pgsql.IndexPart, error) {
+		p, err := pgsql.SettleIndex(x, rel, part, a.context.SQL, a.context.Env)
+		if e, ok := pgerr.As(err); ok && e.Code == codes.FeatureNotSupported && !n.Unique && !strings.HasPrefix(e.Message, "cannot use") &&
+			!strings.HasPrefix(e.Message, "set-returning") && !strings.HasPrefix(e.Message, "index creation") {
+			p, err = pgsql.PartAsWritten(x)
 		}
+		for _, name := range p.Columns {
+			if !slices.Contains(u.uses, name) {
+				u.uses = append(u.uses, name)
+			}
+		}
+		return p, err
+	}
+	for _, p := range n.IndexParams {
+		e := p.GetIndexElem()
+		if f := e.Expr.GetColumnRef().GetFields(); len(f) == 1 && f[0].GetString_() != nil {
+			e.Name, e.Expr = f[0].GetString_().Sval, nil
+		}
+		u.columns = append(u.columns, e.Name)
+		if e.Name != "" {
+			if _, ok := a.table.Current.FieldByName(e.Name); !ok {
+				return u, pgerr.New(codes.UndefinedColumn, "column \"%s\" does not exist", e.Name)
+			}
+			continue
+		}
+		part, err := settle(e.Expr, pgsql.InIndex)
+		if err != nil {
+			return u, err
+		}
+		x := schema.KeyExpression{SQL: part.SQL, Name: part.Name, OID: part.Type.OID, TypMod: part.Type.Mod}
+		if n.Unique {
+			if x, err = keyExpression(part); err != nil {
+				return u, err
+			}
+		}
+		u.expressions = append(u.expressions, x)
+	}
+	if n.WhereClause == nil {
+		return u, nil
+	}
+	part, err := settle(n.WhereClause, pgsql.InPredicate)
+	if err != nil {
+		return u, err
+	}
+	if list, ok := pgsql.ReadConditions(rel, n.WhereClause); ok && n.Unique {
 		u.where = conditionsOf(rel, list)
+		return u, nil
+	}
+	u.predicate = part.SQL
+	return u, nil
+}
+
+// createUnique is CREATE UNIQUE INDEX.
+func (a *alteration) createUnique(n *pg.IndexStmt, u unique) (*Change, error) {
+	if !plainIndex(n) {
+		return nil, unsupported("unique indexes with options are not supported").
+			WithHint("CREATE UNIQUE INDEX … ON table (column or expression, …) is.")
 	}
 	if err := a.context.addUnique(a.table, u, false); err != nil {
 		return nil, err
 	}
-	if err := a.proveNewest(columns); err != nil {
+	if err := a.proveNewest(); err != nil {
 		return nil, err
 	}
 	return a.done("index created"), nil
 }
 
-func columnsOr(columns []string) []string {
-	if len(columns) == 0 {
-		return []string{"expr"}
+// plainIndex says that an index is one of its columns and expressions alone, in ascending order.
+func plainIndex(n *pg.IndexStmt) bool {
+	if len(n.IndexIncludingParams) > 0 || len(n.Options) > 0 || n.AccessMethod != "" && n.AccessMethod != "btree" {
+		return false
 	}
-	return columns
-}
-
-// indexColumns are the columns of an index; plain says that it is one of these alone, in
-// ascending order.
-func indexColumns(n *pg.IndexStmt) (columns []string, plain bool) {
-	plain = n.WhereClause == nil && len(n.IndexIncludingParams) == 0 && (n.AccessMethod == "" || n.AccessMethod == "btree")
-	for _, p := range n.IndexParams {
+	return !slices.ContainsFunc(n.IndexParams, func(p *pg.Node) bool {
 		e := p.GetIndexElem()
-		if e.Name == "" {
-			plain = false
-			continue
-		}
-		columns = append(columns, e.Name)
-		plain = plain && len(e.Opclass) == 0 && len(e.Collation) == 0 && e.Ordering <= pg.SortByDir_SORTBY_ASC && e.NullsOrdering <= pg.SortByNulls_SORTBY_NULLS_DEFAULT
-	}
-	return columns, plain
+		return len(e.Opclass) > 0 || len(e.Collation) > 0 || e.Ordering > pg.SortByDir_SORTBY_ASC || e.NullsOrdering > pg.SortByNulls_SORTBY_NULLS_DEFAULT
+	})
 }
 
-// indexText is what follows USING.
-func indexText(n *pg.IndexStmt) (string, error) {
-	tree, err := pg.Parse("SELECT 1")
-	if err != nil {
-		return "", fmt.Errorf("print index: %w", err)
+// renameInIndexes gives a column another name in the expressions and predicates of indexes.
+func (a *alteration) renameInIndexes(from, to string) (err error) {
+	a.table.Indexes = slices.Clone(a.table.Indexes)
+	for i := range a.table.Indexes {
+		x := &a.table.Indexes[i]
+		x.Expressions = slices.Clone(x.Expressions)
+		for k := range x.Expressions {
+			if x.Expressions[k].SQL, err = pgsql.RenameColumn(x.Expressions[k].SQL, from, to); err != nil {
+				return fmt.Errorf("rename column in index %s: %w", quote.Name(x.Name), err)
+			}
+		}
+		if x.Predicate != "" {
+			if x.Predicate, err = pgsql.RenameColumn(x.Predicate, from, to); err != nil {
+				return fmt.Errorf("rename column in index %s: %w", quote.Name(x.Name), err)
+			}
+		}
+		if x.Definition != "" {
+			if x.Definition, err = pgsql.RenameInIndex(x.Definition, from, to); err != nil {
+				return fmt.Errorf("rename column in index %s: %w", quote.Name(x.Name), err)
+			}
+		}
 	}
-	tree.Stmts[0].Stmt = &pg.Node{Node: &pg.Node_IndexStmt{IndexStmt: n}}
-	text, err := pg.Deparse(tree)
-	if err != nil {
-		return "", fmt.Errorf("print index: %w", err)
-	}
-	if _, after, ok := strings.Cut(text, " USING "); ok {
-		return after, nil
-	}
-	_, after, _ := strings.Cut(text, "(")
-	return "btree (" + after, nil
+	return nil
 }
 
 // dropIndexes plans DROP INDEX.
@@ -427,6 +566,8 @@ func constraintIndex(t *catalog.Table, name string) int {
 }
 
 // dropColumnIndexes takes the indexes away that have a column.
-func dropColumnIndexes(t *catalog.Table, id int32) {
-	t.Indexes = slices.DeleteFunc(slices.Clone(t.Indexes), func(x catalog.Index) bool { return x.Has(id) })
+func dropColumnIndexes(t *catalog.Table, f schema.Field) {
+	t.Indexes = slices.DeleteFunc(slices.Clone(t.Indexes), func(x catalog.Index) bool {
+		return x.Has(f.ID) || x.Definition != "" && pgsql.IndexNames(x.Definition, f.Name)
+	})
 }

@@ -91,7 +91,7 @@ func (c *Context) Refresh(n *pg.RefreshMatViewStmt) (*Change, *catalog.Table, er
 		return nil, nil, pgerr.New(codes.Syntax, "CONCURRENTLY and WITH NO DATA options cannot be used together")
 	case n.Concurrent && !t.Query.Populated:
 		return nil, nil, unsupported("CONCURRENTLY cannot be used when the materialized view is not populated")
-	case n.Concurrent && !slices.ContainsFunc(t.Indexes, func(x catalog.Index) bool { return x.Unique && len(x.Where) == 0 }):
+	case n.Concurrent && !slices.ContainsFunc(t.Indexes, func(x catalog.Index) bool { return x.Unique && !x.Partial() && len(x.Expressions) == 0 }):
 		return nil, nil, pgerr.New(codes.ObjectNotInPrerequisiteState, "cannot refresh materialized view \"%s\" concurrently", rel.Schema+"."+rel.Name).
 			WithHint("Create a unique index with no WHERE clause on one or more columns of the materialized view.")
 	}

@@ -58,7 +58,7 @@ func (a *alteration) renameColumn(from, to string) error {
 		}
 		a.table.Checks[i].SQL = text
 	}
-	if err := cmp.Or(a.renameInQuery(from, to), a.renameGenerated(from, to)); err != nil {
+	if err := cmp.Or(a.renameInQuery(from, to), a.renameGenerated(from, to), a.renameInIndexes(from, to)); err != nil {
 		return err
 	}
 	list, key := a.fields()

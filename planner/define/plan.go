@@ -32,6 +32,8 @@ type Context struct {
 	ReserveTemp func() (change.TableID, error)
 	// Initial evaluates the default of a new column for the rows that there are; nil is null.
 	Initial func(c pgsql.RelationColumn) (*string, error)
+	// IndexColumns are what an index of a table is of, as PostgreSQL shows them.
+	IndexColumns func(*catalog.Table, catalog.Index) []string
 	// Superuser says whether the session's role is one.
 	Superuser func() bool
 	// Step is by how much a change of a sequence raises its Resets: another number each time.

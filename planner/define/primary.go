@@ -109,9 +109,15 @@ func (a *alteration) addPrimaryKey(n *pg.Constraint) error {
 		return err
 	}
 	if n.Indexname == "" {
-		if err := a.proveUnique(name, p.columns, false, ""); err != nil {
-			return err
+		how := proving{name: name}
+		for _, column := range p.columns {
+			if !a.asked(column) {
+				return errSplit
+			}
+			how.keys = append(how.keys, quote.NameIfNeeded(column))
 		}
+		how.shown = p.columns
+		a.proveUnique(how)
 	}
 	for _, column := range p.columns {
 		if err := a.setNotNull(column, true); err != nil {
@@ -157,11 +163,14 @@ func (a *alteration) takeIndex(n *pg.Constraint) (x catalog.Index, at int, err e
 	switch {
 	case x.Constraint:
 		return x, 0, pgerr.New(codes.ObjectNotInPrerequisiteState, "index \"%s\" is already associated with a constraint", x.Name)
-	case len(x.Where) > 0:
-		return x, 0, pgerr.New(codes.WrongObjectType, "\"%s\" is a partial index", x.Name).
-			WithDetail("Cannot create a primary key or unique constraint using such an index.")
 	case !x.Unique:
 		return x, 0, pgerr.New(codes.WrongObjectType, "\"%s\" is not a unique index", x.Name).
+			WithDetail("Cannot create a primary key or unique constraint using such an index.")
+	case len(x.Expressions) > 0:
+		return x, 0, pgerr.New(codes.WrongObjectType, "index \"%s\" contains expressions", x.Name).
+			WithDetail("Cannot create a primary key or unique constraint using such an index.")
+	case x.Partial():
+		return x, 0, pgerr.New(codes.WrongObjectType, "\"%s\" is a partial index", x.Name).
 			WithDetail("Cannot create a primary key or unique constraint using such an index.")
 	}
 	if n.Conname != "" && n.Conname != x.Name {
@@ -254,34 +263,37 @@ func (c *Context) keyIndex(r *pg.RangeVar) *catalog.Table {
 	return nil
 }
 
-// proveUnique has the rows that there are, and meet where, be unique in columns, by what is called
-// name: where is "" for all.
-func (a *alteration) proveUnique(name string, columns []string, nullsEqual bool, where string) error {
-	var names, given, texts []string
-	for _, column := range columns {
-		if !a.asked(column) {
-			return errSplit
-		}
-		c := quote.NameIfNeeded(column)
-		names, given, texts = append(names, c), append(given, c+" IS NOT NULL"), append(texts, "coalesce("+c+"::text, 'null')")
+// proving is what rows are to be unique by: what is called name, of keys as SQL, which messages show
+// otherwise; of the rows that meet where, "" for all.
+type proving struct {
+	name        string
+	keys, shown []string
+	nullsEqual  bool
+	where       string
+}
+
+// proveUnique has the rows that there are be unique.
+func (a *alteration) proveUnique(p proving) {
+	var given, texts []string
+	for _, c := range p.keys {
+		given, texts = append(given, c+" IS NOT NULL"), append(texts, "coalesce(("+c+")::text, 'null')")
 	}
-	if nullsEqual {
+	if p.nullsEqual {
 		given = []string{"true"}
 	}
-	if where != "" {
-		given = append(given, where)
+	if p.where != "" {
+		given = append(given, "("+p.where+")")
 	}
-	e := pgerr.New(codes.UniqueViolation, "could not create unique index \"%s\"", name)
-	e.Schema, e.Table, e.Constraint = a.rel.Schema, a.rel.Name, name
+	e := pgerr.New(codes.UniqueViolation, "could not create unique index \"%s\"", p.name)
+	e.Schema, e.Table, e.Constraint = a.rel.Schema, a.rel.Name, p.name
 	a.out.Proofs = append(a.out.Proofs, Proof{
 		SQL: "SELECT " + strings.Join(texts, ", ") + " FROM ONLY " + a.place() + " WHERE " + strings.Join(given, " AND ") +
-			" GROUP BY " + strings.Join(names, ", ") + " HAVING count(*) > 1 LIMIT 1",
+			" GROUP BY " + strings.Join(p.keys, ", ") + " HAVING count(*) > 1 LIMIT 1",
 		Err: e,
 		Detail: func(values []string) string {
-			return "Key (" + strings.Join(columns, ", ") + ")=(" + strings.Join(values, ", ") + ") is duplicated."
+			return "Key (" + strings.Join(p.shown, ", ") + ")=(" + strings.Join(values, ", ") + ") is duplicated."
 		},
 	})
-	return nil
 }
 
 // proveOne asks for a second row, with which a new column that is null in all would not be unique.

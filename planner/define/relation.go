@@ -28,9 +28,21 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 	}
 	for _, x := range t.Indexes {
 		if x.Unique {
-			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint, NullsEqual: x.NullsEqual}
+			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint, NullsEqual: x.NullsEqual, Predicate: x.Predicate}
+			for _, e := range x.Expressions {
+				u.Expressions = append(u.Expressions, pgsql.RelationColumn{
+					Name: e.Name, Type: AnnouncedType(expressionField(e)), Engine: schema.EngineType(e.Type), Generated: e.SQL,
+				})
+			}
+			for _, id := range x.Uses {
+				u.Uses = append(u.Uses, t.Current.Index(id))
+			}
 			for _, id := range x.Fields {
-				u.Columns = append(u.Columns, t.Current.Index(id))
+				at := -1 // an expression
+				if id != 0 {
+					at = t.Current.Index(id)
+				}
+				u.Columns = append(u.Columns, at)
 			}
 			for _, c := range x.Where {
 				u.Where = append(u.Where, pgsql.Condition{Column: t.Current.Index(c.Field), Test: c.Test})
@@ -47,6 +59,11 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 		}
 	}
 	return r
+}
+
+// expressionField is an expression of an index as a column.
+func expressionField(e schema.KeyExpression) schema.Field {
+	return schema.Field{OID: e.OID, TypMod: e.TypMod, Type: e.Type}
 }
 
 // ViewOf describes a view to the analysis, but for its object ids.

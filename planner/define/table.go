@@ -204,7 +204,9 @@ func (d *definition) like(n *pg.TableLikeClause) error {
 		d.key = key
 	}
 	if n.Options&likeIndexes != 0 {
-		d.uniques = append(d.uniques, uniquesOf(rel)...)
+		if err := d.likeUniques(rel); err != nil {
+			return err
+		}
 	}
 	if n.Options&likeConstraints != 0 {
 		for _, k := range rel.Checks {

@@ -64,9 +64,14 @@ func (a *alteration) storage(n *pg.AlterTableCmd) (known bool, err error) {
 	if index != "" && !slices.ContainsFunc(a.table.Indexes, has) && (len(a.table.Current.Key) == 0 || index != a.table.PrimaryKey()) {
 		err = pgerr.New(codes.UndefinedObject, "index \"%s\" for table \"%s\" does not exist", index, a.table.Name)
 	}
-	partial := func(x catalog.Index) bool { return x.Name == index && len(x.Where) > 0 }
-	if n.Subtype == pg.AlterTableType_AT_ReplicaIdentity && slices.ContainsFunc(a.table.Indexes, partial) {
-		err = pgerr.New(codes.FeatureNotSupported, "cannot use partial index \"%s\" as replica identity", index)
+	for _, x := range a.table.Indexes {
+		switch {
+		case x.Name != index || n.Subtype != pg.AlterTableType_AT_ReplicaIdentity:
+		case x.Unique && len(x.Expressions) > 0:
+			err = pgerr.New(codes.FeatureNotSupported, "cannot use expression index \"%s\" as replica identity", index)
+		case x.Unique && x.Partial():
+			err = pgerr.New(codes.FeatureNotSupported, "cannot use partial index \"%s\" as replica identity", index)
+		}
 	}
 	if err == nil {
 		a.out.Notices = append(a.out.Notices, storageNotice(word))

@@ -107,6 +107,11 @@ func RenameColumn(sql, from, to string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	renameColumn(n, from, to)
+	return ExpressionText(n)
+}
+
+func renameColumn(n *pg.Node, from, to string) {
 	walk(n.ProtoReflect(), func(m protoreflect.ProtoMessage) {
 		if c, ok := m.(*pg.ColumnRef); ok && len(c.Fields) > 0 {
 			if last := c.Fields[len(c.Fields)-1].GetString_(); last.GetSval() == from {
@@ -114,7 +119,6 @@ func RenameColumn(sql, from, to string) (string, error) {
 			}
 		}
 	})
-	return ExpressionText(n)
 }
 
 // volatileFunctions give another value at each call: rows that a table has cannot all have

@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,6 +73,10 @@ func SettleGenerated(n *pg.Node, rel *Relation, c RelationColumn, env *Env) (str
 				WithHint("You will need to rewrite or cast the expression.")
 		} else if e, err = w.assigned(e, c); err == nil {
 			err = a.immutable(n, c.Type)
+		}
+		var unknown unknownMutable
+		if errors.As(err, &unknown) {
+			err = unknown.generates()
 		}
 	}
 	if err != nil {

@@ -35,9 +35,16 @@ var (
 
 var errMutable = pgerr.New(codes.InvalidObjectDefinition, "generation expression is not immutable")
 
-// errUnknownMutable refuses what we do not know enough of.
-func errUnknownMutable(what string) error {
-	return unsupported("%s in column generation expressions is not supported", what).
+// unknownMutable is what we do not know enough of.
+type unknownMutable struct{ what string }
+
+func (e unknownMutable) Error() string { return e.what + " may not be immutable" }
+
+func errUnknownMutable(what string) error { return unknownMutable{what} }
+
+// generates refuses in the expression of a generated column what may not be immutable.
+func (e unknownMutable) generates() error {
+	return unsupported("%s in column generation expressions is not supported", e.what).
 		WithHint("A view can compute the column: CREATE VIEW … AS SELECT *, … FROM …")
 }
 

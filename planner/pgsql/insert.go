@@ -386,14 +386,13 @@ func (w *writer) conflict(rel *Relation, n *pg.InsertStmt) error {
 	}
 	// Columns of excluded are only named with it.
 	var on []string
-	of := Unique{}
+	of := Unique{Columns: rel.Key}
 	if arbiter >= 0 {
 		of = rel.Uniques[arbiter]
 	}
-	for _, k := range w.out.Conflict.Columns {
-		on = append(on, of.same(there.item.columns[k].sql(), more.base.columns[k].sql()))
+	if on, err = w.equal(of, there.item, more.base); err != nil {
+		return err
 	}
-	on = append(on, of.meets(func(i int) string { return there.item.columns[i].sql() })...)
 	set, err := w.assignments(c.TargetList, s)
 	if err != nil {
 		return err

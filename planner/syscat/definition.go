@@ -374,7 +374,11 @@ func fillExpressions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 		}
 	}
 	for _, x := range indexes(env) {
-		add(x.table.Face(), x.where, x.pretty)
+		plain, _ := d.indexPredicate(&x).(string)
+		add(x.table.Face(), plain, d.indexWhere(&x, true))
+		if list, ok := d.indexExpressions(&x).(string); ok {
+			add(x.table.Face(), list, d.expressionList(&x, true))
+		}
 	}
 	for _, x := range checks(env) {
 		add(x.table.Face(), d.check(x, false), d.check(x, true))
@@ -384,3 +388,125 @@ func fillExpressions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 
 // prettyExpression is pg_get_expr with a flag.
 const prettyExpression = `CASE WHEN $3 THEN coalesce((SELECT min(x.pretty) FROM {rel:pg_catalog.expressions()} x WHERE x.relation = $2 AND x.definition = CAST($1 AS VARCHAR)), $1) ELSE $1 END`
+
+// indexColumns are the columns of an index, by the names that they have there.
+func (d *definitions) indexColumns(x *indexInfo) (out []ruleutils.Column) {
+	list := x.of.Expressions
+	for _, id := range x.fields {
+		var col ruleutils.Column
+		if f, ok := x.table.Current.Field(id); ok {
+			oid, mod := d.users.announced(x.table, f)
+			col = ruleutils.Column{Name: f.Name, Type: oid, Mod: mod}
+		} else if len(list) > 0 {
+			col, list = ruleutils.Column{Name: list[0].Name, Type: list[0].OID, Mod: list[0].TypMod}, list[1:]
+		}
+		base := col.Name
+		for i := 1; slices.ContainsFunc(out, func(o ruleutils.Column) bool { return o.Name == col.Name }); i++ {
+			col.Name = base + strconv.Itoa(i)
+		}
+		out = append(out, col)
+	}
+	return out
+}
+
+// indexKeys are what an index is of, as it is shown in its definition.
+func (d *definitions) indexKeys(x *indexInfo, pretty bool) (out []string) {
+	list := x.of.Expressions
+	for _, id := range x.fields {
+		if f, ok := x.table.Current.Field(id); ok {
+			out = append(out, quote.NameIfNeeded(f.Name))
+		} else if len(list) > 0 {
+			out, list = append(out, d.indexKey(x.table, list[0].SQL, pretty)), list[1:]
+		}
+	}
+	return out
+}
+
+// indexKey is an expression as an element of an index, in parentheses unless it is like a call.
+func (d *definitions) indexKey(t *catalog.Table, sql string, pretty bool) string {
+	text, _ := d.expression(sql, tableColumns(t, d.users), ruleutils.Column{}, pretty)
+	n, err := pgsql.ParseExpression(sql)
+	if err != nil {
+		return "(" + text + ")"
+	}
+	switch n.Node.(type) {
+	case *pg.Node_FuncCall, *pg.Node_CoalesceExpr, *pg.Node_MinMaxExpr, *pg.Node_SqlvalueFunction:
+		return text
+	}
+	if n.GetAExpr().GetKind() == pg.A_Expr_Kind_AEXPR_NULLIF {
+		return text
+	}
+	return "(" + text + ")"
+}
+
+// expressionList are the expressions of an index as pg_get_expr shows them, "" for none.
+func (d *definitions) expressionList(x *indexInfo, pretty bool) string {
+	var out []string
+	for _, e := range x.of.Expressions {
+		text, _ := d.expression(e.SQL, tableColumns(x.table, d.users), ruleutils.Column{}, pretty)
+		out = append(out, text)
+	}
+	return strings.ReplaceAll(strings.Join(out, ", "), ", \n", ",\n")
+}
+
+// indexExpressions is that of pg_index, nil for none.
+func (d *definitions) indexExpressions(x *indexInfo) any {
+	if len(x.of.Expressions) == 0 {
+		return nil
+	}
+	return d.expressionList(x, false)
+}
+
+// indexWhere is the condition on the rows of an index, "" for none.
+func (d *definitions) indexWhere(x *indexInfo, pretty bool) string {
+	switch {
+	case x.of.Predicate != "":
+		text, _ := d.expression(x.of.Predicate, tableColumns(x.table, d.users), ruleutils.Column{}, pretty)
+		return text
+	case pretty:
+		return x.of.WherePretty(x.table.Current)
+	}
+	return x.of.WhereSQL(x.table.Current)
+}
+
+// indexPredicate is that of pg_index, nil for none.
+func (d *definitions) indexPredicate(x *indexInfo) any {
+	if text := d.indexWhere(x, false); text != "" {
+		return text
+	}
+	return nil
+}
+
+// indexText is what follows USING.
+func (d *definitions) indexText(x *indexInfo, pretty bool) string {
+	keys := d.indexKeys(x, pretty)
+	method, with, include := "btree", "", ""
+	if n, err := pgsql.ParseIndex(x.of.Definition); x.of.Definition != "" && err == nil {
+		if len(n.IndexParams) != len(keys) { // one of before expressions were kept
+			return x.of.Definition
+		}
+		method = cmp.Or(n.AccessMethod, method)
+		for i, p := range n.IndexParams {
+			keys[i] += pgsql.IndexOptions(p.GetIndexElem())
+		}
+		with, include = pgsql.IndexStorage(n), pgsql.IndexIncluding(n)
+	}
+	out := method + " (" + strings.Join(keys, ", ") + ")" + include
+	if x.nullsEqual {
+		out += " NULLS NOT DISTINCT"
+	}
+	out += with
+	if where := d.indexWhere(x, pretty); where != "" {
+		out += " WHERE " + where
+	}
+	return out
+}
+
+// IndexColumns implements planner.SystemRelations.
+func (c *Catalog) IndexColumns(env *planner.SystemEnv, t *catalog.Table, x catalog.Index) []string {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil
+	}
+	return d.indexKeys(&indexInfo{table: t, fields: x.Fields, of: x}, true)
+}

@@ -2,6 +2,7 @@ package syscat
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/skipprd/skipprd/planner"
@@ -35,7 +36,13 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 			}
 		}
 		for _, x := range indexesOf(t) {
-			for _, num := range x.numbers() {
+			numbers := slices.DeleteFunc(x.numbers(), func(n int64) bool { return n == 0 })
+			for _, id := range x.of.Uses {
+				if n := int64(columnNumber(t, id)); !slices.Contains(numbers, n) {
+					numbers = append(numbers, n)
+				}
+			}
+			for _, num := range numbers {
 				if x.constraint == 0 {
 					depends(classRelation, x.oid, classRelation, table, num, "a")
 				} else {

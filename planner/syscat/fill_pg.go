@@ -202,6 +202,10 @@ func persistence(t *catalog.Table) string {
 
 func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	always, users := identities(env), userTypesOf(env)
 	for _, t := range env.Snapshot.AllTables() {
 		for i, f := range t.Current.Fields {
@@ -218,11 +222,8 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 			rows = append(rows, r)
 		}
 		for _, x := range indexesOf(t) {
-			for i, id := range x.fields {
-				if f, ok := t.Current.Field(id); ok {
-					oid, typmod := users.announced(t, f)
-					rows = append(rows, users.attribute(c.attributeRow(x.oid, i+1, f.Name, oid, typmod, false), oid))
-				}
+			for i, col := range d.indexColumns(&x) {
+				rows = append(rows, users.attribute(c.attributeRow(x.oid, i+1, col.Name, col.Type, col.Mod, false), col.Type))
 			}
 		}
 	}
@@ -275,8 +276,7 @@ type indexInfo struct {
 	fields          []int32
 	primary, unique bool
 	nullsEqual      bool
-	definition      string // what follows USING
-	where, pretty   string // the condition on its rows, of a unique one
+	of              catalog.Index // the zero value for a primary key
 	comments        catalog.IndexComments
 }
 
@@ -290,32 +290,13 @@ func indexesOf(t *catalog.Table) []indexInfo {
 		})
 	}
 	for _, x := range t.Indexes {
-		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, nullsEqual: x.NullsEqual, definition: x.Definition, where: x.WhereSQL(t.Current), pretty: x.WherePretty(t.Current), comments: x.Comments}
+		i := indexInfo{table: t, name: x.Name, oid: planner.TableOID(x.ID), fields: x.Fields, unique: x.Unique, nullsEqual: x.NullsEqual, of: x, comments: x.Comments}
 		if x.Constraint {
 			i.constraint = constraintOID(x.ID)
 		}
 		out = append(out, i)
 	}
-	for i := range out {
-		if out[i].definition == "" {
-			out[i].definition = "btree (" + out[i].columns() + ")"
-			if out[i].nullsEqual {
-				out[i].definition += " NULLS NOT DISTINCT"
-			}
-			if out[i].where != "" {
-				out[i].definition += " WHERE " + out[i].where
-			}
-		}
-	}
 	return out
-}
-
-// predicate is the condition on its rows, nil for none.
-func (x *indexInfo) predicate() any {
-	if x.where == "" {
-		return nil
-	}
-	return x.where
 }
 
 // names are the names of its columns.
@@ -342,6 +323,10 @@ func (x *indexInfo) columns() string {
 func (x *indexInfo) numbers() []int64 {
 	var out []int64
 	for _, id := range x.fields {
+		if id == 0 { // an expression
+			out = append(out, 0)
+			continue
+		}
 		out = append(out, int64(columnNumber(x.table, id)))
 	}
 	return out
@@ -369,19 +354,21 @@ func constraints(env *planner.SystemEnv) []indexInfo {
 
 func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
-	users := userTypesOf(env)
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	for _, x := range indexes(env) {
 		n := len(x.fields)
 		classes, colls := make([]int64, n), make([]int64, n)
-		for i, id := range x.fields {
-			f, _ := x.table.Current.Field(id)
-			oid, _ := users.announced(x.table, f)
+		for i, col := range d.indexColumns(&x) {
+			oid := col.Type
 			classes[i] = c.operatorClass(oid)
 			colls[i], _ = strconv.ParseInt(c.types[oid].collation, 10, 64) // "" for what has none
 		}
 		rows = append(rows, row{
 			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n, "indnkeyatts": n,
-			"indisunique": x.unique, "indpred": x.predicate(), "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
+			"indisunique": x.unique, "indpred": d.indexPredicate(&x), "indexprs": d.indexExpressions(&x), "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
 			"indisreplident": false, "indkey": x.numbers(), "indcollation": colls, "indclass": classes,
 			"indoption": make([]int64, n),
@@ -478,26 +465,36 @@ func fillTables(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 }
 
 func fillIndexes(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, x := range indexes(env) {
 		rows = append(rows, row{
-			"schemaname": x.table.Schema, "tablename": x.table.Name, "indexname": x.name, "indexdef": x.sql(quote.NameIfNeeded(x.table.Schema) + "."),
+			"schemaname": x.table.Schema, "tablename": x.table.Name, "indexname": x.name,
+			"indexdef": x.sql(quote.NameIfNeeded(x.table.Schema)+".", d.indexText(&x, false)),
 		})
 	}
 	return c.build("pg_catalog.pg_indexes", rows)
 }
 
 // sql is the statement that would create an index, with the schema of its table as it is to stand
-// there.
-func (x *indexInfo) sql(space string) string {
+// there, and what follows USING.
+func (x *indexInfo) sql(space, definition string) string {
 	word := "INDEX "
 	if x.unique {
 		word = "UNIQUE INDEX "
 	}
-	return "CREATE " + word + quote.NameIfNeeded(x.name) + " ON " + space + quote.NameIfNeeded(x.table.Name) + " USING " + x.definition
+	return "CREATE " + word + quote.NameIfNeeded(x.name) + " ON " + space + quote.NameIfNeeded(x.table.Name) + " USING " + definition
 }
 
+// fillIndexDefinitions are the indexes, as part 0, and each of what they are of.
 func fillIndexDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	d, err := c.definitionsOf(env)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, x := range indexes(env) {
 		space := quote.NameIfNeeded(x.table.Schema) + "."
@@ -505,7 +502,11 @@ func fillIndexDefinitions(_ context.Context, c *Catalog, env *planner.SystemEnv)
 		if slices.Contains(env.SearchPath, x.table.Schema) {
 			short = ""
 		}
-		rows = append(rows, row{"index": x.oid, "definition": x.sql(space), "short": strings.TrimSuffix(x.sql(short), x.where) + x.pretty})
+		rows = append(rows, row{"index": x.oid, "part": 0, "definition": x.sql(space, d.indexText(&x, false)), "short": x.sql(short, d.indexText(&x, true))})
+		plain, pretty := d.indexKeys(&x, false), d.indexKeys(&x, true)
+		for i := range plain {
+			rows = append(rows, row{"index": x.oid, "part": i + 1, "definition": plain[i], "short": pretty[i]})
+		}
 	}
 	return c.build("pg_catalog.index_definitions()", rows)
 }

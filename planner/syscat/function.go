@@ -58,13 +58,13 @@ func visibility() []planner.SystemFunction {
 // indexDef is the statement that would create an index, shortIndexDef the one without the
 // schema of its table, where the search path finds it.
 const (
-	indexDef      = `(SELECT min(i.definition) FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1)`
-	shortIndexDef = `(SELECT min(i.short) FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1)`
+	indexDef      = `(SELECT min(i.definition) FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1 AND i.part = 0)`
+	shortIndexDef = `(SELECT min(i.short) FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1 AND i.part = 0)`
 )
 
 // indexColumn is one column of an index, all of it for column 0.
-const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef + ` ELSE ` + indexDef + ` END ELSE (SELECT min(skippr_quote_ident(a.attname))
-	FROM {rel:pg_catalog.pg_attribute} a WHERE a.attrelid = $1 AND a.attnum = $2) END`
+const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef + ` ELSE ` + indexDef + ` END ELSE (SELECT min(CASE WHEN $3 THEN i.short ELSE i.definition END)
+	FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1 AND i.part = $2) END`
 
 const constraintDef = `(SELECT CASE min(c.contype) WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE ' || CASE WHEN bool_or(x.indnullsnotdistinct) THEN 'NULLS NOT DISTINCT ' ELSE '' END || '(' END || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
 	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid JOIN {rel:pg_catalog.pg_index} x ON x.indexrelid = c.conindid WHERE c.oid = $1 AND c.contype IN ('p', 'u'))`

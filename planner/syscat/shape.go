@@ -168,7 +168,7 @@ func functionShapes(shapes map[string]*shape) map[string]*shape {
 	definitions.Columns = cols("view", oidOID, "definition", oidText, "pretty", oidText)
 	add("view_definitions", definitions)
 	indexes := shape{own: true}
-	indexes.Columns = cols("index", oidOID, "definition", oidText, "short", oidText)
+	indexes.Columns = cols("index", oidOID, "part", oidInt4, "definition", oidText, "short", oidText)
 	add("index_definitions", indexes)
 	checks := shape{own: true}
 	checks.Columns = cols("oid", oidOID, "definition", oidText, "pretty", oidText)

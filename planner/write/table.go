@@ -38,6 +38,9 @@ type Table struct {
 	keyName string
 	// Uniques are the unique constraints besides the key.
 	Uniques []Unique
+	// Computed are what they are of besides columns, of each in turn its expressions, and whether it is
+	// of a row: their places come after those of the fields.
+	Computed []schema.Field
 }
 
 // Of is a catalog table for writing.
@@ -50,14 +53,7 @@ func Of(t *catalog.Table) *Table {
 		if !x.Unique {
 			continue
 		}
-		u := Unique{Name: x.Name, NullsEqual: x.NullsEqual}
-		for _, id := range x.Fields {
-			u.Places = append(u.Places, t.Current.Index(id))
-		}
-		for _, c := range x.Where {
-			u.Where = append(u.Where, Condition{Place: t.Current.Index(c.Field), Test: c.Test})
-		}
-		out.Uniques = append(out.Uniques, u)
+		out.Uniques = append(out.Uniques, out.unique(x))
 	}
 	if len(out.key) == 0 {
 		for i := range t.Current.Fields {
@@ -65,6 +61,42 @@ func Of(t *catalog.Table) *Table {
 		}
 	}
 	return out
+}
+
+// unique is an index of the table, which gets the places that it needs.
+func (t *Table) unique(x catalog.Index) Unique {
+	u := Unique{Name: x.Name, NullsEqual: x.NullsEqual}
+	compute := func(f schema.Field) int {
+		t.Computed = append(t.Computed, f)
+		return len(t.Current.Fields) + len(t.Computed) - 1
+	}
+	list := x.Expressions
+	for _, id := range x.Fields {
+		if id != 0 {
+			u.Places = append(u.Places, t.Current.Index(id))
+			continue
+		}
+		u.Places = append(u.Places, compute(schema.Field{Name: list[0].SQL, OID: list[0].OID, TypMod: list[0].TypMod, Type: list[0].Type}))
+		list = list[1:]
+	}
+	for _, c := range x.Where {
+		u.Where = append(u.Where, Condition{Place: t.Current.Index(c.Field), Test: c.Test})
+	}
+	if x.Predicate != "" {
+		u.Where = append(u.Where, Condition{Place: compute(schema.Field{Type: schema.Type{Kind: schema.Bool}}), Test: schema.RowIs})
+	}
+	for _, id := range x.Uses {
+		u.Uses = append(u.Uses, t.Current.Index(id))
+	}
+	return u
+}
+
+// field is that of a place, or what is computed there.
+func (t *Table) field(place int) schema.Field {
+	if n := len(t.Current.Fields); place >= n {
+		return t.Computed[place-n]
+	}
+	return t.Current.Fields[place]
 }
 
 // Keyed says whether a row is found by its key, which no other row has.
@@ -204,8 +236,12 @@ func (t *Table) duplicate(u Unique, key []arrow.Array, row int, f encode.Format)
 		if i > 0 {
 			names, values = names+", ", values+", "
 		}
-		names += quote.NameIfNeeded(t.Current.Fields[p].Name)
-		values += valueText(key[i], row, t.Current.Fields[p].OID, f)
+		if i < len(u.Shown) {
+			names += u.Shown[i]
+		} else {
+			names += quote.NameIfNeeded(t.field(p).Name)
+		}
+		values += valueText(key[i], row, t.field(p).OID, f)
 	}
 	e := pgerr.New(codes.UniqueViolation, "duplicate key value violates unique constraint \"%s\"", u.Name).
 		WithDetail("Key (%s)=(%s) already exists.", names, values)

@@ -21,6 +21,10 @@ type Unique struct {
 	NullsEqual bool
 	// Where are what the rows meet that it is of.
 	Where []Condition
+	// Uses are the places of fields that its expressions and its predicate name.
+	Uses []int
+	// Shown are what it is of, as errors name them, nil for its columns' names.
+	Shown []string
 }
 
 // Condition is what rows meet in the field of a place.
@@ -45,17 +49,17 @@ func (c Condition) holds(columns []arrow.Array, row int) bool {
 // Touched says whether a change of the fields of some places can make rows equal by it.
 func (u Unique) Touched(places []int) bool {
 	return slices.ContainsFunc(places, func(p int) bool {
-		return slices.Contains(u.Places, p) || slices.ContainsFunc(u.Where, func(c Condition) bool { return c.Place == p })
+		return slices.Contains(u.Places, p) || slices.Contains(u.Uses, p) || slices.ContainsFunc(u.Where, func(c Condition) bool { return c.Place == p })
 	})
 }
 
-// DuplicateOf is Duplicate of a unique constraint: columns are all of the table's.
+// DuplicateOf is Duplicate of a unique constraint: columns are all of the table's, with what is computed.
 func (t *Table) DuplicateOf(u Unique, columns []arrow.Array, row int, f encode.Format) error {
 	return t.duplicate(u, pick(columns, u.Places), row, f)
 }
 
 // Asked are the values of a unique constraint in rows that others can be equal to, and the places
-// of these rows: columns are all of the table's. Nil when there are none. The caller releases
+// of these rows: columns are all of the table's, with what is computed. Nil when there are none. The caller releases
 // the last column.
 func (u Unique) Asked(columns []arrow.Array) []arrow.Array {
 	out := pick(columns, u.Places)
@@ -106,6 +110,28 @@ func (t *Table) SameKey(columns []arrow.Array, others, some []int32) ([]int32, e
 		}
 	}
 	return out, nil
+}
+
+// Index adds what unique indexes are of besides columns to those of rows, as a query gives it, after the
+// places of the rows.
+func (t *Table) Index(ctx context.Context, columns []arrow.Array, records []arrow.RecordBatch) ([]arrow.Array, error) {
+	computed := &Table{ID: t.ID, Current: &schema.Table{Fields: t.Computed}}
+	which := make([]int, len(t.Computed))
+	rows := Rows{New: make([]arrow.Array, len(t.Computed))}
+	for i, f := range t.Computed {
+		which[i], rows.New[i] = i, array.MakeArrayOfNull(memory.DefaultAllocator, schema.ArrowType(f.Type), columns[0].Len())
+	}
+	var g Gathered
+	for _, rec := range records {
+		if err := g.Add(computed, rec, which); err != nil {
+			g.Reset()
+			return nil, err
+		}
+	}
+	if err := g.Into(ctx, rows, which); err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(columns), rows.New...), nil
 }
 
 // Repeated are the places of rows that repeat the values of an earlier one in some of the

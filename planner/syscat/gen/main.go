@@ -75,8 +75,9 @@ var queries = map[string]string{
 		WHERE n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 1`,
 	"system_attribute": `SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attcollation FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 		WHERE c.relkind IN ('i', 't') AND a.attnum > 0 ORDER BY 1, 2`,
-	"pg_indexes":        `SELECT x.schemaname, x.tablename, x.indexname, x.tablespace, x.indexdef FROM pg_indexes x WHERE x.schemaname IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, 3`,
-	"index_definitions": `SELECT indexrelid, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 0, true) FROM pg_index ORDER BY 1`,
+	"pg_indexes": `SELECT x.schemaname, x.tablename, x.indexname, x.tablespace, x.indexdef FROM pg_indexes x WHERE x.schemaname IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, 3`,
+	"index_definitions": `SELECT indexrelid, n, pg_get_indexdef(indexrelid, n, false), pg_get_indexdef(indexrelid, n, true)
+		FROM pg_index, generate_series(0, indnatts) n ORDER BY 1, 2`,
 	"check_definitions": `SELECT oid, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE contype = 'c' ORDER BY 1`,
 	"ts_token_type":     `SELECT tokid, alias, description FROM ts_token_type('default') ORDER BY 1`,
 	// PostgreSQL's keys, and the checks of the domains of information_schema with their conditions

@@ -297,3 +297,6 @@ func (noSystem) Functions() []planner.SystemFunction { return nil }
 
 // Prelude implements planner.SystemRelations.
 func (noSystem) Prelude() []string { return nil }
+
+// IndexColumns implements planner.SystemRelations.
+func (noSystem) IndexColumns(*planner.SystemEnv, *catalog.Table, catalog.Index) []string { return nil }
