@@ -29,6 +29,8 @@ type TypeUser struct {
 	Relation string
 	// Part is a column of a table, a constraint or a default with words for what it is; "": a view.
 	Part string
+	// Array says that it is of the type's arrays.
+	Array bool
 }
 
 // TypeUsers are what is of a type, or names it, but for columns of pipelines' tables.
@@ -38,13 +40,16 @@ func (r *reader) TypeUsers(e *usertype.Type) []TypeUser {
 	named := quote.NameIfNeeded(e.Schema) + "." + quote.NameIfNeeded(e.Name)
 	use := func(is bool, relation, format string, args ...any) {
 		if is {
-			out = append(out, TypeUser{relation, fmt.Sprintf(format, args...)})
+			out = append(out, TypeUser{Relation: relation, Part: fmt.Sprintf(format, args...)})
 		}
 	}
 	for _, t := range r.AllTables() {
 		table := "table " + t.Name
 		for _, f := range t.Current.Fields {
 			use(f.Enum && of(f.OID), table, "column %s of", f.Name)
+			if f.Enum && f.OID == e.ArrayOID() {
+				out[len(out)-1].Array = true
+			}
 			use(casts(t.Defaults[f.ID], named), table, "default value for column %s of", f.Name)
 			use(casts(t.Generated[f.ID], named), table, "column %s of", f.Name)
 		}

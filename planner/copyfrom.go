@@ -151,7 +151,8 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 		return 0, err
 	}
 	snap, release := s.now()
-	analysis, err := pgsql.AnalyzeCopy(sql, rel, columns, n.WhereClause, s.env(s.namesOf(snap)))
+	env := s.env(s.namesOf(snap))
+	analysis, err := pgsql.AnalyzeCopy(sql, rel, columns, n.WhereClause, env)
 	release()
 	if err != nil {
 		return 0, err
@@ -191,6 +192,7 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	load := &copyLoad{
 		job:      &writeJob{session: s, table: t, analysis: analysis},
 		progress: progress, decoder: decoder, columns: columns, format: format, input: s.input(), ignore: o.OnErrorIgnore, coded: coded,
+		labels: env.CheckLabels,
 	}
 	if o.Verbose {
 		load.told = func(i int) error { return s.notice(sink, skippedRow(decoder, i)) }
@@ -206,14 +208,18 @@ func (s *session) copyFrom(ctx context.Context, sql string, n *pg.CopyStmt, o co
 	if err := s.checkForeign(ctx, false); err != nil {
 		return 0, err
 	}
-	if load.ignored > 0 {
-		rows := "rows were"
-		if load.ignored == 1 {
-			rows = "row was"
-		}
-		err = s.notice(sink, pgerr.Notice("%d %s skipped due to data type incompatibility", load.ignored, rows))
+	return load.rows, s.tellIgnored(load.ignored, sink)
+}
+
+// tellIgnored says how many rows ON_ERROR has left out.
+func (s *session) tellIgnored(n int, sink pgwire.Sink) error {
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return s.notice(sink, pgerr.Notice("1 row was skipped due to data type incompatibility"))
 	}
-	return load.rows, err
+	return s.notice(sink, pgerr.Notice("%d rows were skipped due to data type incompatibility", n))
 }
 
 // skippedRow says for which column a row was ignored.
@@ -246,6 +252,7 @@ type copyLoad struct {
 	format   int16
 	input    encode.Input
 	ignore   bool
+	labels   func(pgsql.Type, string) *pgerr.Error
 	coded    *recode.Charset // of the texts in binary values, nil for UTF-8
 	// told says which column of the row that was read last was ignored for; nil: nobody asked.
 	told func(column int) error
@@ -322,14 +329,17 @@ func (l *copyLoad) row(fields []copyin.Field, whole bool) (taken bool, err error
 		if f.Value == nil {
 			continue
 		}
-		oid := rel.Columns[l.columns[i]].Type.OID
-		value, err := l.coded.Value(f.Value, oid)
+		typ := rel.Columns[l.columns[i]].Type
+		value, err := l.coded.Value(f.Value, typ.OID)
 		text := ""
 		if err == nil {
-			text, err = l.input.Decode(oid, l.format, value)
+			text, err = l.input.Decode(typ.OID, l.format, value)
 		}
 		if err == nil {
-			err = copying.Fit(text, rel.Columns[l.columns[i]].Type)
+			err = copying.Fit(text, typ)
+		}
+		if err == nil {
+			err = l.labels(typ, text)
 		}
 		if err != nil && l.ignore && whole {
 			l.ignored++

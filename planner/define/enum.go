@@ -64,7 +64,7 @@ func (c *Context) columnType(n *pg.TypeName) (pgsql.Type, error) {
 	}
 	user := t.User
 	if user.Elem != nil {
-		return t, unsupported("columns of arrays of type %s are not supported", user.Elem.SQLName()).WithHint("Take text[].")
+		user = user.Elem
 	}
 	book := c.Snapshot.Rights()
 	r := book.Named(c.Env.User)
@@ -251,7 +251,11 @@ func enumUsers(r typeReader, e *usertype.Type) []string {
 	var out []string
 	shown := TypeOf(e).SQLName()
 	for _, u := range r.TypeUsers(e) {
-		out = append(out, strings.TrimLeft(u.Part+" "+u.Relation, " ")+" depends on type "+shown)
+		of := shown
+		if u.Array {
+			of += "[]"
+		}
+		out = append(out, strings.TrimLeft(u.Part+" "+u.Relation, " ")+" depends on type "+of)
 	}
 	return out
 }

@@ -109,6 +109,8 @@ func becomes(from, to Type, c coercion) bool {
 	switch {
 	case to.User != nil && to.User.Elem != nil && isString(ElemOf(from.OID)) && c == explicit:
 		return true
+	case from.User != nil && from.User.Elem != nil && from.User.Elem.Kind == Enumerated && isString(ElemOf(to.OID)):
+		return c >= assignment
 	case from.folded() && to.folded(), from.folded() && isString(to.OID), to.folded() && isString(from.OID) && c >= assignment:
 		return true
 	}
@@ -289,6 +291,9 @@ func (a *analyzer) typed(sql string, t Type) (expr, error) {
 	oid := t.OID
 	out := expr{typ: bare(t), loc: -1, scale: -1}
 	if t.User != nil {
+		if t.User.Elem != nil && t.User.Elem.Kind == Enumerated {
+			return a.convertUser(expr{sql: "CAST(" + sql + " AS VARCHAR)", typ: plain(OIDText), loc: -1, scale: -1}, out.typ)
+		}
 		var err error
 		out.sql, err = a.env.read(t.User, "CAST("+sql+" AS VARCHAR)")
 		return out, err
@@ -501,6 +506,12 @@ func (a *analyzer) convert(e expr, to Type) (expr, error) {
 		return e, unsupported("casts between \"char\" and integer are not supported").WithHint("Use ascii() and chr().")
 	case e.typ.isArray() && to.isArray():
 		return a.convertArray(e, to)
+	case to.isArray() && e.typ.User != nil && e.typ.User.Elem != nil:
+		list, err := a.userList(e)
+		if err != nil {
+			return e, err
+		}
+		return a.convertArray(expr{sql: list, typ: plain(ArrayOf(OIDText)), loc: e.loc, scale: -1}, to)
 	case from == OIDJSONB && (numericRank(to.OID) > 0 || to.OID == OIDBool):
 		return a.fromJSONB(e, to)
 	case from == OIDJSON && to.OID == OIDJSONB:

@@ -55,6 +55,10 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
+	if e, ok, err := a.userArrayCall(n, name, cands, args, s); ok || err != nil {
+		e.loc, e.name = n.Location, name
+		return a.finished(e, n, mark, s, a.errAt(n.Location, err))
+	}
 	if err := a.compatible(name, args); err != nil {
 		return expr{}, a.errAt(n.Location, err)
 	}
@@ -73,6 +77,12 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	}
 	e, err := a.call(c, args, n, s)
 	e.loc, e.name = n.Location, name
+	return a.finished(e, n, mark, s, err)
+}
+
+// finished is an analysed call, of which the columns from mark on are. One that returns a set may be
+// of GROUP BY.
+func (a *analyzer) finished(e expr, n *pg.FuncCall, mark int, s *scope, err error) (expr, error) {
 	if err == nil && e.set && (s.noAgg == "GROUP BY" || s.grouped && s.aggDepth == 0) {
 		return a.groupedSet(e, n, s.refs[mark:], s)
 	}

@@ -149,6 +149,10 @@ func (a *analyzer) jsonValue(e expr, binary bool) (string, error) {
 		}
 		return sql, nil
 	}
+	e, err := a.labelsIfAny(e)
+	if err != nil {
+		return "", err
+	}
 	if e.typ.User != nil && (e.typ.User.JSON || e.typ.User.New) {
 		return "", unsupported("JSON of %s values is not supported", e.typ.Name()).WithHint("Cast the value to text.")
 	}
@@ -236,7 +240,8 @@ func (a *analyzer) aggregateJSON(name string, n *pg.FuncCall, s *scope) (expr, e
 	if err != nil {
 		return out, err
 	}
-	comma, lines := "', '", name == "json_agg" && (isRecord(args[0]) || args[0].typ.isArray())
+	array := args[0].typ.isArray() || args[0].typ.User != nil && args[0].typ.User.Elem != nil
+	comma, lines := "', '", name == "json_agg" && (isRecord(args[0]) || array)
 	if lines { // each but the first, and nulls, on a line
 		value = "CASE WHEN " + args[0].sql + " IS NULL THEN 'null' ELSE chr(10) || ' ' || " + value + " END"
 	}

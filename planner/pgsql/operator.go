@@ -101,6 +101,9 @@ func (a *analyzer) binary(op string, l, r expr, loc int32) (expr, error) {
 	if e, ok, err := a.typedOperator(op, []expr{l, r}, loc); ok || err != nil {
 		return e, err
 	}
+	if e, ok, err := a.userArrayOperator(op, l, r, loc); ok || err != nil {
+		return e, a.errAt(loc, err)
+	}
 	if l.typ.OID == OIDJSONB || r.typ.OID == OIDJSONB {
 		if e, ok, err := a.jsonbOperator(op, l, r, loc); ok || err != nil {
 			return e, err

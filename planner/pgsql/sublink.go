@@ -40,6 +40,11 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 	}
 	t := q.targets[0].expr
 	if n.SubLinkType == pg.SubLinkType_ARRAY_SUBLINK {
+		if elem := a.env.enumOf([]expr{t}); elem != nil && t.typ.User.Elem == nil {
+			out.name = "array"
+			out.sql = "ARRAY(" + q.print(false) + ")"
+			return a.labelArray(out, elem)
+		}
 		arr := ArrayOf(t.typ.OID)
 		if err := arrayable(t.typ.OID); err != nil {
 			return out, a.errAt(n.Location, err)
@@ -201,6 +206,10 @@ func (a *analyzer) arrayExpr(n *pg.A_ArrayExpr, s *scope, want *Type) (expr, err
 		}
 		elem, out.fields = t.typ, t.fields
 	}
+	if label := a.env.enumOf([]expr{{typ: elem}}); label != nil && label.OID == elem.OID {
+		out.sql = "CAST([" + strings.Join(sqlOf(list), ", ") + "] AS VARCHAR[])"
+		return a.labelArray(out, label)
+	}
 	arr := ArrayOf(elem.OID)
 	if arr == 0 {
 		return out, a.errAt(n.Location, pgerr.New(codes.UndefinedObject, "could not find array type for data type %s",
@@ -253,11 +262,19 @@ func (a *analyzer) indirection(n *pg.A_Indirection, s *scope) (expr, error) {
 			}
 			continue
 		}
+		run, slice := subscriptRun(n.Indirection[i:])
+		if out, ok, err := a.labelSubscripts(e, run, slice, s); ok || err != nil {
+			if err != nil {
+				return e, err
+			}
+			e = out
+			i += len(run) - 1
+			continue
+		}
 		if !e.typ.isArray() && e.typ.OID != OIDName {
 			return e, a.errAt(e.loc, pgerr.New(codes.DatatypeMismatch,
 				"cannot subscript type %s because it does not support subscripting", e.typ.Name()))
 		}
-		run, slice := subscriptRun(n.Indirection[i:])
 		if e.typ.isArray() && !isVector(e.typ) && (shaped(e) || len(run) > 1) {
 			e, err = a.subscripts(e, run, slice, s)
 			i += len(run) - 1

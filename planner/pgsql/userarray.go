@@ -86,6 +86,23 @@ func (env *Env) userArrayLiteral(text string, of *UserType) (string, error) {
 	return "{" + strings.Join(parts, ",") + "}", nil
 }
 
+// CheckLabels says of a text that it is no value of an enumerated type, or no array of one; of
+// other types it says nothing.
+func (env *Env) CheckLabels(t Type, text string) *pgerr.Error {
+	e := t.User
+	switch {
+	case e == nil:
+		return nil
+	case e.Elem != nil && e.Elem.Kind == Enumerated:
+		_, err := env.userArrayLiteral(text, e)
+		failed, _ := pgerr.As(err)
+		return failed
+	case e.Elem == nil && e.Kind == Enumerated && !slices.Contains(e.Labels, text):
+		return env.invalidLabel(e, text)
+	}
+	return nil
+}
+
 // arrayElement is a text as an array shows it.
 func arrayElement(s string) string {
 	odd := func(r rune) bool { return strings.ContainsRune(`{}",\`, r) || r < 128 && unicode.IsSpace(r) }

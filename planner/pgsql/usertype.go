@@ -77,7 +77,12 @@ func (e *UserType) SQLName() string {
 }
 
 // ordered says whether values are in an order that is known here.
-func (e *UserType) ordered() bool { return e.Elem == nil && (e.Kind == Enumerated || e.Kind == Folded) }
+func (e *UserType) ordered() bool {
+	if e.Elem != nil {
+		return e.Elem.Kind == Enumerated
+	}
+	return e.Kind == Enumerated || e.Kind == Folded
+}
 
 // equalKey is a text that is the same for equal values.
 func (e *UserType) equalKey(sql string) string {
@@ -89,6 +94,9 @@ func (e *UserType) equalKey(sql string) string {
 
 // orderKey is what values are ordered by.
 func (e *UserType) orderKey(sql string) string {
+	if e.Elem != nil && e.Elem.Kind == Enumerated {
+		return labelList(e.Elem, sql)
+	}
 	if e.Kind != Enumerated || e.Elem != nil {
 		return e.equalKey(sql)
 	}

@@ -122,12 +122,17 @@ func (n *relationNames) TypeName(t *pg.TypeName) (oid uint32, mod int32, err err
 func (n *relationNames) EnumName(oid uint32) string {
 	e := n.users.byOID[oid]
 	switch {
-	case e == nil || e.Kind != usertype.Enum || oid != e.OID():
+	case e == nil || e.Kind != usertype.Enum:
 		return ""
-	case slices.Contains(n.path, e.Schema):
-		return quote.NameIfNeeded(e.Name)
 	}
-	return quote.NameIfNeeded(e.Schema) + "." + quote.NameIfNeeded(e.Name)
+	name := quote.NameIfNeeded(e.Name)
+	if !slices.Contains(n.path, e.Schema) {
+		name = quote.NameIfNeeded(e.Schema) + "." + name
+	}
+	if oid == e.ArrayOID() {
+		name += "[]"
+	}
+	return name
 }
 
 // definitionsOf are the definitions that a session sees.

@@ -22,7 +22,7 @@ type Names interface {
 	Relation(schema, name string) (in string, columns []Column, ok bool)
 	// TypeName is the type that is written so.
 	TypeName(*pg.TypeName) (oid uint32, mod int32, err error)
-	// EnumName is how an enumerated type is written, "" for what is none.
+	// EnumName is how an enumerated type, or that of its arrays, is written, "" for what is none.
 	EnumName(oid uint32) string
 }
 
