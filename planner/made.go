@@ -86,21 +86,71 @@ func (s *session) compute(ctx context.Context, r *define.Refill) error {
 		set = append(set, quote.NameIfNeeded(c)+" = DEFAULT")
 	}
 	sql := "UPDATE ONLY " + quote.NameIfNeeded(r.Schema) + "." + quote.NameIfNeeded(r.Table) + " SET " + strings.Join(set, ", ")
+	err := s.updateAs(ctx, right.Table(uint32(r.ID)), sql)
+	if e, ok := pgerr.As(err); ok && e.Table == r.Table && e.Schema == r.Schema {
+		return ofRows(e)
+	}
+	return err
+}
+
+// updateAs updates a table for its owner, who may have no right to write it.
+func (s *session) updateAs(ctx context.Context, table right.Object, sql string) error {
 	p, err := pgsql.Parse(sql)
 	if err != nil {
 		return err
 	}
-	s.acts = s.book().Owner(right.Table(uint32(r.ID))) // who owns the table may have no right to write it
+	s.acts = s.book().Owner(table)
 	defer func() { s.acts = 0 }()
 	w, err := s.prepareWrite(p, nil, "UPDATE")
 	if err != nil {
 		return err
 	}
-	err = clientError(ctx, (&writePortal{queryPortal: &queryPortal{session: s}, statement: w}).write(ctx))
-	if e, ok := pgerr.As(err); ok && e.Table == r.Table && e.Schema == r.Schema {
-		return ofRows(e)
+	return clientError(ctx, (&writePortal{queryPortal: &queryPortal{session: s}, statement: w}).write(ctx))
+}
+
+// retyped does an ALTER TABLE that computes columns anew; done is false for any other.
+func (s *session) retyped(ctx context.Context, sql string, n *pg.AlterTableStmt, sink pgwire.Sink) (done bool, err error) {
+	const word = "ALTER TABLE"
+	if s.engine.deps.Own == nil {
+		return false, nil // which says so
 	}
-	return err
+	var r *define.Retyping
+	_, err = s.planChange(ctx, sql, func(c *define.Context) (_ *define.Change, err error) {
+		r, err = c.Retypes(n)
+		return nil, err
+	})
+	if err != nil || r == nil {
+		return false, err
+	}
+	if s.repeatable() {
+		return true, pgerr.New(codes.FeatureNotSupported, "%s that computes columns anew in a REPEATABLE READ or SERIALIZABLE transaction is not supported", word).
+			WithHint("Run it in a READ COMMITTED one.")
+	}
+	step := func(plan func(*define.Context) (*define.Change, error)) error {
+		_, err := s.define(ctx, sql, word, sink, func(c *define.Context) (*define.Change, error) {
+			change, err := plan(c)
+			if err == nil {
+				err = s.notInUse(change.Alters, word)
+			}
+			return change, err
+		})
+		return err
+	}
+	alter := func(n *pg.AlterTableStmt) func(*define.Context) (*define.Change, error) {
+		return func(c *define.Context) (*define.Change, error) {
+			return define.Plan(&pg.Node{Node: &pg.Node_AlterTableStmt{AlterTableStmt: n}}, c)
+		}
+	}
+	if err := step(alter(r.First)); err != nil {
+		return true, err
+	}
+	if err := s.updateAs(ctx, r.Owner, r.Update); err != nil {
+		return true, r.ErrorOf(err)
+	}
+	if err := step(r.Replace); err != nil || r.Last == nil {
+		return true, err
+	}
+	return true, step(alter(r.Last))
 }
 
 // ofRows is the error of a row that is written, as that of rows which there are.

@@ -40,6 +40,11 @@ func (s *session) prepareDefine(sql string, n *pg.Node) (pgwire.Statement, error
 		used = "CREATE INDEX"
 	}
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
+		if alter := n.GetAlterTableStmt(); alter != nil {
+			if done, err := s.retyped(ctx, sql, alter, sink); done || err != nil {
+				return &result{tag: word}, err
+			}
+		}
 		c, err := s.define(ctx, sql, word, sink, func(c *define.Context) (*define.Change, error) {
 			change, err := define.Plan(n, c)
 			if err == nil && (n.GetAlterTableStmt() != nil || n.GetDropStmt() != nil || n.GetIndexStmt() != nil) {

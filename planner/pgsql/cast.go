@@ -104,6 +104,9 @@ func isString(oid uint32) bool {
 	return oid == OIDText || oid == OIDVarchar || oid == OIDBpchar || oid == OIDName
 }
 
+// Assigns says whether values of a type are cast to another by an assignment.
+func Assigns(from, to Type) bool { return becomes(from, to, assignment) }
+
 // becomes is canCoerce, which knows types by their numbers only.
 func becomes(from, to Type, c coercion) bool {
 	switch {

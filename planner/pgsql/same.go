@@ -6,6 +6,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// HasQuery says whether there is a sub-query in an expression.
+func HasQuery(n *pg.Node) bool { return hasQuery(n) }
+
 // placeless is a copy of a part of a statement that does not say where it stands.
 func placeless(n *pg.Node) *pg.Node {
 	out := proto.Clone(n).(*pg.Node)
