@@ -36,7 +36,7 @@ type Catalog struct {
 	types  map[uint32]typeFacts
 	// domains are the names of information_schema's domains.
 	domains map[uint32]string
-	classes map[uint32]int64 // default btree operator classes, by type
+	classes map[classKey]int64 // operator classes
 	// indexes are those of the system tables, by schema and name.
 	indexes map[[2]string]uint32
 	// viewSQL are the definitions of PostgreSQL's views, by oid.

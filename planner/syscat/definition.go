@@ -394,10 +394,51 @@ func fillExpressions(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 // prettyExpression is pg_get_expr with a flag.
 const prettyExpression = `CASE WHEN $3 THEN coalesce((SELECT min(x.pretty) FROM {rel:pg_catalog.expressions()} x WHERE x.relation = $2 AND x.definition = CAST($1 AS VARCHAR)), $1) ELSE $1 END`
 
-// indexColumns are the columns of an index, by the names that they have there.
+// kind is how an index is said to be kept: its access method, and of each of its columns the options of
+// the order and the name of the operator class, "" for the default one.
+func (x *indexInfo) kind() (method uint32, options []int64, classes []string) {
+	method, options, classes = oidBtree, make([]int64, len(x.fields)), make([]string, len(x.fields))
+	n, err := pgsql.ParseIndex(x.of.Definition)
+	if x.of.Definition == "" || err != nil || len(n.IndexParams) != len(x.fields) {
+		return method, options, classes
+	}
+	if m, ok := accessMethods[n.AccessMethod]; ok {
+		method = m
+	}
+	for i, p := range n.IndexParams {
+		e := p.GetIndexElem()
+		if k := len(e.Opclass); k > 0 {
+			classes[i] = e.Opclass[k-1].GetString_().GetSval()
+		}
+		const descending, nullsFirst = 1, 2
+		if e.Ordering == pg.SortByDir_SORTBY_DESC {
+			options[i] = descending
+		}
+		if e.NullsOrdering == pg.SortByNulls_SORTBY_NULLS_FIRST || options[i] != 0 && e.NullsOrdering != pg.SortByNulls_SORTBY_NULLS_LAST {
+			options[i] |= nullsFirst
+		}
+	}
+	return method, options, classes
+}
+
+// included are the columns that an index is said to have beside those that it is of.
+func (x *indexInfo) included() (out []int32) {
+	n, err := pgsql.ParseIndex(x.of.Definition)
+	if x.of.Definition == "" || err != nil {
+		return nil
+	}
+	for _, p := range n.IndexIncludingParams {
+		if f, ok := x.table.Current.FieldByName(p.GetIndexElem().GetName()); ok {
+			out = append(out, f.ID)
+		}
+	}
+	return out
+}
+
+// indexColumns are the columns of an index, by the names that they have there, those last that it includes.
 func (d *definitions) indexColumns(x *indexInfo) (out []ruleutils.Column) {
 	list := x.of.Expressions
-	for _, id := range x.fields {
+	for _, id := range append(slices.Clone(x.fields), x.included()...) {
 		var col ruleutils.Column
 		if f, ok := x.table.Current.Field(id); ok {
 			oid, mod := d.users.announced(x.table, f)

@@ -258,8 +258,8 @@ func userTypeRows(env *planner.SystemEnv) []row {
 func typeRow(env *planner.SystemEnv, e *usertype.Type) row {
 	r := row{
 		"oid": e.OID(), "typname": e.Name, "typlen": 4, "typbyval": true, "typtype": "e", "typcategory": "E", "typispreferred": false,
-		"typisdefined": true, "typdelim": ",", "typrelid": 0, "typsubscript": 0, "typelem": 0, "typarray": e.ArrayOID(), "typinput": 3504,
-		"typoutput": 3505, "typreceive": 3532, "typsend": 3533, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "i",
+		"typisdefined": true, "typdelim": ",", "typrelid": 0, "typsubscript": 0, "typelem": 0, "typarray": e.ArrayOID(), "typinput": 3506,
+		"typoutput": 3507, "typreceive": 3532, "typsend": 3533, "typmodin": 0, "typmodout": 0, "typanalyze": 0, "typalign": "i",
 		"typstorage": "p", "typnotnull": false, "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
 	}
 	if s := e.Source; s != nil && e.Kind != usertype.Enum {

@@ -184,8 +184,9 @@ func fillClass(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		}
 		rows = append(rows, r)
 		for _, x := range list {
-			i := classRow(x.oid, x.name, space, "i", len(x.fields))
-			i["relam"], i["relreplident"], i["reltuples"], i["relpersistence"] = oidBtree, "n", float64(lake.Rows), persistence(t)
+			i := classRow(x.oid, x.name, space, "i", len(x.fields)+len(x.included()))
+			method, _, _ := x.kind()
+			i["relam"], i["relreplident"], i["reltuples"], i["relpersistence"] = method, "n", float64(lake.Rows), persistence(t)
 			rows = append(rows, i)
 		}
 	}
@@ -223,7 +224,11 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 		}
 		for _, x := range indexesOf(t) {
 			for i, col := range d.indexColumns(&x) {
-				rows = append(rows, users.attribute(c.attributeRow(x.oid, i+1, col.Name, col.Type, col.Mod, false), col.Type))
+				r := users.attribute(c.attributeRow(x.oid, i+1, col.Name, col.Type, col.Mod, false), col.Type)
+				if i >= len(x.fields) { // which is not compared
+					r["attcollation"] = 0
+				}
+				rows = append(rows, r)
 			}
 		}
 	}
@@ -359,30 +364,23 @@ func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		return nil, err
 	}
 	for _, x := range indexes(env) {
-		n := len(x.fields)
+		n, more := len(x.fields), x.included()
+		method, options, names := x.kind()
 		classes, colls := make([]int64, n), make([]int64, n)
-		for i, col := range d.indexColumns(&x) {
+		for i, col := range d.indexColumns(&x)[:n] {
 			oid := col.Type
-			classes[i] = c.operatorClass(oid)
+			classes[i] = c.operatorClass(method, oid, names[i])
 			colls[i], _ = strconv.ParseInt(c.types[oid].collation, 10, 64) // "" for what has none
 		}
 		rows = append(rows, row{
-			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n, "indnkeyatts": n,
+			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n + len(more), "indnkeyatts": n,
 			"indisunique": x.unique, "indpred": d.indexPredicate(&x), "indexprs": d.indexExpressions(&x), "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
-			"indisreplident": false, "indkey": x.numbers(), "indcollation": colls, "indclass": classes,
-			"indoption": make([]int64, n),
+			"indisreplident": false, "indkey": append(x.numbers(), (&indexInfo{table: x.table, fields: more}).numbers()...),
+			"indcollation": colls, "indclass": classes, "indoption": options,
 		})
 	}
 	return c.build("pg_catalog.pg_index", rows)
-}
-
-// operatorClass is the default btree operator class of a type, 0 for none.
-func (c *Catalog) operatorClass(oid uint32) int64 {
-	if oid == 1043 { // varchar has text's
-		oid = oidText
-	}
-	return c.classes[oid]
 }
 
 // keyed are the tables with a key.

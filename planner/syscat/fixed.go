@@ -205,7 +205,7 @@ func fileRows(name string) ([][]any, error) {
 
 // typeFacts is what pg_attribute repeats of a type.
 type typeFacts struct {
-	length, byval, align, storage, collation string
+	length, byval, align, storage, collation, category string
 }
 
 // loadTypes reads the facts of the built-in types and the names of the domains.
@@ -233,23 +233,58 @@ func loadTypes(s *shape) (facts map[uint32]typeFacts, domains map[uint32]string,
 		}
 		facts[oid] = typeFacts{
 			length: get("typlen"), byval: get("typbyval"), align: get("typalign"), storage: get("typstorage"), collation: get("typcollation"),
+			category: get("typcategory"),
 		}
 	}
 	return facts, domains, nil
 }
 
-// loadClasses reads the default btree operator class of each type.
-func loadClasses(s *shape) (map[uint32]int64, error) {
+// accessMethods are the kinds of indexes.
+var accessMethods = map[string]uint32{"btree": oidBtree, "hash": 405, "gist": 783, "gin": 2742, "spgist": 4000, "brin": 3580}
+
+// classKey finds an operator class of an access method: by its name, or the default one of a type.
+type classKey struct {
+	method, input uint32
+	name          string
+}
+
+// loadClasses reads the operator classes.
+func loadClasses(s *shape) (map[classKey]int64, error) {
 	rows, err := fileRows("pg_opclass")
 	at := s.places()
-	out := map[uint32]int64{}
+	out := map[classKey]int64{}
 	for _, r := range rows {
-		method, _ := r[at["opcmethod"]].(string)
-		class, _ := r[at["oid"]].(string)
-		input, _ := r[at["opcintype"]].(string)
-		if number(&method) == oidBtree && r[at["opcdefault"]] == "t" {
-			out[number(&input)] = int64(number(&class))
+		text := func(column string) string { s, _ := r[at[column]].(string); return s }
+		oid := func(column string) uint32 { s := text(column); return number(&s) }
+		out[classKey{method: oid("opcmethod"), name: text("opcname")}] = int64(oid("oid"))
+		if text("opcdefault") == "t" {
+			out[classKey{method: oid("opcmethod"), input: oid("opcintype")}] = int64(oid("oid"))
 		}
 	}
 	return out, err
+}
+
+// operatorClass is an operator class of an access method, the default one of a type if it is not
+// named; 0 for none.
+func (c *Catalog) operatorClass(method, oid uint32, name string) int64 {
+	if name != "" {
+		return c.classes[classKey{method: method, name: name}]
+	}
+	tries := []uint32{oid}
+	switch t, builtin := c.types[oid]; {
+	case oid == 1043: // varchar has text's
+		tries = []uint32{oidText}
+	case !builtin:
+		tries = []uint32{3500} // anyenum
+	case t.category == "A":
+		tries = append(tries, 2277) // anyarray
+	case t.category == "R":
+		tries = append(tries, 3831) // anyrange
+	}
+	for _, input := range tries {
+		if class := c.classes[classKey{method: method, input: input}]; class != 0 {
+			return class
+		}
+	}
+	return 0
 }
