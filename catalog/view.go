@@ -45,6 +45,8 @@ type ViewColumn struct {
 	OID     uint32
 	TypMod  int32
 	Comment string `json:",omitempty"`
+	// Collation is as in schema.Field.
+	Collation uint32 `json:",omitempty"`
 	// Default is what a row that is inserted through the view has in it, as SQL; "": what the table
 	// says.
 	Default string `json:",omitempty"`
@@ -211,7 +213,7 @@ func (r *reader) Queries() []*View {
 		}
 		v := &View{ID: t.Face(), Schema: t.Schema, Name: t.Name, SQL: t.Query.SQL, Reads: t.Query.Reads, Uses: t.Query.Uses, Materialized: true}
 		for _, f := range t.Current.Fields {
-			v.Columns = append(v.Columns, ViewColumn{Name: f.Name, OID: f.OID, TypMod: f.TypMod})
+			v.Columns = append(v.Columns, ViewColumn{Name: f.Name, OID: f.OID, TypMod: f.TypMod, Collation: f.Collation})
 		}
 		out = append(out, v)
 	}

@@ -13,6 +13,8 @@ type Diff struct {
 	// Recomputed holds fields that the source computes in another way than before, or that
 	// begin or cease to be computed, as they were.
 	Recomputed []Field
+	// Recollated holds fields with another collation, as they were.
+	Recollated []Field
 	// Reordered says that the columns that stay have another order.
 	Reordered bool
 	// KeyChanged says that the row key is another or has another order.
@@ -37,7 +39,7 @@ type Retype struct {
 // Empty says that nothing changed.
 func (d *Diff) Empty() bool {
 	return len(d.Added) == 0 && len(d.Dropped) == 0 && len(d.Renamed) == 0 &&
-		len(d.Retyped) == 0 && len(d.Nullable) == 0 && len(d.Recomputed) == 0 && !d.Reordered && !d.KeyChanged
+		len(d.Retyped) == 0 && len(d.Nullable) == 0 && len(d.Recomputed) == 0 && len(d.Recollated) == 0 && !d.Reordered && !d.KeyChanged
 }
 
 // Compatible says that Evolve can apply the change.
@@ -101,6 +103,9 @@ func (d *Diff) compareField(f Field, c NewField) {
 	}
 	if f.NotNull != c.NotNull {
 		d.Nullable = append(d.Nullable, f)
+	}
+	if f.Collation != c.Collation {
+		d.Recollated = append(d.Recollated, f)
 	}
 	if !f.Computed.Equal(c.Computed) {
 		d.Recomputed = append(d.Recomputed, f)

@@ -8,4 +8,6 @@ type KeyExpression struct {
 	OID       uint32
 	TypMod    int32
 	Type      Type
+	// Collation is as in Field.
+	Collation uint32 `json:",omitempty"`
 }

@@ -49,6 +49,8 @@ type Field struct {
 	// Enum says of a table of our own that OID is that of a type that users have made, as here.
 	Enum    bool `json:"enum,omitempty"`
 	NotNull bool `json:"not_null,omitempty"`
+	// Collation is the number of the column's collation, 0 for the default.
+	Collation uint32 `json:"collation,omitempty"`
 	// AttNum is the source's permanent number for the column (pg_attribute.attnum).
 	AttNum int16 `json:"attnum,omitempty"`
 	// Initial is what rows older than the field have in it, in the text of FormatInitial;

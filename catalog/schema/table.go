@@ -23,7 +23,9 @@ type NewField struct {
 	TypeName string
 	Enum     bool
 	NotNull  bool
-	AttNum   int16 // 0: the source numbers no columns, names identify them
+	// Collation is as in Field.
+	Collation uint32
+	AttNum    int16 // 0: the source numbers no columns, names identify them
 	// Initial is what rows older than the column have in it, Computed how the source
 	// computes it; see Field.
 	Initial  *string
@@ -33,7 +35,7 @@ type NewField struct {
 func (n NewField) field(id int32) Field {
 	return Field{
 		ID: id, Name: n.Name, Type: n.Type, OID: n.OID, TypMod: n.TypMod,
-		TypeName: n.TypeName, Enum: n.Enum, NotNull: n.NotNull, AttNum: n.AttNum, Initial: n.Initial, Computed: n.Computed,
+		TypeName: n.TypeName, Enum: n.Enum, NotNull: n.NotNull, Collation: n.Collation, AttNum: n.AttNum, Initial: n.Initial, Computed: n.Computed,
 	}
 }
 
@@ -104,7 +106,7 @@ func (t *Table) Equal(o *Table) bool {
 // Equal says whether both are the same column of the same type.
 func (f Field) Equal(o Field) bool {
 	return f.ID == o.ID && f.Name == o.Name && f.Type.Equal(o.Type) && f.OID == o.OID &&
-		f.TypMod == o.TypMod && f.TypeName == o.TypeName && f.Enum == o.Enum && f.NotNull == o.NotNull &&
+		f.TypMod == o.TypMod && f.TypeName == o.TypeName && f.Enum == o.Enum && f.NotNull == o.NotNull && f.Collation == o.Collation &&
 		f.AttNum == o.AttNum && equalInitial(f.Initial, o.Initial) && f.Computed.Equal(o.Computed)
 }
 

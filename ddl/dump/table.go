@@ -55,6 +55,9 @@ func storage(t *catalog.Table) string {
 // column is a column of CREATE TABLE.
 func column(t *catalog.Table, f schema.Field, identity *sequence.Sequence) string {
 	part := quote.NameIfNeeded(f.Name) + " " + f.SQLType()
+	if name := schema.CollationName(f.Collation); name != "" {
+		part += " COLLATE " + quote.Name(name)
+	}
 	if text, ok := t.Defaults[f.ID]; ok {
 		part += " DEFAULT " + text
 	}

@@ -195,7 +195,7 @@ func (a *alteration) step(n *pg.AlterTableCmd) error {
 func (a *alteration) fields() (list []schema.NewField, key []string) {
 	for _, f := range a.table.Current.Fields {
 		list = append(list, schema.NewField{
-			Name: f.Name, Type: f.Type, OID: f.OID, TypMod: f.TypMod, TypeName: f.TypeName, Enum: f.Enum, NotNull: f.NotNull, AttNum: f.AttNum,
+			Name: f.Name, Type: f.Type, OID: f.OID, TypMod: f.TypMod, TypeName: f.TypeName, Enum: f.Enum, NotNull: f.NotNull, Collation: f.Collation, AttNum: f.AttNum,
 			Initial: f.Initial, Computed: f.Computed,
 		})
 	}

@@ -222,6 +222,10 @@ func (a *alteration) replace(x retyped) error {
 			index.Fields = slices.Clone(index.Fields)
 			index.Fields[at] = now.ID
 		}
+		if at := slices.Index(index.Uses, old.ID); at >= 0 { // of one that is not unique
+			index.Uses = slices.Clone(index.Uses)
+			index.Uses[at] = now.ID
+		}
 	}
 	object := right.Table(uint32(a.table.Face()))
 	a.also = append(a.also, func(txn *catalog.Txn) error {
@@ -326,8 +330,6 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 	switch {
 	case def.RawDefault != nil && !itself(def.RawDefault, n.Name):
 		return unsupported("USING in ALTER COLUMN … TYPE is not supported here").WithHint("Add another column, UPDATE it, then drop this one.")
-	case def.CollClause != nil:
-		return unsupported("COLLATE of columns is not supported")
 	case !widens(from, t) || !schema.Widens(f.Type, to.Type):
 		return unsupported("changing the type of column \"%s\" from %s to %s is not supported", n.Name, from.Name(), t.Name()).
 			WithHint("A type can become one that has all its values. Else add another column, UPDATE it, then drop this one.")
@@ -348,12 +350,24 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 	for i := range list {
 		if list[i].Name == n.Name {
 			list[i].Type, list[i].OID, list[i].TypMod, list[i].TypeName = to.Type, to.OID, to.TypMod, ""
+			if err := a.context.collate(&list[i], def, t); err != nil {
+				return err
+			}
 		}
 	}
 	if err := a.evolve(list, key); err != nil {
 		return err
 	}
 	return a.retyped(f)
+}
+
+// collate gives a column the collation that it is defined with, or the default.
+func (c *Context) collate(f *schema.NewField, n *pg.ColumnDef, t pgsql.Type) (err error) {
+	f.Collation = 0
+	if n.CollClause != nil {
+		f.Collation, err = pgsql.ResolveCollation(n.CollClause, t, c.SQL, c.Env)
+	}
+	return err
 }
 
 // widens says whether every value of a type is, as it is, one of another.

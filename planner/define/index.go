@@ -55,7 +55,7 @@ func (d *definition) likeUniques(rel *pgsql.Relation) error {
 			x.columns = append(x.columns, name)
 		}
 		for _, e := range u.Expressions {
-			made, err := keyExpression(pgsql.IndexPart{SQL: e.Generated, Name: e.Name, Type: e.Type})
+			made, err := keyExpression(pgsql.IndexPart{SQL: e.Generated, Name: e.Name, Type: e.Type, Collation: e.Collation})
 			if err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func keyExpression(p pgsql.IndexPart) (schema.KeyExpression, error) {
 	if err != nil {
 		return schema.KeyExpression{}, err
 	}
-	return schema.KeyExpression{SQL: p.SQL, Name: p.Name, OID: f.OID, TypMod: f.TypMod, Type: f.Type}, nil
+	return schema.KeyExpression{SQL: p.SQL, Name: p.Name, OID: f.OID, TypMod: f.TypMod, Type: f.Type, Collation: p.Collation}, nil
 }
 
 // names are what an index calls its columns.
@@ -114,6 +114,20 @@ func uniqueOf(n *pg.Constraint, column string) (unique, error) {
 		return unique{}, unsupported("such UNIQUE constraints are not supported")
 	}
 	return unique{name: n.Conname, columns: columnsOf(n, column), nullsEqual: n.NullsNotDistinct}, nil
+}
+
+// constraintWords name kinds of constraints that we do not have.
+var constraintWords = map[pg.ConstrType]string{
+	pg.ConstrType_CONSTR_EXCLUSION: "EXCLUDE", pg.ConstrType_CONSTR_IDENTITY: "identity columns",
+}
+
+func refuseConstraint(c *pg.Constraint) error {
+	word := constraintWords[c.Contype]
+	if word == "" {
+		word = "such constraints"
+	}
+	return unsupported("%s of tables is not supported", word).
+		WithHint("Tables here may have a PRIMARY KEY, UNIQUE, NOT NULL, CHECK, DEFAULT and identities.")
 }
 
 // columnsOf are the columns of a constraint; column is that which it stands with, "" for none.
@@ -379,7 +393,7 @@ func (a *alteration) readIndex(n *pg.IndexStmt) (u unique, err error) {
 		if err != nil {
 			return u, err
 		}
-		x := schema.KeyExpression{SQL: part.SQL, Name: part.Name, OID: part.Type.OID, TypMod: part.Type.Mod}
+		x := schema.KeyExpression{SQL: part.SQL, Name: part.Name, OID: part.Type.OID, TypMod: part.Type.Mod, Collation: part.Collation}
 		if n.Unique {
 			if x, err = keyExpression(part); err != nil {
 				return u, err

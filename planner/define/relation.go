@@ -19,7 +19,7 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 		}
 		r.Columns = append(r.Columns, pgsql.RelationColumn{
 			Name: f.Name, Type: AnnouncedType(f), Engine: schema.EngineType(f.Type), AttNum: attNum, FieldID: f.ID,
-			NotNull: f.NotNull, Default: t.Defaults[f.ID], Generated: t.Generated[f.ID],
+			NotNull: f.NotNull, Collation: f.Collation, Default: t.Defaults[f.ID], Generated: t.Generated[f.ID],
 		})
 	}
 	generatedFrom(r)
@@ -31,7 +31,7 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint, NullsEqual: x.NullsEqual, Predicate: x.Predicate}
 			for _, e := range x.Expressions {
 				u.Expressions = append(u.Expressions, pgsql.RelationColumn{
-					Name: e.Name, Type: AnnouncedType(expressionField(e)), Engine: schema.EngineType(e.Type), Generated: e.SQL,
+					Name: e.Name, Type: AnnouncedType(expressionField(e)), Engine: schema.EngineType(e.Type), Collation: e.Collation, Generated: e.SQL,
 				})
 			}
 			for _, id := range x.Uses {
@@ -71,7 +71,7 @@ func ViewOf(v *catalog.View) *pgsql.Relation {
 	r := &pgsql.Relation{Schema: v.Schema, Name: v.Name, View: v.SQL, SecurityInvoker: securityInvoker(v), Check: CheckOption(v)}
 	for i, c := range v.Columns {
 		r.Columns = append(r.Columns, pgsql.RelationColumn{
-			Name: c.Name, Type: pgsql.Type{OID: c.OID, Mod: c.TypMod}, AttNum: int16(i + 1), FieldID: int32(i + 1), Default: c.Default,
+			Name: c.Name, Type: pgsql.Type{OID: c.OID, Mod: c.TypMod}, AttNum: int16(i + 1), FieldID: int32(i + 1), Collation: c.Collation, Default: c.Default,
 		})
 	}
 	return r

@@ -103,6 +103,7 @@ func (c *Context) createAs(into *pg.IntoClause, ifNotExists bool, columns []pgsq
 		if err != nil {
 			return nil, err
 		}
+		f.Collation = col.Collation
 		d.fields = append(d.fields, *f)
 	}
 	return out, d.make(out)
@@ -180,7 +181,7 @@ func (d *definition) like(n *pg.TableLikeClause) error {
 		if err != nil {
 			return err
 		}
-		f.NotNull = col.NotNull
+		f.NotNull, f.Collation = col.NotNull, col.Collation
 		d.fields = append(d.fields, *f)
 		switch {
 		case col.Identity != "" && n.Options&likeIdentity != 0:
@@ -233,20 +234,6 @@ func (d *definition) primaryKey(n *pg.Constraint, column string) error {
 	p, err := primaryOf(n, column)
 	d.key, d.keyName = p.columns, p.name
 	return err
-}
-
-// constraintWords name kinds of constraints that we do not have.
-var constraintWords = map[pg.ConstrType]string{
-	pg.ConstrType_CONSTR_EXCLUSION: "EXCLUDE", pg.ConstrType_CONSTR_IDENTITY: "identity columns",
-}
-
-func refuseConstraint(c *pg.Constraint) error {
-	word := constraintWords[c.Contype]
-	if word == "" {
-		word = "such constraints"
-	}
-	return unsupported("%s of tables is not supported", word).
-		WithHint("Tables here may have a PRIMARY KEY, UNIQUE, NOT NULL, CHECK, DEFAULT and identities.")
 }
 
 // columnsMax is PostgreSQL's.
@@ -308,8 +295,8 @@ func (d *definition) column(n *pg.ColumnDef) error {
 	if len(n.TypeName.ArrayBounds) > 1 {
 		return unsupported("columns of type %s of several dimensions are not supported", t.Name()).WithHint("Take jsonb.")
 	}
-	if n.CollClause != nil {
-		return unsupported("COLLATE of columns is not supported")
+	if err := d.context.collate(f, n, t); err != nil {
+		return err
 	}
 	if serial {
 		if err := d.serial(f, "", nil); err != nil {

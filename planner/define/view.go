@@ -155,7 +155,7 @@ func (c *Context) defineView(n *pg.ViewStmt) (*catalog.View, error) {
 	}
 	v := &catalog.View{SQL: def.SQL}
 	for _, col := range def.Columns {
-		v.Columns = append(v.Columns, catalog.ViewColumn{Name: col.Name, OID: col.Type.OID, TypMod: col.Type.Mod})
+		v.Columns = append(v.Columns, catalog.ViewColumn{Name: col.Name, OID: col.Type.OID, TypMod: col.Type.Mod, Collation: col.Collation})
 	}
 	v.Reads, v.Uses = c.readsOf(def)
 	return v, nil

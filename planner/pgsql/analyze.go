@@ -99,6 +99,8 @@ type RelationColumn struct {
 	AttNum  int16
 	FieldID int32
 	NotNull bool
+	// Collation is the column's, 0 for the default.
+	Collation uint32
 	// Default is the expression, as SQL, that a new row has where it is given no value;
 	// "": null.
 	Default string
@@ -229,6 +231,8 @@ type OutputColumn struct {
 	Type     Type
 	TableOID uint32
 	AttNum   int16
+	// Collation is its collation, 0 for the default.
+	Collation uint32
 	// Record are the types of the fields of a record, if it is sent in binary; see
 	// encode.Column.
 	Record string
@@ -347,6 +351,8 @@ type analyzer struct {
 	spread  []expr
 	aliases int
 	depth   int
+	// colls are the collations of the expressions that are analysed, from the outermost.
+	colls []collFrame
 	// maybe counts what is around the expression that is analysed and need not compute it.
 	maybe int
 	// modifications are the queries of WITH that write.
@@ -409,7 +415,7 @@ func (a *analyzer) finish(q *query) (*Analysis, error) {
 			d.name = e.name
 			e = d
 		}
-		c := OutputColumn{Name: t.name, Type: announced(e.typ)}
+		c := OutputColumn{Name: t.name, Type: announced(e.typ), Collation: e.coll.column()}
 		if e.col != nil {
 			c.TableOID, c.AttNum = e.col.tableOID, e.col.attNum
 		}

@@ -35,6 +35,7 @@ type expr struct {
 	loc         int32
 	// name is the output name PostgreSQL would give, "" for ?column?.
 	name string
+	coll derived // its collation
 	col  *column // a plain column reference
 	con  bool    // a constant
 	row  []expr  // a row's fields

@@ -20,11 +20,12 @@ func (a *analyzer) expr(n *pg.Node, s *scope) (expr, error) {
 	}
 	defer a.leave()
 	mark := len(s.refs)
-	e, known := s.groupedValue(n)
-	var err error
-	if !known {
-		e, err = a.exprNode(n, s)
-	}
+	e, err := a.collating(n, func() (expr, error) {
+		if e, known := s.groupedValue(n); known {
+			return e, nil
+		}
+		return a.exprNode(n, s)
+	})
 	if err == nil && a.types != nil {
 		a.types[n] = e.typ
 	}
@@ -432,13 +433,18 @@ func (a *analyzer) collate(n *pg.CollateClause, s *scope) (expr, error) {
 	if err != nil {
 		return e, err
 	}
-	name := n.Collname[len(n.Collname)-1].GetString_().GetSval()
-	switch name {
-	case "default", "C", "POSIX", "ucs_basic", "C.utf8", "C.UTF-8":
-		return a.settled(e)
+	c, err := findCollation(n.Collname, a.env)
+	if e2, ok := pgerr.As(err); ok {
+		err = a.errAt(n.Location, e2.WithHint("Strings compare by code point, as with COLLATE \"C\"."))
 	}
-	return e, a.errAt(n.Location, unsupported("collation \"%s\" is not supported",
-		name).WithHint("Strings compare by code point, as with COLLATE \"C\"."))
+	if err != nil {
+		return e, err
+	}
+	if e, err = a.settled(e); err == nil && !collatable(e.typ) {
+		err = a.errAt(n.Location, pgerr.New(codes.DatatypeMismatch, "collations are not supported by type %s", e.typ.Name()))
+	}
+	e.coll, e.col, e.loc = derived{oid: c.OID, explicit: true}, nil, n.Location
+	return e, err
 }
 
 func (a *analyzer) grouping(n *pg.GroupingFunc, s *scope) (expr, error) {

@@ -150,7 +150,7 @@ func (a *analyzer) relationSource(rel *Relation, n *pg.RangeVar) (*source, error
 	}
 	for i, rc := range rel.Columns {
 		c := &column{
-			name: rc.Name, typ: rc.Type, scale: -1, tableOID: rel.OID, attNum: rc.AttNum, stored: true, item: it, index: i,
+			name: rc.Name, typ: rc.Type, scale: -1, tableOID: rel.OID, attNum: rc.AttNum, stored: true, item: it, index: i, coll: rc.Collation,
 			sql: func() string { return alias + "." + quote.Name(u.column(i)) },
 		}
 		if eng := strings.ToUpper(rc.Engine); eng == "VARCHAR" && lookupType(rc.Type.OID).engine != "VARCHAR" {
@@ -210,7 +210,7 @@ func targetColumns(targets []target, alias string, it *item) []*column {
 		sql := fmt.Sprintf("%s.c%d", alias, i+1)
 		c := &column{
 			name: t.name, typ: t.expr.typ, text: t.expr.text, scale: t.expr.scale, prec: t.expr.prec,
-			fields: t.expr.fields, whole: t.expr.whole, item: it, index: -1, hidden: t.secret, secret: t.secret,
+			fields: t.expr.fields, whole: t.expr.whole, item: it, index: -1, hidden: t.secret, secret: t.secret, coll: t.expr.coll.carried(),
 			sql: func() string { return sql },
 		}
 		if src := t.expr.col; src != nil {
@@ -535,7 +535,7 @@ func mergedTypes(kind pg.JoinType, l, r *column, lc, rc, common expr) *column {
 		e.sql = "coalesce(" + lc.sql + ", " + rc.sql + ")"
 	}
 	return &column{
-		name: l.name, sql: func() string { return e.sql }, typ: e.typ, text: e.text, scale: e.scale, prec: e.prec, merged: true,
+		name: l.name, sql: func() string { return e.sql }, typ: e.typ, text: e.text, scale: e.scale, prec: e.prec, merged: true, coll: e.coll.carried(),
 	}
 }
 

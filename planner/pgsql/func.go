@@ -62,6 +62,10 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	if err := a.compatible(name, args); err != nil {
 		return expr{}, a.errAt(n.Location, err)
 	}
+	if e, ok, err := a.asciiCall(name, args); ok || err != nil {
+		e.loc, e.name = n.Location, name
+		return e, a.errAt(n.Location, err)
+	}
 	c, ambiguous, err := chooseFolded(name, cands, args)
 	if err != nil {
 		return expr{}, a.errAt(n.Location, err)

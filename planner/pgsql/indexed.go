@@ -29,6 +29,7 @@ const (
 type IndexPart struct {
 	SQL, Name string
 	Type      Type
+	Collation uint32
 	Columns   []string
 }
 
@@ -70,7 +71,7 @@ func SettleIndex(n *pg.Node, rel *Relation, part, statement string, env *Env) (o
 			v.Fields = v.Fields[len(v.Fields)-1:]
 		}
 	})
-	out.Type, out.Name = e.typ, cmp.Or(e.name, "expr")
+	out.Type, out.Collation, out.Name = e.typ, e.coll.column(), cmp.Or(e.name, "expr")
 	if n.GetCaseExpr() != nil {
 		out.Name = "case"
 	}

@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -259,6 +260,9 @@ func (a *analyzer) compare(op string, l, r expr, loc int32) (expr, error) {
 	l, r, err := a.pair(l, r)
 	if err != nil {
 		return l, err
+	}
+	if d, err := collated(l, r); err != nil || d.oid == mixedCollation {
+		return l, cmp.Or(err, mixed(d, "string comparison"))
 	}
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
 	shown := strings.TrimPrefix(strings.TrimPrefix(op, "IS NOT DISTINCT FROM"), "IS DISTINCT FROM")

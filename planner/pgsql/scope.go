@@ -21,6 +21,7 @@ type column struct {
 	prec     int
 	fields   []field
 	whole    bool
+	coll     uint32 // its collation, 0 for the default
 	tableOID uint32
 	attNum   int16
 	// stored says that the engine's type is a relation's own, which the encoder knows
@@ -305,7 +306,7 @@ func (a *analyzer) findItem(s *scope, schema, table string, loc int32) (*item, e
 func (a *analyzer) reference(c *column, loc int32, s *scope) expr {
 	e := expr{
 		sql: c.sql(), typ: c.typ, text: c.text, scale: c.scale, prec: c.prec, fields: c.fields, loc: loc,
-		name: c.name, col: c, whole: c.whole,
+		name: c.name, col: c, whole: c.whole, coll: derived{oid: c.coll},
 	}
 	if s.aggDepth > 0 || s.groupSQL[e.sql] {
 		return e

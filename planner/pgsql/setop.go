@@ -94,6 +94,10 @@ func (a *analyzer) matchColumns(left, right *query, word string, q *query) error
 			(l.col == nil || !l.col.stored) {
 			out.col = nil
 		}
+		if out.coll, err = collated(*l, *r); err != nil {
+			return err
+		}
+		out.coll.explicit = false
 		q.targets = append(q.targets, target{name: left.targets[i].name, expr: out})
 	}
 	return nil

@@ -60,7 +60,7 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 		return out, nil
 	}
 	out.typ, out.text, out.scale, out.prec, out.name = t.typ, t.text, t.scale, t.prec, q.targets[0].name
-	out.fields, out.whole = t.fields, t.whole
+	out.fields, out.whole, out.coll = t.fields, t.whole, derived{oid: t.coll.oid}
 	out.sql = "(" + q.print(false) + ")"
 	return out, nil
 }

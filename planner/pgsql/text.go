@@ -34,6 +34,13 @@ func (a *analyzer) like(op string, l, r expr, loc int32) (expr, error) {
 	word := "LIKE"
 	if strings.HasSuffix(op, "*") {
 		word = "ILIKE"
+		ascii, err := asciiMatch(l, r, "ILIKE")
+		if err != nil {
+			return out, a.errAt(loc, err)
+		}
+		if ascii {
+			word, l.sql, r.sql = "LIKE", foldASCII(l.sql, false), foldASCII(r.sql, false)
+		}
 	}
 	if strings.HasPrefix(op, "!") {
 		word = "NOT " + word
@@ -65,6 +72,14 @@ func (a *analyzer) likeBytes(op string, l, r, out expr) (expr, error) {
 func (a *analyzer) regex(op string, l, r expr, loc int32) (expr, error) {
 	op, l, r = foldedMatch(op, l, r)
 	out := expr{typ: plain(OIDBool), loc: loc, scale: -1, con: l.con && r.con}
+	ascii, err := asciiMatch(l, r, "regular expression")
+	if err == nil && ascii && (strings.HasSuffix(op, "*") || r.lit == nil || letterClass.MatchString(*r.lit)) {
+		err = unsupported("such a regular expression of strings of collation \"C\" is not supported").
+			WithHint("COLLATE \"default\" has the cases and letters of all scripts.")
+	}
+	if err != nil {
+		return out, a.errAt(loc, err)
+	}
 	flags := ""
 	if strings.HasSuffix(op, "*") {
 		flags = "i"

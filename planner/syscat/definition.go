@@ -455,6 +455,19 @@ func (d *definitions) indexColumns(x *indexInfo) (out []ruleutils.Column) {
 	return out
 }
 
+// collations are those of what an index is of, 0 for its type's.
+func (x *indexInfo) collations() (out []uint32) {
+	list := x.of.Expressions
+	for _, id := range x.fields {
+		if f, ok := x.table.Current.Field(id); ok {
+			out = append(out, f.Collation)
+		} else if len(list) > 0 {
+			out, list = append(out, list[0].Collation), list[1:]
+		}
+	}
+	return out
+}
+
 // indexKeys are what an index is of, as it is shown in its definition.
 func (d *definitions) indexKeys(x *indexInfo, pretty bool) (out []string) {
 	list := x.of.Expressions
@@ -533,7 +546,12 @@ func (d *definitions) indexText(x *indexInfo, pretty bool) string {
 		}
 		method = cmp.Or(n.AccessMethod, method)
 		for i, p := range n.IndexParams {
-			keys[i] += pgsql.IndexOptions(p.GetIndexElem())
+			e := p.GetIndexElem()
+			if f, ok := x.table.Current.Field(x.fields[i]); ok && len(e.Collation) > 0 &&
+				e.Collation[len(e.Collation)-1].GetString_().GetSval() == schema.CollationName(max(f.Collation, schema.DefaultCollation)) {
+				e.Collation = nil // the column's own
+			}
+			keys[i] += pgsql.IndexOptions(e)
 		}
 		with, include = pgsql.IndexStorage(n), pgsql.IndexIncluding(n)
 	}

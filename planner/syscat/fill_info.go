@@ -85,11 +85,19 @@ func fillInfoColumns(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 				r["column_default"] = d.defaultText(env, t, f, false)
 			}
 			users.column(r, oid)
+			infoCollation(r, f.Collation)
 			identityColumn(r, always[t.Face()][f.ID])
 			rows = append(rows, r)
 		}
 	}
 	return c.build("information_schema.columns", append(rows, viewColumns(env, d, users)...))
+}
+
+// infoCollation says which collation a column has, unless it is its type's.
+func infoCollation(r row, oid uint32) {
+	if oid != 0 {
+		r["collation_catalog"], r["collation_schema"], r["collation_name"] = r["table_catalog"], "pg_catalog", schema.CollationName(oid)
+	}
 }
 
 // infoColumn is a row of information_schema.columns, by its rules for each type.

@@ -188,7 +188,7 @@ func fillInfoElements(_ context.Context, c *Catalog, env *planner.SystemEnv) ([]
 }
 
 // collationNames are the collations that there are.
-var collationNames = []string{"default", "C", "POSIX"}
+var collationNames = []string{"default", "C", "POSIX", "ucs_basic", "C.utf8", "C.UTF-8"}
 
 func fillInfoCollations(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row

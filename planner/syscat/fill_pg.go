@@ -213,6 +213,7 @@ func fillAttribute(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]a
 			oid, typmod := users.announced(t, f)
 			r := c.attributeRow(planner.TableOID(t.Face()), attNum(f, i), f.Name, oid, typmod, f.NotNull || slices.Contains(t.Current.Key, f.ID))
 			users.attribute(r, oid)
+			collated(r, f.Collation)
 			_, r["atthasdef"] = t.Defaults[f.ID]
 			if t.Generated[f.ID] != "" {
 				r["atthasdef"], r["attgenerated"] = true, "s"
@@ -371,6 +372,9 @@ func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 			oid := col.Type
 			classes[i] = c.operatorClass(method, oid, names[i])
 			colls[i], _ = strconv.ParseInt(c.types[oid].collation, 10, 64) // "" for what has none
+			if own := x.collations()[i]; own != 0 {
+				colls[i] = int64(own)
+			}
 		}
 		rows = append(rows, row{
 			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n + len(more), "indnkeyatts": n,

@@ -251,6 +251,13 @@ func fixedInfoColumns(c *Catalog, database string) ([][]any, error) {
 	return c.build("information_schema.columns", rows)
 }
 
+// collated gives a row of pg_attribute the collation of its column, unless that is its type's.
+func collated(r row, oid uint32) {
+	if oid != 0 {
+		r["attcollation"] = oid
+	}
+}
+
 // attributeRow is a pg_attribute row of a column of a built-in type or a domain.
 func (c *Catalog) attributeRow(rel uint32, num int, name string, oid uint32, typmod int32, notNull bool) row {
 	t, ok := c.types[oid]

@@ -39,6 +39,7 @@ func (c *Catalog) viewAttributes(env *planner.SystemEnv, users userTypes) []row 
 		for i, f := range v.Columns {
 			r := users.attribute(c.attributeRow(planner.TableOID(v.ID), i+1, f.Name, f.OID, f.TypMod, false), f.OID)
 			r["atthasdef"] = f.Default != ""
+			collated(r, f.Collation)
 			rows = append(rows, r)
 		}
 	}
@@ -52,6 +53,7 @@ func viewColumns(env *planner.SystemEnv, d *definitions, users userTypes) []row 
 		can := updatable(env, v)
 		for i, f := range v.Columns {
 			r := users.column(infoColumn(env.Database, v.Schema, v.Name, i+1, f.Name, f.OID, f.TypMod, false), f.OID)
+			infoCollation(r, f.Collation)
 			if f.Default != "" {
 				r["column_default"] = d.viewDefault(env, f)
 			}

@@ -32,7 +32,7 @@ var fixed = map[string]string{
 	"pg_type":       "oid < 10000 OR " + systemRows + " OR typnamespace = 'information_schema'::regnamespace AND (typtype = 'd' OR typelem <> 0)",
 	"pg_am":         "true",
 	"pg_language":   "oid < 100",
-	"pg_collation":  "collname IN ('default', 'C', 'POSIX')",
+	"pg_collation":  "collname IN ('default', 'C', 'POSIX', 'ucs_basic', 'C.utf8')",
 	"pg_cast":       "true",
 	"pg_operator":   "oid < 10000",
 	"pg_range":      "true",
@@ -50,7 +50,7 @@ var fixed = map[string]string{
 			'pg_ts_dict'::regclass, 'pg_ts_parser'::regclass, 'pg_ts_template'::regclass)
 		OR classoid = 'pg_operator'::regclass AND objoid < 10000
 		OR classoid = 'pg_language'::regclass AND objoid < 100 OR classoid = 'pg_conversion'::regclass
-		OR classoid = 'pg_collation'::regclass AND objoid IN (SELECT oid FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX'))`,
+		OR classoid = 'pg_collation'::regclass AND objoid IN (SELECT oid FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX', 'ucs_basic', 'C.utf8'))`,
 	"pg_authid":       `rolname LIKE 'pg\_%'`,
 	"pg_auth_members": "roleid < 16384 AND member < 16384",
 }
