@@ -121,7 +121,10 @@ func (a *alteration) retypes(n *pg.AlterTableCmd) (*retyped, string, error) {
 		return nil, "", err
 	}
 	from := a.context.Env.TypeOf(f.OID, f.TypMod)
-	same := def.RawDefault == nil || itself(def.RawDefault, n.Name)
+	if a.narrows(n, f, t) {
+		return nil, "", nil
+	}
+	same := def.RawDefault == nil || a.context.itself(def.RawDefault, n.Name, t)
 	if same && widens(pgsql.Type{OID: f.OID, Mod: f.TypMod}, pgsql.Type{OID: to.OID, Mod: to.TypMod}) && schema.Widens(f.Type, to.Type) {
 		return nil, "", nil
 	}
@@ -149,13 +152,38 @@ func (a *alteration) retypes(n *pg.AlterTableCmd) (*retyped, string, error) {
 	return r, using, err
 }
 
-// itself says whether an expression is a column, or a cast of it.
-func itself(n *pg.Node, name string) bool {
+// itself says whether an expression is a column, or a cast of it to a type.
+func (c *Context) itself(n *pg.Node, name string, t pgsql.Type) bool {
 	if tc := n.GetTypeCast(); tc != nil {
+		if to, err := c.columnType(tc.TypeName); err != nil || to != t {
+			return false
+		}
 		n = tc.Arg
 	}
 	fields := n.GetColumnRef().GetFields()
 	return len(fields) == 1 && fields[0].GetString_().GetSval() == name
+}
+
+// narrows says whether a command gives a column by which rows are found a length that its texts have,
+// as must be proved: they stay as they are.
+func (a *alteration) narrows(n *pg.AlterTableCmd, f schema.Field, to pgsql.Type) bool {
+	from := pgsql.Type{OID: f.OID, Mod: f.TypMod}
+	return n.Def.GetColumnDef().RawDefault == nil && (from.OID == pgsql.OIDVarchar || from.OID == pgsql.OIDText) &&
+		to.OID == pgsql.OIDVarchar && !widens(from, to) && a.mayReplace(f) != nil
+}
+
+// proveFits asks for texts that are too long for a type: those that only blanks make so are cut by
+// PostgreSQL, and not here.
+func (a *alteration) proveFits(f schema.Field, to pgsql.Type) error {
+	if !a.asked(f.Name) {
+		return errSplit
+	}
+	column, most := quote.NameIfNeeded(f.Name), to.Mod-4
+	a.prove(fmt.Sprintf(" WHERE length(rtrim(%s, ' ')) > %d", column, most),
+		pgerr.New(codes.StringDataRightTruncation, "value too long for type %s(%d)", to.Name(), most))
+	cut, _ := pgerr.As(a.mayReplace(f)) // it is refused
+	a.prove(fmt.Sprintf(" WHERE length(%s) > %d", column, most), cut)
+	return nil
 }
 
 // mayReplace refuses to put another column in the place of one by which rows are found.
@@ -328,8 +356,12 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 	}
 	from := pgsql.Type{OID: f.OID, Mod: f.TypMod}
 	switch {
-	case def.RawDefault != nil && !itself(def.RawDefault, n.Name):
+	case def.RawDefault != nil && !a.context.itself(def.RawDefault, n.Name, t):
 		return unsupported("USING in ALTER COLUMN … TYPE is not supported here").WithHint("Add another column, UPDATE it, then drop this one.")
+	case a.narrows(n, f, t):
+		if err := a.proveFits(f, t); err != nil {
+			return err
+		}
 	case !widens(from, t) || !schema.Widens(f.Type, to.Type):
 		return unsupported("changing the type of column \"%s\" from %s to %s is not supported", n.Name, from.Name(), t.Name()).
 			WithHint("A type can become one that has all its values. Else add another column, UPDATE it, then drop this one.")
