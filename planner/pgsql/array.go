@@ -182,6 +182,18 @@ func byteOfName(name, i string) string {
 		`lambda b: CASE WHEN b < 128 THEN chr(b) ELSE '\' || (b // 64) || (b // 8 % 8) || (b % 8) END)[1] END`)
 }
 
+// fromVector casts an int2vector or oidvector to an array, which begins at 0 as they do.
+func (a *analyzer) fromVector(e expr, to Type) (expr, error) {
+	list := e
+	list.typ = plain(ArrayOf(ElemOf(e.typ.OID)))
+	out, err := a.convertArray(list, to)
+	if elem := ElemOf(to.OID); err != nil || isOID(elem) && elem != OIDOid { // names are not kept as texts
+		return out, err
+	}
+	n := "len(" + e.sql + ")"
+	return a.shapedAs("CASE WHEN "+n+" > 0 THEN '[0:' || ("+n+" - 1) || ']={NULL' || repeat(',NULL', "+n+" - 1) || '}' WHEN "+n+" = 0 THEN '{}' END", out)
+}
+
 // convertArray casts the elements of an array.
 func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
 	out := expr{typ: to, scale: -1}
@@ -191,6 +203,9 @@ func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
 			return e, err
 		}
 		return a.shapedAs(e.sql, list)
+	}
+	if isVector(e.typ) && !isVector(to) {
+		return a.fromVector(e, to)
 	}
 	from, elem := lookupType(ElemOf(e.typ.OID)), lookupType(ElemOf(to.OID))
 	if isInt(from.oid) && isInt(elem.oid) || from.engine == "VARCHAR" && elem.engine == "VARCHAR" && to.Mod < 0 {

@@ -148,6 +148,11 @@ func (a *analyzer) shapedCall(c *signature, args []expr, d decoration, out expr)
 			return out, true, err
 		}
 		out.typ, out.text, template = bare(args[0].typ), true, "skippr_a_nest(CAST(to_json(@list($1)) AS VARCHAR), true)"
+	case "array_position", "array_positions":
+		if len(args) == 2 && isInt(ElemOf(args[0].typ.OID)) { // by subscript
+			out.sql, err = shapedPosition(c, args, a)
+			return out, true, err
+		}
 	case "array_cat":
 		out, err = a.shapedConcat(args[0], args[1], out.loc)
 		return out, true, err
@@ -168,6 +173,18 @@ func (a *analyzer) shapedCall(c *signature, args []expr, d decoration, out expr)
 	}
 	out.sql, err = a.expand(template, parts, d)
 	return out, true, err
+}
+
+// shapedPosition finds elements in an array of one dimension that may begin anywhere.
+func shapedPosition(c *signature, args []expr, a *analyzer) (string, error) {
+	at, err := a.expand(c.engine, []string{flat(args[0]).sql, args[1].sql}, decoration{})
+	shift := "skippr_a_lower(" + args[0].sql + ", 1) - 1"
+	found := "CAST(" + at + " + " + shift + " AS INTEGER)"
+	if c.name == "array_positions" {
+		found = "list_transform(" + at + ", lambda p: CAST(p + " + shift + " AS INTEGER))"
+	}
+	return "CASE WHEN skippr_a_ndims(" + args[0].sql + ") > 1 THEN error('0A000: searching for elements in multidimensional arrays is not supported') " +
+		"ELSE " + found + " END", err
 }
 
 func (a *analyzer) shapedConcat(l, r expr, loc int32) (expr, error) {
