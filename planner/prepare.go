@@ -112,8 +112,9 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareVacuum(n.VacuumStmt)
 	case *pg.Node_CheckPointStmt:
 		return s.prepareCheckpoint(), nil
-	case *pg.Node_CreateExtensionStmt:
-		return s.prepareExtension(n.CreateExtensionStmt)
+	}
+	if extension := s.prepareExtension(p.Node); extension != nil {
+		return extension, nil
 	}
 	if define.Planned(p.Node) {
 		return s.prepareDefine(p.SQL, p.Node)

@@ -58,20 +58,61 @@ func (s *session) prepareCheckpoint() pgwire.Statement {
 	}}
 }
 
-// prepareExtension answers CREATE EXTENSION: there is one, and it is there already.
-func (s *session) prepareExtension(n *pg.CreateExtensionStmt) (pgwire.Statement, error) {
+// prepareExtension prepares CREATE and DROP EXTENSION; nil for any other statement.
+func (s *session) prepareExtension(n *pg.Node) pgwire.Statement {
+	switch drop := n.GetDropStmt(); {
+	case n.GetCreateExtensionStmt() != nil:
+		return s.createExtension(n.GetCreateExtensionStmt())
+	case drop != nil && drop.RemoveType == pg.ObjectType_OBJECT_EXTENSION:
+		return s.dropExtension(drop)
+	}
+	return nil
+}
+
+// standIns are extensions that migrations ask for, without the need of which they mostly are, by what
+// is said of them.
+var standIns = map[string]string{
+	"plpgsql":   "There are no procedural languages here: DO and CREATE FUNCTION are refused.",
+	"pgcrypto":  "gen_random_uuid(), sha256() and its kin are here without it; its other functions are not.",
+	"uuid-ossp": "uuid_generate_v4() is here without it; its other functions are not.",
+}
+
+// createExtension answers CREATE EXTENSION: there is one, and it is there already. IF NOT EXISTS is
+// taken of those that migrations ask for in any case, with a warning.
+func (s *session) createExtension(n *pg.CreateExtensionStmt) pgwire.Statement {
 	return &utility{session: s, run: func(_ context.Context, sink pgwire.Sink) (*result, error) {
+		e := pgerr.Notice("extension \"%s\" already exists, skipping", n.Extname)
+		e.Code = codes.DuplicateObject
 		switch {
+		case n.Extname != "skippr" && n.IfNotExists && standIns[n.Extname] != "":
+			e = warning(codes.Warning, "extension \"%s\" is not available, skipping", n.Extname).WithDetail("%s", standIns[n.Extname])
 		case n.Extname != "skippr":
 			return nil, pgerr.New(codes.FeatureNotSupported, "extension \"%s\" is not available", n.Extname).
 				WithDetail("Extensions cannot be added to this server.")
 		case !n.IfNotExists:
 			return nil, pgerr.New(codes.DuplicateObject, "extension \"skippr\" already exists")
 		}
-		e := pgerr.Notice("extension \"skippr\" already exists, skipping")
-		e.Code = codes.DuplicateObject
 		return &result{tag: "CREATE EXTENSION"}, s.notice(sink, e)
-	}}, nil
+	}}
+}
+
+// dropExtension answers DROP EXTENSION.
+func (s *session) dropExtension(n *pg.DropStmt) pgwire.Statement {
+	return &utility{session: s, run: func(_ context.Context, sink pgwire.Sink) (*result, error) {
+		for _, o := range n.Objects {
+			name := o.GetString_().GetSval()
+			switch {
+			case name == "skippr":
+				return nil, pgerr.New(codes.DependentObjectsStillExist, "cannot drop extension skippr because the server is of it")
+			case !n.MissingOk:
+				return nil, pgerr.New(codes.UndefinedObject, "extension \"%s\" does not exist", name)
+			}
+			if err := s.notice(sink, pgerr.Notice("extension \"%s\" does not exist, skipping", name)); err != nil {
+				return nil, err
+			}
+		}
+		return &result{tag: "DROP EXTENSION"}, nil
+	}}
 }
 
 // vacuumOptions are those of VACUUM, and of ANALYZE true.

@@ -123,7 +123,7 @@ func Planned(n *pg.Node) bool {
 	switch n.Node.(type) {
 	case *pg.Node_CreateStmt, *pg.Node_AlterTableStmt, *pg.Node_RenameStmt, *pg.Node_AlterObjectSchemaStmt,
 		*pg.Node_CreateSchemaStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_AlterSeqStmt,
-		*pg.Node_CreateEnumStmt, *pg.Node_AlterEnumStmt, *pg.Node_IndexStmt:
+		*pg.Node_CreateEnumStmt, *pg.Node_AlterEnumStmt, *pg.Node_IndexStmt, *pg.Node_ReindexStmt, *pg.Node_ClusterStmt:
 		return true
 	case *pg.Node_DropStmt:
 		return droppable[n.GetDropStmt().RemoveType] != "" || n.GetDropStmt().RemoveType == pg.ObjectType_OBJECT_TYPE
@@ -165,6 +165,10 @@ func Plan(n *pg.Node, c *Context) (*Change, error) {
 		return c.drop(v.DropStmt)
 	case *pg.Node_CommentStmt:
 		return c.comment(v.CommentStmt)
+	case *pg.Node_ReindexStmt:
+		return c.reindex(v.ReindexStmt)
+	case *pg.Node_ClusterStmt:
+		return c.cluster(v.ClusterStmt)
 	}
 	return nil, unsupported("%s is not supported", pgsql.Word(n))
 }

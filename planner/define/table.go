@@ -274,9 +274,6 @@ func newField(name string, t pgsql.Type) (*schema.NewField, error) {
 		return nil, unsupported("columns of type %s are not supported", t.Name()).WithHint("Keep such values as text.")
 	case t.OID == pgsql.OIDTime && t.Mod >= 0 && t.Mod < 6:
 		return nil, unsupported("columns of type time(%d) are not supported", t.Mod).WithHint("Take time.")
-	case bounds > 0 && t.Mod >= 0 && (exact || lake.Elem.Kind != schema.Decimal): // nothing would hold the elements to it
-		return nil, unsupported("columns of type %s with a length or precision are not supported", pgsql.Type{OID: t.OID, Mod: -1}.Name()).
-			WithHint("Leave the length or precision out.")
 	}
 	return &schema.NewField{Name: name, OID: t.OID, TypMod: t.Mod, Type: lake}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/pgwire/pgerr"
+	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
 // How PostgreSQL is to keep and find rows is said by dumps and migrations. It changes no answer,
@@ -96,4 +97,81 @@ func (a *alteration) check(on bool) error {
 	}
 	a.table.Unchecked = !on
 	return nil
+}
+
+// reindexOptions are those of REINDEX.
+var reindexOptions = map[string]bool{"verbose": true, "concurrently": true, "tablespace": true}
+
+// reindex answers REINDEX: there is no index to make anew.
+func (c *Context) reindex(n *pg.ReindexStmt) (*Change, error) {
+	concurrently := false
+	for _, p := range n.Params {
+		name := p.GetDefElem().GetDefname()
+		if !reindexOptions[name] {
+			return nil, pgerr.New(codes.Syntax, "unrecognized REINDEX option \"%s\"", name)
+		}
+		concurrently = concurrently || name == "concurrently"
+	}
+	out := &Change{Tag: "REINDEX"}
+	switch n.Kind {
+	case pg.ReindexObjectType_REINDEX_OBJECT_INDEX:
+		if _, x := c.findIndex(n.Relation); x != nil || c.keyIndex(n.Relation) != nil {
+			return out, nil
+		}
+		if _, err := pgsql.FindRelation(n.Relation, c.Env); err != nil {
+			return nil, err
+		}
+		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not an index", n.Relation.Relname)
+	case pg.ReindexObjectType_REINDEX_OBJECT_TABLE:
+		rel, err := c.withRows(n.Relation)
+		if err == nil && rel.System && concurrently {
+			err = unsupported("cannot reindex system catalogs concurrently")
+		}
+		return out, err
+	case pg.ReindexObjectType_REINDEX_OBJECT_SCHEMA:
+		if !c.Env.Resolver.HasSchema(n.Name) {
+			return nil, pgerr.New(codes.InvalidSchemaName, "schema \"%s\" does not exist", n.Name)
+		}
+	default:
+		if n.Name != "" && n.Name != c.Env.Database {
+			return nil, unsupported("can only reindex the currently open database")
+		}
+	}
+	return out, nil
+}
+
+// cluster answers CLUSTER: rows are in the order of their key in the lake, whatever an index says. No
+// table is remembered as clustered.
+func (c *Context) cluster(n *pg.ClusterStmt) (*Change, error) {
+	out := &Change{Tag: "CLUSTER"}
+	if n.Relation == nil {
+		return out, nil
+	}
+	rel, err := c.withRows(n.Relation)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.Indexname == "":
+		return nil, pgerr.New(codes.UndefinedObject, "there is no previously clustered index for table \"%s\"", rel.Name)
+	}
+	r := &pg.RangeVar{Schemaname: rel.Schema, Relname: n.Indexname}
+	if t, x := c.findIndex(r); x != nil && t.Name == rel.Name {
+		return out, nil
+	}
+	if t := c.keyIndex(r); t != nil && t.Name == rel.Name {
+		return out, nil
+	}
+	return nil, pgerr.New(codes.UndefinedObject, "index \"%s\" for table \"%s\" does not exist", n.Indexname, rel.Name)
+}
+
+// withRows finds a table or materialized view.
+func (c *Context) withRows(r *pg.RangeVar) (*pgsql.Relation, error) {
+	rel, err := pgsql.FindRelation(r, c.Env)
+	if err != nil {
+		return nil, err
+	}
+	if rel.View != "" || rel.Sequence {
+		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is not a table or materialized view", rel.Name)
+	}
+	return rel, nil
 }

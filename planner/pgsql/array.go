@@ -165,11 +165,11 @@ func (a *analyzer) arrayOperator(op string, l, r expr, loc int32) (expr, error) 
 	l, r = flat(l), flat(r)
 	switch op {
 	case "@>":
-		out.sql = "skippr_contains(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"
+		out.sql = "skippr_contains(" + sortKey(l) + ", " + sortKey(r) + ")"
 	case "<@":
-		out.sql = "skippr_contains(" + a.arrayKey(r) + ", " + a.arrayKey(l) + ")"
+		out.sql = "skippr_contains(" + sortKey(r) + ", " + sortKey(l) + ")"
 	default:
-		out.sql = "list_has_any(" + a.arrayKey(l) + ", " + a.arrayKey(r) + ")"
+		out.sql = "list_has_any(" + sortKey(l) + ", " + sortKey(r) + ")"
 	}
 	return out, nil
 }
@@ -222,4 +222,28 @@ func (a *analyzer) convertArray(e expr, to Type) (expr, error) {
 	}
 	out.sql = "CAST(list_transform(" + e.sql + ", lambda " + v + ": " + item.sql + ") AS " + to.engineType() + ")"
 	return out, nil
+}
+
+// keyedElements has a function look for elements as their type compares them, not as the engine does:
+// template is what becomes of the function's, with the parts of its arguments.
+func keyedElements(c *signature, template string, args []expr, parts []string) string {
+	switch c.name {
+	case "array_position", "array_positions", "array_remove", "array_replace":
+	default:
+		return template
+	}
+	if shaped(args[0]) || !args[0].typ.isArray() || isVector(args[0].typ) || ElemOf(args[0].typ.OID) == OIDNumeric {
+		return template
+	}
+	key := func(sql string) string {
+		return sortKey(elementOf(args[0], expr{scale: -1, typ: plain(ElemOf(args[0].typ.OID))}, sql))
+	}
+	if key("x") == "x" {
+		return template
+	}
+	parts[1] = key(parts[1])
+	if c.name == "array_position" || c.name == "array_positions" {
+		parts[0] = sortKey(args[0])
+	}
+	return strings.NewReplacer("lambda x: x IS", "lambda x: "+key("x")+" IS", "if(x IS", "if("+key("x")+" IS").Replace(template)
 }

@@ -18,8 +18,10 @@ func (w *writer) assigned(e expr, c RelationColumn) (expr, error) {
 			c.Name, c.Type.Name(), e.typ.Name()).WithHint("You will need to rewrite or cast the expression."))
 	}
 	out, err := w.coerce(e, bare(c.Type), assignment) // a cast would cut what an assignment refuses
-	switch {
+	switch elem := ElemOf(c.Type.OID); {
 	case err != nil || c.Type.Mod < 0:
+	case elem != 0:
+		return w.assignedElements(out, c)
 	case c.Type.OID == OIDVarchar, c.Type.OID == OIDBpchar:
 		out.typ, out.sql, out.col = c.Type, fitted(out.sql, c.Type), nil
 	case c.Type.OID == OIDBit, c.Type.OID == OIDVarbit:
@@ -28,6 +30,22 @@ func (w *writer) assigned(e expr, c RelationColumn) (expr, error) {
 		out = w.applyMod(out, c.Type)
 	}
 	return out, err
+}
+
+// assignedElements holds the elements of an array to a length or precision.
+func (w *writer) assignedElements(e expr, c RelationColumn) (expr, error) {
+	if shaped(e) {
+		return e, unsupported("assigning an array that is not a plain list to column \"%s\" is not supported", c.Name)
+	}
+	v := w.alias("v")
+	item, err := w.assigned(elementOf(e, expr{scale: -1, loc: e.loc, typ: plain(ElemOf(e.typ.OID))}, v), RelationColumn{Name: c.Name, Type: Type{OID: ElemOf(c.Type.OID), Mod: c.Type.Mod}})
+	if err != nil {
+		return e, err
+	}
+	held := elementSQL(item)
+	e.sql = "list_transform(" + e.sql + ", lambda " + v + ": " + held + ")"
+	e.typ, e.col = c.Type, nil
+	return e, nil
 }
 
 // fittedBits is a bit string as an assignment to bit(n) or bit varying(n) has it: of that length, or

@@ -379,6 +379,10 @@ func (a *analyzer) literal(text string, to Type, out expr) (expr, error) {
 		out.typ.Mod = -1
 		return a.applyMod(out, to), nil
 	}
+	if elem := ElemOf(to.OID); elem != 0 && elem != OIDNumeric {
+		out.typ.Mod = -1
+		return a.applyMod(out, to), nil
+	}
 	return out, nil
 }
 
@@ -492,6 +496,12 @@ func (a *analyzer) applyMod(e expr, to Type) expr {
 		out.sql = fmt.Sprintf("left(%s, %d)", e.sql, to.Mod)
 	case OIDInterval:
 		out.sql, out.text = fmt.Sprintf("skippr_iv_mod(%s, %d)", native(e), to.Mod), false
+	default:
+		if elem := ElemOf(to.OID); elem != 0 && !shaped(e) {
+			v := a.alias("v")
+			item := a.applyMod(elementOf(e, expr{scale: -1, loc: e.loc, typ: plain(elem)}, v), Type{OID: elem, Mod: to.Mod})
+			out.sql = "list_transform(" + e.sql + ", lambda " + v + ": " + elementSQL(item) + ")"
+		}
 	}
 	return out
 }

@@ -232,8 +232,8 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 		return e, err
 	}
 	if c.kind == 'a' && (c.name == "min" || c.name == "max") {
-		if err := a.sortable(args[0]); err != nil {
-			return out, err
+		if e, ok, err := a.extreme(c, args[0], decor, out); ok || err != nil {
+			return e, err
 		}
 	}
 	var parts []string
@@ -260,7 +260,7 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 			parts = append(parts, native(e))
 		}
 	}
-	template := c.template(args, parts)
+	template := keyedElements(c, c.template(args, parts), args, parts)
 	if keyed, ok := numericArrays[c.name]; ok && len(args) == 2 && ElemOf(args[0].typ.OID) == OIDNumeric {
 		template = keyed
 		parts[0], parts[1] = "CAST("+parts[0]+" AS VARCHAR[])", numericText(args[1])
@@ -275,6 +275,22 @@ func (a *analyzer) call(c *signature, args []expr, n *pg.FuncCall, s *scope) (ex
 		numericForm(c, args, &out)
 	}
 	return out, err
+}
+
+// extreme is min or max of arrays that are not ordered as the engine orders their elements; ok is false
+// of other values.
+func (a *analyzer) extreme(c *signature, e expr, d decoration, out expr) (expr, bool, error) {
+	if err := a.sortable(e); err != nil {
+		return out, false, err
+	}
+	key := sortKey(e)
+	if !e.typ.isArray() || key == e.sql {
+		return out, false, nil
+	}
+	d.before = "" // DISTINCT changes nothing
+	var err error
+	out.sql, err = a.expand("@arg_"+c.name+"($1, $2)", []string{e.sql, key}, d)
+	return out, true, err
 }
 
 // template is the engine's expression of a call, whose arguments parts renders: some of them in

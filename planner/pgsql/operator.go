@@ -326,8 +326,8 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 			return "", "", false, err
 		}
 		return shapedKey(l), shapedKey(r), true, nil
-	case ElemOf(lt) == OIDNumeric:
-		return a.arrayKey(l), a.arrayKey(r), true, nil
+	case l.typ.isArray() && !isVector(l.typ) && ElemOf(lt) != OIDRecord:
+		return sortKey(l), sortKey(r), true, nil
 	}
 	switch p := lookupType(lt); {
 	case lt == OIDJSON || lt == OIDXML || lt == OIDRecord || lt == 600 || lt == 604:
@@ -364,15 +364,6 @@ func listKeys(list []expr) []string {
 		}
 	}
 	return keys
-}
-
-// arrayKey renders an array so that it compares as the array does.
-func (a *analyzer) arrayKey(e expr) string {
-	if ElemOf(e.typ.OID) != OIDNumeric {
-		return e.sql
-	}
-	v := a.alias("v")
-	return "list_transform(CAST(" + e.sql + " AS VARCHAR[]), lambda " + v + ": skippr_n_key(" + v + "))"
 }
 
 // textOrdered reports whether the text form orders as the type does.

@@ -33,6 +33,12 @@ func sortKey(e expr) string {
 	if key := typeKey(e); key != "" {
 		return key
 	}
+	if e.typ.isArray() && !isVector(e.typ) {
+		item := elementOf(e, expr{scale: -1, loc: e.loc, typ: plain(ElemOf(e.typ.OID))}, "v")
+		if key := sortKey(item); key != item.sql {
+			return "list_transform(" + e.sql + ", lambda v: " + key + ")"
+		}
+	}
 	return e.sql
 }
 
@@ -58,7 +64,7 @@ func keyed(e expr) bool {
 	if isRecord(e) {
 		return slices.ContainsFunc(rowOf(e), keyed)
 	}
-	return e.text || typeKey(e) != "" || e.typ.OID == OIDJSONB || e.typ.OID == OIDInterval || ElemOf(e.typ.OID) == OIDNumeric
+	return e.text || typeKey(e) != "" || e.typ.OID == OIDJSONB || e.typ.OID == OIDInterval || e.typ.isArray() && sortKey(e) != e.sql
 }
 
 // sortable refuses to sort what the engine would sort otherwise than PostgreSQL: enums, whose
