@@ -169,7 +169,7 @@ func TestOpenRefuses(t *testing.T) {
 		_, err := catalog.Open(t.Context(), memkv.New(), deps)
 		is(t, "open", err, catalog.ErrKey)
 	})
-	for what, row := range map[string]string{"newer format": "\x06", "a format too old": "\x01", "zero format": "\x00"} {
+	for what, row := range map[string]string{"newer format": "\x07", "a format too old": "\x01", "zero format": "\x00"} {
 		t.Run(what, func(t *testing.T) {
 			store := memkv.New()
 			set(t, store, "\x01", row)
@@ -190,7 +190,7 @@ func TestOpenRefuses(t *testing.T) {
 			deps catalog.Deps
 			want string
 			err  error
-		}{{other, "\x02", catalog.ErrKey}, {testDeps(), "\x05", nil}, {testDeps(), "\x05", nil}} {
+		}{{other, "\x02", catalog.ErrKey}, {testDeps(), "\x06", nil}, {testDeps(), "\x06", nil}} {
 			if _, err := catalog.Open(t.Context(), store, c.deps); !errors.Is(err, c.err) {
 				t.Errorf("open: %v, want %v", err, c.err)
 			}

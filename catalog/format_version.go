@@ -12,8 +12,9 @@ import (
 // versions) and initial values of columns, which a program that reads 1 would pass over;
 // version 3 rows that are told apart by all their columns, copies that are to take their
 // table's place, and dead letters; version 4 foreign keys, enumerated types, materialized
-// views and tables that get another key; version 5 types of pipelines' sources.
-const formatVersion = 5
+// views and tables that get another key; version 5 types of pipelines' sources; version 6 unique
+// indexes of some rows, of expressions and with equal nulls, and generated columns.
+const formatVersion = 6
 
 const formatVersionOldest = 2
 
