@@ -127,7 +127,7 @@ func (f *Files) regular(file *os.File, path string) (fs.FileInfo, error) {
 		}
 	}
 	switch {
-	case f.isClosed(real):
+	case f.isClosed(real) || f.isOwn(real, info):
 		return nil, errOwn(path)
 	case info.IsDir():
 		return nil, pgerr.New(codes.WrongObjectType, "\"%s\" is a directory", path)
@@ -141,6 +141,44 @@ func (f *Files) isClosed(path string) bool {
 	return slices.ContainsFunc(f.closed, func(own string) bool {
 		return path == own || strings.HasPrefix(path, strings.TrimSuffix(own, "/")+"/")
 	})
+}
+
+// isOwn says whether a file, by whatever name, is one that is closed, or is in a directory that is: a
+// file has several names, and a directory may be mounted in several places.
+func (f *Files) isOwn(path string, info fs.FileInfo) bool {
+	named := func(closed string) bool { // by a further name
+		found := false
+		err := filepath.WalkDir(closed, func(_ string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				var own fs.FileInfo
+				if own, err = entry.Info(); err == nil && os.SameFile(own, info) {
+					found = true
+					return fs.SkipAll
+				}
+			}
+			if errors.Is(err, fs.ErrNotExist) { // it has just gone
+				return nil
+			}
+			return err
+		})
+		return found || err != nil // nobody knows what was not looked at
+	}
+	closed := f.closed[1:] // not of /proc, where nothing has a further name
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 && info.Mode().IsRegular() && slices.ContainsFunc(closed, named) {
+		return true
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		above, err := os.Stat(dir)
+		if err == nil && slices.ContainsFunc(closed, func(own string) bool {
+			its, err := os.Stat(own)
+			return err == nil && os.SameFile(its, above)
+		}) {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
 }
 
 func errOwn(path string) *pgerr.Error {

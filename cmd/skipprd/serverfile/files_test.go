@@ -40,9 +40,12 @@ func TestServerFilesOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Link(secret, filepath.Join(other, "hard")); err != nil {
+		t.Fatal(err)
+	}
 	f := New(Programs, slog.New(slog.DiscardHandler), data, "")
 	for _, path := range []string{
-		secret, filepath.Join(other, "link"), filepath.Join(other, "dir", "secret.key"), other + "/dir/../" + filepath.Base(data) + "/secret.key",
+		secret, filepath.Join(other, "hard"), filepath.Join(other, "link"), filepath.Join(other, "dir", "secret.key"), other + "/dir/../" + filepath.Base(data) + "/secret.key",
 		"/proc/self/environ", "/proc/self/root" + secret,
 	} {
 		if _, _, err := f.Open(path); codeOf(t, err) != codes.InsufficientPrivilege {
@@ -61,6 +64,15 @@ func TestServerFilesOwn(t *testing.T) {
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "x" {
 		t.Errorf("%q, %v", b, err)
 	}
+	two := filepath.Join(other, "two") // a file of others may have several names
+	if err := errors.Join(os.WriteFile(two, []byte("y"), 0o600), os.Link(two, filepath.Join(other, "names"))); err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := f.Open(two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()
 	if _, err := os.Stat(filepath.Join(data, "made")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
