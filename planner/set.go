@@ -246,7 +246,6 @@ func setValue(n *pg.VariableSetStmt) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-// prepareShow prepares SHOW.
 // examines is the error of who may not look at a setting.
 func (s *session) examines(name string) error {
 	if !setting.Examined(name) {
@@ -259,6 +258,7 @@ func (s *session) examines(name string) error {
 	return pgerr.New(codes.InsufficientPrivilege, "must be superuser or have privileges of pg_read_all_settings to examine \"%s\"", name)
 }
 
+// prepareShow prepares SHOW.
 func (s *session) prepareShow(n *pg.VariableShowStmt) (pgwire.Statement, error) {
 	if strings.EqualFold(n.Name, "all") {
 		cols := []pgwire.Column{

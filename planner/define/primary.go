@@ -276,7 +276,7 @@ type proving struct {
 func (a *alteration) proveUnique(p proving) {
 	var given, texts []string
 	for _, c := range p.keys {
-		given, texts = append(given, c+" IS NOT NULL"), append(texts, "coalesce(("+c+")::text, 'null')")
+		given, texts = append(given, c+" IS NOT NULL"), append(texts, "CASE WHEN ("+c+") IS NULL THEN 'null' ELSE format('%s', ("+c+")) END")
 	}
 	if p.nullsEqual {
 		given = []string{"true"}
