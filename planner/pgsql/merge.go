@@ -28,6 +28,8 @@ type merger struct {
 	cases [2][]string
 	// values are the new values of columns by clause.
 	values map[int][]string
+	// subqueries give several columns their values: columns of the join's rows.
+	subqueries []string
 }
 
 // merge analyses MERGE.
@@ -240,8 +242,11 @@ func (m *merger) rows(on string, src *source) string {
 	for i, sql := range m.inner {
 		inner += fmt.Sprintf(", %s AS b%d", sql, i+1)
 	}
-	return "SELECT " + strings.Join(list, ", ") + " FROM (" + inner + " FROM " + src.sql + " " + join + " " + m.face.print() + " ON " + on +
-		") AS " + m.alias + " WHERE " + m.alias + ".clause > 0"
+	from := "(" + inner + " FROM " + src.sql + " " + join + " " + m.face.print() + " ON " + on + ") AS " + m.alias + " WHERE " + m.alias + ".clause > 0"
+	if len(m.subqueries) > 0 {
+		from = "(SELECT " + m.alias + ".*, " + strings.Join(m.subqueries, ", ") + " FROM " + from + ") AS " + m.alias
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + from
 }
 
 // clause analyses a WHEN, the number-th.
@@ -259,11 +264,14 @@ func (m *merger) clause(c *pg.MergeWhenClause, number int) error {
 		}
 		condition = e.sql
 	}
-	act := &writer{analyzer: m.analyzer, named: m.rel, many: true}
+	act := &writer{analyzer: m.analyzer, named: m.rel, many: true, subAlias: m.alias, subFirst: len(m.subqueries)}
 	act.out.Relation = m.rel
 	values, err := m.action(act, c, outer)
 	if err != nil {
 		return err
+	}
+	for i, sub := range act.subqueries {
+		m.subqueries = append(m.subqueries, fmt.Sprintf("CASE %s.clause WHEN %d THEN %s END AS s%d", m.alias, number, sub.sql, act.subFirst+i+1))
 	}
 	m.out.Actions, m.out.Fills = append(m.out.Actions, &act.out), append(m.out.Fills, act.out.Fills...)
 	for _, i := range slices.Sorted(maps.Keys(values)) {

@@ -116,6 +116,12 @@ type writer struct {
 	places   []int
 	levels   [][]int
 	defaults map[int]string
+	// subqueries give several columns their values, fromSub these, by index: they are s1, s2, … after
+	// subFirst others, of rows that are called subAlias.
+	subqueries []multipleSource
+	fromSub    map[int]bool
+	subAlias   string
+	subFirst   int
 }
 
 // target finds the relation that is written.
@@ -288,16 +294,15 @@ func (w *writer) assignments(list []*pg.Node, s *scope) (map[int]string, error) 
 			return nil, w.errAt(t.Location, err)
 		}
 		named = append(named, i)
-		val := t.Val
-		if m := val.GetMultiAssignRef(); m != nil {
-			row := m.Source.GetRowExpr()
-			if row == nil {
-				return nil, w.errAt(t.Location, unsupported("assignment of a subquery to several columns is not supported"))
+		val, sub, err := w.multiple(t)
+		if err != nil {
+			return nil, err
+		}
+		if sub != nil {
+			if set[at], err = w.fromSubquery(sub, at, w.named.Columns[i], s); err != nil {
+				return nil, err
 			}
-			if int(m.Ncolumns) != len(row.Args) {
-				return nil, w.errAt(t.Location, pgerr.New(codes.Syntax, "number of columns does not match number of values"))
-			}
-			val = row.Args[m.Colno-1]
+			continue
 		}
 		if set[at], err = w.assignedValue(val, at, w.named.Columns[i], s); err != nil {
 			return nil, err
@@ -378,10 +383,22 @@ func (w *writer) changedRows(c *changed, s *scope) (string, error) {
 			list = append(list, column.sql())
 		}
 	}
+	from := c.from() + condition
+	if len(w.subqueries) > 0 { // once for each row that is changed
+		inner := []string{}
+		for i := range list {
+			if column := i - len(c.old); column < 0 || !w.fromSub[column] {
+				inner = append(inner, fmt.Sprintf("%s AS b%d", list[i], i+1))
+				list[i] = fmt.Sprintf("%s.b%d", w.subAlias, i+1)
+			}
+		}
+		from = "(SELECT " + c.once + strings.Join(append(inner, w.subColumns()...), ", ") + " FROM " + from + ") AS " + w.subAlias
+		c.once = ""
+	}
 	for i, sql := range list {
 		list[i] = fmt.Sprintf("%s AS c%d", sql, i+1)
 	}
-	return "SELECT " + c.once + strings.Join(list, ", ") + " FROM " + c.from() + condition, nil
+	return "SELECT " + c.once + strings.Join(list, ", ") + " FROM " + from, nil
 }
 
 // delete analyses DELETE.
