@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/schema"
@@ -349,4 +351,143 @@ func fillInfoReferential(_ context.Context, c *Catalog, env *planner.SystemEnv) 
 		rows = append(rows, r)
 	}
 	return c.build("information_schema.referential_constraints", rows)
+}
+
+// languages are those of functions, by their oids.
+var languages = map[string]string{"12": "internal", "13": "c", "14": "sql"}
+
+// cellText is a cell of a relation as text, "" for null.
+func cellText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []int64:
+		return strings.Trim(fmt.Sprint(v), "[]")
+	}
+	return fmt.Sprint(v)
+}
+
+// typeOfRoutine is how the views of functions name a type.
+func typeOfRoutine(oid string) (dataType, name string) {
+	n, err := strconv.ParseUint(oid, 10, 32)
+	t, ok := schema.LookupType(uint32(n))
+	elem := schema.ElementOID(uint32(n))
+	switch {
+	case err != nil:
+		return "", ""
+	case uint32(n) == schema.OIDBit:
+		return "bit", "bit"
+	case uint32(n) == schema.OIDBpchar:
+		return "character", "bpchar"
+	case elem != 0 || ok && (t.Name == "int2vector" || t.Name == "oidvector"):
+		return "ARRAY", udtName(uint32(n))
+	}
+	return schema.PostgresTypeName(uint32(n), -1), udtName(uint32(n))
+}
+
+// eachRoutine goes through what a role may call of pg_proc, with its cells as texts by column.
+func eachRoutine(c *Catalog, env *planner.SystemEnv, f func(cell func(string) string, schemaName string)) error {
+	rows, err := fixedProc(c, "")
+	if err != nil {
+		return err
+	}
+	at := c.shapes["pg_catalog.pg_proc"].places()
+	names := map[string]string{}
+	for name, oid := range systemNamespaces {
+		names[strconv.FormatUint(uint64(oid), 10)] = name
+	}
+	for _, r := range rows {
+		cell := func(column string) string { return cellText(r[at[column]]) }
+		if acl := cell("proacl"); acl != "" && !strings.Contains(acl, "{=X") && !strings.Contains(acl, ",=X") && !env.Rights.Superuser(env.Role) {
+			continue
+		}
+		f(cell, names[cell("pronamespace")])
+	}
+	return nil
+}
+
+func isTrue(cell string) bool { return cell == "t" || cell == "true" }
+
+func fillInfoRoutines(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	sources := env.Rights.Superuser(env.Role)
+	err := eachRoutine(c, env, func(cell func(string) string, space string) {
+		language := languages[cell("prolang")]
+		name := cell("proname") + "_" + cell("oid")
+		dataType, udt := typeOfRoutine(cell("prorettype"))
+		r := row{
+			"specific_catalog": env.Database, "specific_schema": space, "specific_name": name, "routine_catalog": env.Database,
+			"routine_schema": space, "routine_name": cell("proname"), "data_type": dataType, "type_udt_catalog": env.Database,
+			"type_udt_schema": "pg_catalog", "type_udt_name": udt, "dtd_identifier": "0", "routine_body": "EXTERNAL",
+			"external_language": strings.ToUpper(language), "parameter_style": "GENERAL", "is_deterministic": yesNo(cell("provolatile") == "i"),
+			"sql_data_access": "MODIFIES", "is_null_call": yesNo(isTrue(cell("proisstrict"))), "schema_level_routine": "YES",
+			"max_dynamic_result_sets": 0, "security_type": "INVOKER", "as_locator": "NO", "is_udt_dependent": "NO",
+		}
+		if cell("prokind") == "f" {
+			r["routine_type"] = "FUNCTION"
+		}
+		if language == "sql" {
+			r["routine_body"] = "SQL"
+		}
+		if language == "c" {
+			r["external_name"] = cell("prosrc")
+		}
+		if isTrue(cell("prosecdef")) {
+			r["security_type"] = "DEFINER"
+		}
+		if sources {
+			r["routine_definition"] = cell("prosrc")
+		}
+		rows = append(rows, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.build("information_schema.routines", rows)
+}
+
+// parameterModes are proargmodes in words.
+var parameterModes = map[string]string{"": "IN", "i": "IN", "o": "OUT", "b": "INOUT", "v": "IN", "t": "OUT"}
+
+func fillInfoParameters(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
+	var rows []row
+	items := func(text string) []string {
+		if text = strings.Trim(text, "{}"); text == "" {
+			return nil
+		}
+		return strings.Split(text, ",")
+	}
+	err := eachRoutine(c, env, func(cell func(string) string, space string) {
+		types := items(cell("proallargtypes"))
+		if len(types) == 0 {
+			types = strings.Fields(cell("proargtypes"))
+		}
+		names, modes := items(cell("proargnames")), items(cell("proargmodes"))
+		for i, oid := range types {
+			dataType, udt := typeOfRoutine(oid)
+			r := row{
+				"specific_catalog": env.Database, "specific_schema": space, "specific_name": cell("proname") + "_" + cell("oid"),
+				"ordinal_position": i + 1, "parameter_mode": "IN", "is_result": "NO", "as_locator": "NO", "data_type": dataType,
+				"udt_catalog": env.Database, "udt_schema": "pg_catalog", "udt_name": udt, "dtd_identifier": strconv.Itoa(i + 1),
+			}
+			if i < len(modes) {
+				r["parameter_mode"] = parameterModes[modes[i]]
+			}
+			if i < len(names) {
+				if name := strings.Trim(names[i], `"`); name != "" {
+					r["parameter_name"] = name
+				}
+			}
+			if value := argumentDefault(cell("oid"), i+1); value != "" && env.Rights.Superuser(env.Role) {
+				r["parameter_default"] = value
+			}
+			rows = append(rows, r)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.build("information_schema.parameters", rows)
 }

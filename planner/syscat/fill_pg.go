@@ -88,6 +88,8 @@ func postgresFills() map[string]fill {
 		"information_schema.collation_character_set_applicability": fillInfoCollationSets,
 		"information_schema.character_sets":                        fillInfoCharacterSets,
 		"information_schema.key_column_usage":                      fillInfoKeyColumns,
+		"information_schema.routines":                              fillInfoRoutines,
+		"information_schema.parameters":                            fillInfoParameters,
 		"information_schema.information_schema_catalog_name":       fillInfoCatalogName,
 	}
 }

@@ -1,8 +1,12 @@
 package syscat
 
 import (
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/skipprd/skipprd/pgwire/quote"
 	"github.com/skipprd/skipprd/planner"
 )
 
@@ -81,12 +85,14 @@ func descriptions() []planner.SystemFunction {
 	}
 }
 
+const argumentType = `skippr_type_name(list_extract(coalesce(p.proallargtypes, p.proargtypes), i))`
+
 // arguments is a function's argument list: mode, name and type of each.
 const arguments = `(SELECT min(array_to_string(list_transform(range(1, len(coalesce(p.proallargtypes, p.proargtypes)) + 1), lambda i:
 	CASE list_extract(coalesce(p.proargmodes, CAST([] AS VARCHAR[])), i) WHEN 'o' THEN 'OUT ' WHEN 'b' THEN 'INOUT ' WHEN 'v' THEN 'VARIADIC ' ELSE '' END
 	|| CASE WHEN coalesce(list_extract(coalesce(p.proargnames, CAST([] AS VARCHAR[])), i), '') = '' THEN ''
 	ELSE skippr_quote_ident(list_extract(p.proargnames, i)) || ' ' END
-	|| skippr_type_name(list_extract(coalesce(p.proallargtypes, p.proargtypes), i))), ', '))
+	|| ` + argumentType + `), ', '))
 	FROM {rel:pg_catalog.pg_proc} p WHERE p.oid = $1)`
 
 // routines show the functions of pg_proc.
@@ -95,8 +101,8 @@ func routines() []planner.SystemFunction {
 		FROM {rel:pg_catalog.pg_proc} p WHERE p.oid = $1)`
 	return []planner.SystemFunction{
 		fn("pg_get_function_result", oidText, result, oidOID),
-		fn("pg_get_function_arguments", oidText, arguments, oidOID),
-		fn("pg_get_function_identity_arguments", oidText, arguments, oidOID),
+		fn("pg_get_function_arguments", oidText, ordered(strings.Replace(arguments, argumentType, argumentType+" || "+defaultSQL("p.oid", "i", " DEFAULT ", "''"), 1)), oidOID),
+		fn("pg_get_function_identity_arguments", oidText, ordered(arguments), oidOID),
 	}
 }
 
@@ -118,4 +124,47 @@ func shownSetting() string {
 	}
 	b.WriteString(" ELSE s.setting END) FROM {rel:pg_catalog.pg_settings} s WHERE lower(s.name) = lower($1))")
 	return b.String()
+}
+
+// ordered shows the arguments of ordered-set aggregates behind ORDER BY.
+func ordered(arguments string) string {
+	return "CASE WHEN $1 IN (3986, 3988, 3990, 3992) THEN 'VARIADIC \"any\" ORDER BY VARIADIC \"any\"' WHEN $1 = 3984 THEN 'ORDER BY anyelement' " +
+		"WHEN $1 IN (3972, 3974, 3976, 3978, 3980, 3982) THEN replace(" + arguments + ", ', ', ' ORDER BY ') ELSE " + arguments + " END"
+}
+
+// argumentDefaults are the defaults of arguments of PostgreSQL's functions, with the oid and the place
+// of each: what pg_proc.proargdefaults has there.
+var argumentDefaults = map[string][]string{
+	"'NFC'::text":           {"4350.2", "4351.2"},
+	"'use_json_null'::text": {"5054.5"},
+	"'{}'::jsonb":           {"1177.3", "1179.3", "1180.3", "2023.3", "2030.3", "4005.3", "4006.3", "4007.3", "4008.3", "4009.3"},
+	"'{}'::text[]":          {"3782.4", "3783.4", "3784.4", "3785.4"},
+	"0":                     {"2096.2", "3464.1", "3464.2", "3464.3", "3464.4", "3464.5", "3464.6"},
+	"0.0":                   {"3464.7"},
+	"60":                    {"3436.2"},
+	"false":                 {"1177.4", "1179.4", "1180.4", "2023.4", "2030.4", "2172.2", "3579.4", "3779.2", "3779.3", "3786.3", "3786.4", "3960.3", "3961.3", "4005.4", "4006.4", "4007.4", "4008.4", "4009.4"},
+	"true":                  {"1268.2", "2739.1", "3305.4", "3436.1", "5054.4"},
+}
+
+// argumentDefault is that of the argument at a place, "" for none.
+func argumentDefault(oid string, place int) string {
+	key := oid + "." + strconv.Itoa(place)
+	for value, list := range argumentDefaults {
+		if slices.Contains(list, key) {
+			return value
+		}
+	}
+	return ""
+}
+
+// defaultSQL is the default of argument i of function p, behind a prefix; none stands for no default.
+func defaultSQL(function, place, prefix, none string) string {
+	var b strings.Builder
+	b.WriteString("CASE " + function + " || '.' || " + place)
+	for _, value := range slices.Sorted(maps.Keys(argumentDefaults)) {
+		for _, key := range argumentDefaults[value] {
+			b.WriteString(" WHEN '" + key + "' THEN " + quote.Text(prefix+value))
+		}
+	}
+	return b.String() + " ELSE " + none + " END"
 }

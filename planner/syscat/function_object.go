@@ -182,7 +182,7 @@ func objects() []planner.SystemFunction {
 		fn("makeaclitem", 1033, aclItem(), oidOID, oidOID, oidText, oidBool),
 		fn("pg_relation_filepath", oidText, "(SELECT CASE WHEN count(*) < 0 THEN '' END FROM {rel:pg_catalog.pg_class} c WHERE c.oid = $1)", oidRegclass),
 		fn("pg_get_functiondef", oidText, functionDef, oidOID),
-		fn("pg_get_function_arg_default", oidText, "CAST(NULL AS VARCHAR)", oidOID, oidInt4),
+		fn("pg_get_function_arg_default", oidText, defaultSQL("$1", "$2", "", "CAST(NULL AS VARCHAR)"), oidOID, oidInt4),
 		fn("pg_describe_object", oidText, describeObject, oidOID, oidOID, oidInt4),
 		fn("pg_relation_is_updatable", oidInt4, "CASE WHEN "+writable+" THEN 28 ELSE 0 END", oidRegclass, oidBool),
 		fn("pg_column_is_updatable", oidBool, "($2 > 0 AND "+writableColumn+")", oidRegclass, oidInt2, oidBool),

@@ -43,6 +43,11 @@ select 'nope'::regrole
 select to_regclass('public.customer'), to_regtype('int[]'), to_regtype('timestamp with time zone'), to_regproc('now'), to_regnamespace('public')
 select pg_typeof(1), pg_typeof('a'::name), pg_typeof(relname), pg_typeof(relkind), pg_typeof(oid) from pg_class limit 1
 select pg_get_function_result(870), pg_get_function_arguments(870), pg_get_function_identity_arguments(870), pg_get_functiondef(870) is not null
+select * from information_schema.routines where specific_schema = 'pg_catalog' and routine_name in ('lower', 'jsonb_set', 'string_agg', 'percentile_cont', 'rank', 'unnest', 'int4', 'bit_length', 'now', 'has_table_privilege', 'bpcharcmp') order by specific_name
+select * from information_schema.parameters where specific_schema = 'pg_catalog' and specific_name ~ '^(lower|jsonb_set|string_agg|percentile_cont|rank|unnest|bit_length|now|make_interval|concat_ws)_[0-9]+$' order by specific_name, ordinal_position
+select p.proname, pg_get_function_arguments(p.oid), pg_get_function_identity_arguments(p.oid), pg_get_function_result(p.oid) from pg_proc p where p.proname in ('jsonb_set', 'make_interval', 'percentile_disc', 'mode', 'rank', 'concat_ws', 'jsonb_path_query') order by p.oid
+select pg_get_function_arg_default(3305, 4), pg_get_function_arg_default(3305, 1), pg_get_function_arg_default(3464, 7)
+select r.routine_name, r.data_type, p.parameter_name, p.data_type, p.ordinal_position, p.parameter_default from information_schema.routines r left join information_schema.parameters p using (specific_catalog, specific_schema, specific_name) where r.routine_schema = 'pg_catalog' and r.routine_name = 'jsonb_set' order by p.ordinal_position
 select pg_get_serial_sequence('customer','id'), pg_get_partkeydef('customer'::regclass), pg_get_ruledef(0), pg_get_triggerdef(0), pg_get_statisticsobjdef(0)
 select pg_is_other_temp_schema(2200), pg_my_temp_schema(), pg_relation_is_updatable('customer'::regclass,false), pg_column_is_updatable('customer'::regclass,1::smallint,false), pg_relation_is_updatable('pg_tables'::regclass,false)
 select * from pg_get_keywords() where word in ('select','abort','table') order by 1
