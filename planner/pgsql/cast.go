@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -398,7 +399,10 @@ func (a *analyzer) regArray(text string, elem uint32, out expr) (expr, error) {
 			parts = append(parts, "NULL")
 			continue
 		}
-		e, err := a.literal(*it, plain(elem), expr{typ: plain(elem), loc: out.loc, scale: -1})
+		e, err := a.castReg(expr{lit: it, typ: plain(OIDUnknown), loc: out.loc, scale: -1}, plain(elem))
+		if errors.Is(err, errNotReg) {
+			e, err = a.literal(*it, plain(elem), expr{typ: plain(elem), loc: out.loc, scale: -1})
+		}
 		if err != nil {
 			return out, err
 		}

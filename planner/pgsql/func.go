@@ -3,6 +3,7 @@ package pgsql
 import (
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,8 +35,8 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 			return e, a.errAt(n.Location, err)
 		}
 	}
-	if schema == "information_schema" && name == "_pg_expandarray" {
-		return a.expandArray(n, s)
+	if schema == "information_schema" && slices.Contains(infoCalls, name) {
+		return a.infoCall(name, n, s)
 	}
 	cands := a.candidates(schema, name)
 	aggregate := len(cands) > 0 && cands[0].kind == 'a'

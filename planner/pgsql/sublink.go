@@ -309,6 +309,16 @@ func (a *analyzer) fieldOf(e expr, name string) (expr, error) {
 	return e, a.errAt(e.loc, pgerr.New(codes.UndefinedColumn, "column \"%s\" not found in data type record", name))
 }
 
+// infoCalls are functions of information_schema of arrays and rows.
+var infoCalls = []string{"_pg_expandarray", "_pg_truetypid", "_pg_truetypmod"}
+
+func (a *analyzer) infoCall(name string, n *pg.FuncCall, s *scope) (expr, error) {
+	if name == "_pg_expandarray" {
+		return a.expandArray(n, s)
+	}
+	return a.trueType(name, n, s)
+}
+
 // expandArray analyses information_schema._pg_expandarray(vector): a set of (x, n).
 func (a *analyzer) expandArray(n *pg.FuncCall, s *scope) (expr, error) {
 	args, err := a.exprList(n.Args, s)
@@ -323,6 +333,38 @@ func (a *analyzer) expandArray(n *pg.FuncCall, s *scope) (expr, error) {
 		sql: "unnest(list_zip(" + list + ", generate_series(1, len(" + list + "))))", typ: plain(OIDRecord), set: true,
 		scale: -1, loc: n.Location, name: "_pg_expandarray",
 		fields: []field{{name: "x", typ: plain(ElemOf(args[0].typ.OID))}, {name: "n", typ: plain(OIDInt4)}},
+	}, nil
+}
+
+// trueType analyses information_schema._pg_truetypid and _pg_truetypmod of a row of
+// pg_attribute and one of pg_type: the type of a column, which for a domain is its base.
+func (a *analyzer) trueType(name string, n *pg.FuncCall, s *scope) (expr, error) {
+	args, err := a.exprList(n.Args, s)
+	if err != nil {
+		return expr{}, err
+	}
+	none := a.errAt(n.Location, noFunction("information_schema."+name, args, false))
+	if len(args) != 2 {
+		return expr{}, none
+	}
+	own, base, typ := "atttypid", "typbasetype", plain(OIDOid)
+	if name == "_pg_truetypmod" {
+		own, base, typ = "atttypmod", "typtypmod", plain(OIDInt4)
+	}
+	column, err := a.rowField(args[0], own)
+	if err != nil {
+		return expr{}, none
+	}
+	domain, err := a.rowField(args[1], base)
+	if err != nil {
+		return expr{}, none
+	}
+	kind, err := a.rowField(args[1], "typtype")
+	if err != nil {
+		return expr{}, none
+	}
+	return expr{
+		sql: "CASE WHEN " + kind.sql + " = 'd' THEN " + domain.sql + " ELSE " + column.sql + " END", typ: typ, scale: -1, loc: n.Location, name: name,
 	}, nil
 }
 

@@ -137,7 +137,7 @@ func appendList(b *array.ListBuilder, v any) error {
 		}
 	case string: // a vector's or an array's text
 		for _, s := range strings.FieldsFunc(strings.Trim(v, "{}"), func(r rune) bool { return r == ' ' || r == ',' }) {
-			items = append(items, s)
+			items = append(items, strings.Trim(s, `"`)) // "" is empty, and nothing else needs quotes
 		}
 	default:
 		return fmt.Errorf("no list from %T", v)

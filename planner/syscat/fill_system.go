@@ -147,7 +147,7 @@ func fixedType(c *Catalog, _ string) ([][]any, error) {
 var holders = []string{"pg_type", "pg_cast", "pg_operator", "pg_aggregate", "pg_am", "pg_amproc", "pg_language", "pg_range", "pg_conversion", "pg_ts_parser", "pg_ts_template"}
 
 // fixedProc are the functions that statements can call, and those that other rows
-// name: of types, casts, operators.
+// name: of types, casts, operators. Those of information_schema are all here.
 func fixedProc(c *Catalog, _ string) ([][]any, error) {
 	named := map[string]bool{"3506": true, "3507": true, "3532": true, "3533": true} // of enumerated types
 	for _, h := range holders {
@@ -170,7 +170,7 @@ func fixedProc(c *Catalog, _ string) ([][]any, error) {
 	for _, f := range c.Functions() {
 		own[f.Name] = f.Schema == "pg_catalog"
 	}
-	rows, err := fileRows("pg_proc")
+	rows, err := c.inNamespace("pg_proc", "pronamespace")
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,8 @@ func fixedProc(c *Catalog, _ string) ([][]any, error) {
 	rows = slices.DeleteFunc(rows, func(r []any) bool {
 		oid, _ := r[at["oid"]].(string)
 		name, _ := r[at["proname"]].(string)
-		return !named[oid] && !own[name] && !pgsql.Callable(name)
+		_, listed := c.shapes["pg_catalog."+name+"()"]
+		return r[at["pronamespace"]] != oidInfoSchema && !named[oid] && !own[name] && !listed && !pgsql.Callable(name)
 	})
 	more, err := c.build("pg_catalog.pg_proc", ownProcs(c))
 	return append(rows, more...), err

@@ -45,7 +45,7 @@ var fixed = map[string]string{
 	"pg_index":      "true",
 	"pg_ts_config":  "true", "pg_ts_config_map": "true", "pg_ts_dict": "true", "pg_ts_parser": "true", "pg_ts_template": "true",
 	// All functions of PostgreSQL; the server shows those that it has.
-	"pg_proc": "(oid < 10000 OR proname LIKE 'dsnowball%') AND pronamespace = 'pg_catalog'::regnamespace",
+	"pg_proc": "(oid < 10000 OR proname LIKE 'dsnowball%') AND pronamespace = 'pg_catalog'::regnamespace OR pronamespace = 'information_schema'::regnamespace",
 	"pg_description": `classoid IN ('pg_type'::regclass, 'pg_proc'::regclass, 'pg_am'::regclass, 'pg_namespace'::regclass, 'pg_ts_config'::regclass,
 			'pg_ts_dict'::regclass, 'pg_ts_parser'::regclass, 'pg_ts_template'::regclass)
 		OR classoid = 'pg_operator'::regclass AND objoid < 10000
