@@ -90,6 +90,9 @@ type Index struct {
 	Constraint bool `json:",omitempty"`
 	// NullsEqual says that nulls are equal to each other there.
 	NullsEqual bool `json:",omitempty"`
+	// Deferrable and Deferred are those of a constraint: DEFERRABLE, INITIALLY DEFERRED.
+	Deferrable bool `json:",omitempty"`
+	Deferred   bool `json:",omitempty"`
 	// Where are the conditions that the rows meet which it is of, all of them: none for all rows.
 	// Predicate is a condition as SQL, in their place where they cannot say it. Uses are the fields
 	// that expressions and the predicate name.

@@ -9,6 +9,7 @@ import (
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/catalog/right"
 	"github.com/skipprd/skipprd/lake/duckdb"
 	"github.com/skipprd/skipprd/pgwire"
@@ -25,11 +26,32 @@ import (
 // foreignCheck is what is left to check of a foreign key: values that new rows of the child have, or
 // that rows of the parent had.
 type foreignCheck struct {
-	key      *pgsql.Foreign
+	key      *pgsql.Foreign // nil for a check of unique
 	values   []arrow.Array
 	ofParent bool
 	deferred bool // to the end of the transaction
 	later    bool // the rows may not be there any more when it is checked
+	// unique is a constraint of a table whose values are to be in one row each.
+	unique *pgsql.Unique
+	of     *pgsql.Relation
+}
+
+// constraint is one that may be deferred.
+type constraint struct {
+	id                   uint32
+	deferrable, deferred bool
+}
+
+func foreignOf(f *pgsql.Foreign) constraint { return constraint{f.ID, f.Deferrable, f.Deferred} }
+
+func constraintOf(u *pgsql.Unique) constraint { return constraint{u.ID, u.Deferrable, u.Deferred} }
+
+// constraint is that which is checked.
+func (c foreignCheck) constraint() constraint {
+	if c.unique != nil {
+		return constraintOf(c.unique)
+	}
+	return foreignOf(c.key)
 }
 
 // lockParents has the transaction be the only one that changes the tables which new values of foreign
@@ -84,7 +106,7 @@ func (j *writeJob) refers(ctx context.Context, rows write.Rows) error {
 		case mixed && f.Full:
 			return foreign.Mixed(f)
 		case values != nil:
-			j.session.tx.checks = append(j.session.tx.checks, foreignCheck{key: f, values: values, deferred: j.session.tx.defers(f), later: j.later})
+			j.session.tx.checks = append(j.session.tx.checks, foreignCheck{key: f, values: values, deferred: j.session.tx.defers(foreignOf(f)), later: j.later})
 		}
 	}
 	return nil
@@ -145,7 +167,7 @@ func (s *session) follow(ctx context.Context, f *pgsql.Foreign, gone write.Rows)
 	}
 	switch {
 	case action == 'a':
-		s.tx.checks = append(s.tx.checks, foreignCheck{key: f, values: gone.Old, ofParent: true, deferred: s.tx.defers(f)})
+		s.tx.checks = append(s.tx.checks, foreignCheck{key: f, values: gone.Old, ofParent: true, deferred: s.tx.defers(foreignOf(f))})
 		return nil
 	case action == 'r':
 		found, err := s.findKey(ctx, foreign.Referenced(f), gone.Old)
@@ -287,7 +309,7 @@ func (s *session) checkDue(ctx context.Context, later bool, due func(foreignChec
 		if !due(c) {
 			continue
 		}
-		at := side{c.key.ID, c.ofParent}
+		at := side{c.constraint().id, c.ofParent}
 		if values[at] == nil {
 			order = append(order, c)
 		}
@@ -295,6 +317,16 @@ func (s *session) checkDue(ctx context.Context, later bool, due func(foreignChec
 		changed[at] = changed[at] || later || c.later
 	}
 	for _, c := range order {
+		if c.unique != nil {
+			all, err := write.Joined(values[side{c.unique.ID, false}])
+			if err == nil {
+				err = s.checkUnique(ctx, c.of, c.unique, all)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		f := s.foreignNow(c.key)
 		if f == nil {
 			continue // it was dropped since
@@ -315,12 +347,19 @@ func (s *session) checkDue(ctx context.Context, later bool, due func(foreignChec
 func (s *session) foreignNow(f *pgsql.Foreign) *pgsql.Foreign {
 	snap, release := s.now()
 	defer release()
-	for _, rel := range s.namesOf(snap).tables {
-		if rel.OID != f.Child.OID {
-			continue
-		}
+	if rel := s.relationNow(snap, f.Child); rel != nil {
 		if i := slices.IndexFunc(rel.Foreign, func(o *pgsql.Foreign) bool { return o.ID == f.ID }); i >= 0 {
 			return rel.Foreign[i]
+		}
+	}
+	return nil
+}
+
+// relationNow is a table as it is now, nil if there is none any more.
+func (s *session) relationNow(snap *catalog.Snapshot, of *pgsql.Relation) *pgsql.Relation {
+	for _, rel := range s.namesOf(snap).tables {
+		if rel.OID == of.OID {
+			return rel
 		}
 	}
 	return nil
@@ -329,9 +368,12 @@ func (s *session) foreignNow(f *pgsql.Foreign) *pgsql.Foreign {
 // pending refuses to define what rows that are yet to be checked are of.
 func (t *transaction) pending(tables []change.TableID, word string) error {
 	for _, c := range t.checks {
-		of := c.key.Child
-		if c.ofParent {
+		of := c.of
+		switch {
+		case c.ofParent:
 			of = c.key.Parent
+		case c.key != nil:
+			of = c.key.Child
 		}
 		if slices.ContainsFunc(tables, func(id change.TableID) bool { return TableOID(id) == of.OID }) {
 			return pgerr.New(codes.ObjectInUse, "cannot %s \"%s\" because it has pending trigger events", word, of.Name)
@@ -356,27 +398,28 @@ func (s *session) checkKeys(ctx context.Context, f *pgsql.Foreign, values []arro
 	return foreign.Absent(f).WithDetail("%s", foreign.AbsentKey(f, found))
 }
 
-// defers says whether a foreign key is checked at the end of the transaction.
-func (t *transaction) defers(f *pgsql.Foreign) bool {
-	if !f.Deferrable {
+// defers says whether a constraint is checked at the end of the transaction.
+func (t *transaction) defers(c constraint) bool {
+	if !c.deferrable {
 		return false
 	}
-	for _, id := range []uint32{f.ID, 0} {
+	for _, id := range []uint32{c.id, 0} {
 		if immediate, said := t.immediate[id]; said {
 			return !immediate
 		}
 	}
-	return f.Deferred
+	return c.deferred
 }
 
 // prepareConstraints prepares SET CONSTRAINTS.
 func (s *session) prepareConstraints(n *pg.ConstraintsSetStmt) (pgwire.Statement, error) {
 	return &utility{session: s, run: func(ctx context.Context, sink pgwire.Sink) (*result, error) {
 		done := &result{tag: "SET CONSTRAINTS"}
-		if !s.tx.open {
-			return done, s.notice(sink, warning(codes.NoActiveSQLTransaction, "SET CONSTRAINTS can only be used in transaction blocks"))
-		}
 		named, err := s.namedForeign(n.Constraints)
+		if err == nil && !s.tx.open {
+			err = s.notice(sink, warning(codes.NoActiveSQLTransaction, "SET CONSTRAINTS can only be used in transaction blocks"))
+			return done, err
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -393,12 +436,12 @@ func (s *session) prepareConstraints(n *pg.ConstraintsSetStmt) (pgwire.Statement
 		before := s.tx.immediate
 		s.tx.immediate = next
 		// What is checked now is checked again at the end: a savepoint may take back what it needs.
-		if err := s.checkDue(ctx, true, func(c foreignCheck) bool { return !s.tx.defers(c.key) }); err != nil {
+		if err := s.checkDue(ctx, true, func(c foreignCheck) bool { return !s.tx.defers(c.constraint()) }); err != nil {
 			s.tx.immediate = before
 			return nil, clientError(ctx, err)
 		}
 		if mutant.On(mutant.ForeignSettledAtOnce) {
-			s.tx.checks = slices.DeleteFunc(s.tx.checks, func(c foreignCheck) bool { return !s.tx.defers(c.key) })
+			s.tx.checks = slices.DeleteFunc(s.tx.checks, func(c foreignCheck) bool { return !s.tx.defers(c.constraint()) })
 		}
 		return done, nil
 	}}, nil
@@ -417,14 +460,14 @@ func (s *session) namedForeign(list []*pg.Node) (out []uint32, err error) {
 			schemas = []string{r.Schemaname}
 		}
 		for _, rel := range names.tables {
-			for _, f := range rel.Foreign {
-				if f.Name != r.Relname || !slices.Contains(schemas, rel.Schema) {
-					continue
-				}
-				if found = true; !f.Deferrable {
+			if !slices.Contains(schemas, rel.Schema) {
+				continue
+			}
+			for _, c := range constraintsNamed(rel, r.Relname) {
+				if found = true; !c.deferrable {
 					return nil, pgerr.New(codes.WrongObjectType, "constraint \"%s\" is not deferrable", r.Relname)
 				}
-				out = append(out, f.ID)
+				out = append(out, c.id)
 			}
 		}
 		if !found {
@@ -432,6 +475,24 @@ func (s *session) namedForeign(list []*pg.Node) (out []uint32, err error) {
 		}
 	}
 	return out, nil
+}
+
+// constraintsNamed are the constraints of a table that have a name.
+func constraintsNamed(rel *pgsql.Relation, name string) (out []constraint) {
+	for _, f := range rel.Foreign {
+		if f.Name == name {
+			out = append(out, foreignOf(f))
+		}
+	}
+	for i := range rel.Uniques {
+		if u := &rel.Uniques[i]; u.Constraint && u.Name == name {
+			out = append(out, constraintOf(u))
+		}
+	}
+	if len(rel.Key) > 0 && rel.KeyName == name || slices.ContainsFunc(rel.Checks, func(k pgsql.Check) bool { return k.Name == name }) {
+		out = append(out, constraint{})
+	}
+	return out
 }
 
 // withReferring are the tables of a TRUNCATE, with those that refer to them: no row may refer to one

@@ -274,6 +274,12 @@ func (n *names) elsewhere(name string) []string {
 func relationOf(t *catalog.Table) *pgsql.Relation {
 	r := define.RelationOf(t)
 	r.OID, r.IndexOID, r.Unchecked = TableOID(t.Face()), IndexOID(t.Face()), t.Unchecked
+	for i, at := 0, 0; i < len(t.Indexes); i++ {
+		if t.Indexes[i].Unique {
+			r.Uniques[at].ID = TableOID(t.Indexes[i].ID)
+			at++
+		}
+	}
 	return r
 }
 

@@ -89,6 +89,12 @@ func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
 		if j.arbiter(i) {
 			continue
 		}
+		if later, err := j.checkLater(ctx, i, all); later || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		twice, err := t.Repeated(ctx, all, t.Uniques[i:i+1], false, nil)
 		if err != nil {
 			return err
@@ -105,6 +111,49 @@ func (j *writeJob) put(ctx context.Context, columns []arrow.Array) error {
 		}
 	}
 	return j.session.changesOf(t).Put(t, change.Insert, columns)
+}
+
+// checkLater has the values of a unique constraint in rows checked at the end of the transaction, if it is
+// deferred.
+func (j *writeJob) checkLater(ctx context.Context, unique int, columns []arrow.Array) (bool, error) {
+	s, u := j.session, &j.analysis.Relation.Uniques[unique]
+	if !s.tx.defers(constraintOf(u)) {
+		return false, nil
+	}
+	values, err := j.table.Uniques[unique].Values(ctx, columns)
+	if values != nil && err == nil {
+		s.tx.checks = append(s.tx.checks, foreignCheck{unique: u, of: j.analysis.Relation, values: values, deferred: true})
+	}
+	return true, err
+}
+
+// checkUnique checks values of a unique constraint that was deferred: none may be in several rows.
+func (s *session) checkUnique(ctx context.Context, of *pgsql.Relation, unique *pgsql.Unique, values []arrow.Array) error {
+	snap, release := s.now()
+	rel := s.relationNow(snap, of)
+	id, _ := TableIDOf(of.OID)
+	t, err := snap.TableByFace(id)
+	release()
+	if rel == nil || err != nil {
+		return nil // it was dropped since
+	}
+	at := slices.IndexFunc(rel.Uniques, func(u pgsql.Unique) bool { return u.ID == unique.ID })
+	if at < 0 {
+		return nil
+	}
+	place := array.NewInt32Builder(memory.DefaultAllocator)
+	defer place.Release()
+	for i := range values[0].Len() {
+		place.Append(int32(i))
+	}
+	places := place.NewArray()
+	defer places.Release()
+	taken, err := s.taken(ctx, rel, rel.Uniques[at], true, append(slices.Clip(values), places))
+	if err == nil && len(taken) > 0 {
+		table := write.Of(t)
+		err = table.DuplicateKey(table.Uniques[at], values, int(taken[0]), encode.Format(s.format()))
+	}
+	return err
 }
 
 // indexed adds what unique indexes are of besides columns to those of rows: release it.
@@ -172,14 +221,19 @@ func (j *writeJob) duplicate(unique int, columns []arrow.Array, row int) error {
 // takenOf are the places of rows whose values of a unique constraint a row of the table has,
 // or, with twice, several of them.
 func (j *writeJob) takenOf(ctx context.Context, unique int, columns []arrow.Array, twice bool) ([]int32, error) {
-	s := j.session
 	asked := j.table.Uniques[unique].Asked(columns)
 	if asked == nil {
 		return nil, nil
 	}
 	defer asked[len(asked)-1].Release()
+	return j.session.taken(ctx, j.analysis.Relation, j.analysis.Relation.Uniques[unique], twice, asked)
+}
+
+// taken are the places of values of a unique constraint, after which they come, which a row of a table
+// has, or, with twice, several of them.
+func (s *session) taken(ctx context.Context, rel *pgsql.Relation, u pgsql.Unique, twice bool, asked []arrow.Array) ([]int32, error) {
 	snap, release := s.now()
-	a, err := pgsql.AnalyzeTaken(j.analysis.Relation, j.analysis.Relation.Uniques[unique], twice, s.env(s.namesOf(snap)))
+	a, err := pgsql.AnalyzeTaken(rel, u, twice, s.env(s.namesOf(snap)))
 	release()
 	if err != nil {
 		return nil, err
@@ -211,6 +265,12 @@ func (j *writeJob) recheck(ctx context.Context, columns []arrow.Array) error {
 	defer release()
 	for i, u := range j.table.Uniques {
 		if !u.Touched(j.written) {
+			continue
+		}
+		if later, err := j.checkLater(ctx, i, columns); later || err != nil {
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		taken, err := j.takenOf(ctx, i, columns, true)

@@ -102,7 +102,14 @@ func constraints(t *catalog.Table) []string {
 			if x.NullsEqual {
 				nulls = "NULLS NOT DISTINCT "
 			}
-			out = append(out, fmt.Sprintf("CONSTRAINT %s UNIQUE %s(%s)", quote.NameIfNeeded(x.Name), nulls, names(x.Fields)))
+			when := ""
+			if x.Deferrable {
+				when = " DEFERRABLE"
+			}
+			if x.Deferred {
+				when += " INITIALLY DEFERRED"
+			}
+			out = append(out, fmt.Sprintf("CONSTRAINT %s UNIQUE %s(%s)%s", quote.NameIfNeeded(x.Name), nulls, names(x.Fields), when))
 		}
 	}
 	for _, k := range t.Checks {

@@ -133,6 +133,9 @@ func refer(k *catalog.ForeignKey, parent *catalog.Table, names []string) (err er
 	if at < 0 {
 		return pgerr.New(codes.InvalidForeignKey, "there is no unique constraint matching given keys for referenced table \"%s\"", parent.Name)
 	}
+	if at = slices.IndexFunc(parent.Indexes, func(x catalog.Index) bool { return x.Unique && !x.Partial() && !x.Deferrable && same(x.Fields) }); at < 0 {
+		return pgerr.New(codes.ObjectNotInPrerequisiteState, "cannot use a deferrable unique constraint for referenced table \"%s\"", parent.Name)
+	}
 	k.Index = parent.Indexes[at].ID
 	return nil
 }

@@ -25,7 +25,8 @@ type unique struct {
 	// index says that it was made with CREATE UNIQUE INDEX.
 	index bool
 	// nullsEqual is NULLS NOT DISTINCT.
-	nullsEqual bool
+	nullsEqual           bool
+	deferrable, deferred bool
 	// expressions are what it is of where columns has "", at the names that they give; predicate is a
 	// condition that where cannot say, and uses are the columns that both name.
 	expressions []schema.KeyExpression
@@ -46,7 +47,7 @@ type condition struct {
 // likeUniques adds those of another table, under names of their own.
 func (d *definition) likeUniques(rel *pgsql.Relation) error {
 	for _, u := range rel.Uniques {
-		x := unique{index: !u.Constraint, nullsEqual: u.NullsEqual, predicate: u.Predicate}
+		x := unique{index: !u.Constraint, nullsEqual: u.NullsEqual, predicate: u.Predicate, deferrable: u.Deferrable, deferred: u.Deferred}
 		for _, i := range u.Columns {
 			name := ""
 			if i >= 0 {
@@ -105,15 +106,12 @@ func conditionsOf(rel *pgsql.Relation, list []pgsql.Condition) (out []condition)
 // uniqueOf reads a UNIQUE constraint; column is that which it stands with, "" for none.
 func uniqueOf(n *pg.Constraint, column string) (unique, error) {
 	switch {
-	case n.Deferrable || n.Initdeferred:
-		return unique{}, unsupported("UNIQUE constraints that are DEFERRABLE are not supported").
-			WithHint("Here each statement is checked when it has changed all its rows.")
 	case n.Indexname != "":
 		return unique{}, unsupported("UNIQUE USING INDEX is not supported").WithHint("Add the constraint with its columns.")
 	case len(n.Including) > 0, n.WhereClause != nil:
 		return unique{}, unsupported("such UNIQUE constraints are not supported")
 	}
-	return unique{name: n.Conname, columns: columnsOf(n, column), nullsEqual: n.NullsNotDistinct}, nil
+	return unique{name: n.Conname, columns: columnsOf(n, column), nullsEqual: n.NullsNotDistinct, deferrable: n.Deferrable || n.Initdeferred, deferred: n.Initdeferred}, nil
 }
 
 // constraintWords name kinds of constraints that we do not have.
@@ -175,7 +173,7 @@ func (c *Context) index(schemaName, name string) (*catalog.Table, *catalog.Index
 func (c *Context) addUnique(t *catalog.Table, u unique, constraint bool) error {
 	x := catalog.Index{
 		Name: u.name, Unique: true, Constraint: constraint, NullsEqual: u.nullsEqual, Comments: catalog.IndexComments{Index: u.comment},
-		Expressions: u.expressions, Predicate: u.predicate,
+		Expressions: u.expressions, Predicate: u.predicate, Deferrable: u.deferrable, Deferred: u.deferred,
 	}
 	if err := c.checkExpressions(&x); err != nil {
 		return err
@@ -302,7 +300,7 @@ func (a *alteration) constrainIndex(n *pg.Constraint) error {
 	case hasConstraint(a.table, name):
 		return errConstraintExists(a.table, name)
 	}
-	x.Name, x.Constraint = name, true
+	x.Name, x.Constraint, x.Deferrable, x.Deferred = name, true, n.Deferrable || n.Initdeferred, n.Initdeferred
 	a.table.Indexes = slices.Insert(a.table.Indexes, at, x)
 	return nil
 }

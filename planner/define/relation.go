@@ -28,7 +28,7 @@ func RelationOf(t *catalog.Table) *pgsql.Relation {
 	}
 	for _, x := range t.Indexes {
 		if x.Unique {
-			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint, NullsEqual: x.NullsEqual, Predicate: x.Predicate}
+			u := pgsql.Unique{Name: x.Name, Constraint: x.Constraint, NullsEqual: x.NullsEqual, Predicate: x.Predicate, Deferrable: x.Deferrable, Deferred: x.Deferred}
 			for _, e := range x.Expressions {
 				u.Expressions = append(u.Expressions, pgsql.RelationColumn{
 					Name: e.Name, Type: AnnouncedType(expressionField(e)), Engine: schema.EngineType(e.Type), Collation: e.Collation, Generated: e.SQL,

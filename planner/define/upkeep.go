@@ -68,6 +68,8 @@ func (a *alteration) storage(n *pg.AlterTableCmd) (known bool, err error) {
 	for _, x := range a.table.Indexes {
 		switch {
 		case x.Name != index || n.Subtype != pg.AlterTableType_AT_ReplicaIdentity:
+		case x.Deferrable:
+			err = pgerr.New(codes.FeatureNotSupported, "cannot use non-immediate index \"%s\" as replica identity", index)
 		case x.Unique && len(x.Expressions) > 0:
 			err = pgerr.New(codes.FeatureNotSupported, "cannot use expression index \"%s\" as replica identity", index)
 		case x.Unique && x.Partial():

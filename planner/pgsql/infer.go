@@ -120,6 +120,9 @@ func (f *inference) find(rel *Relation) (int, error) {
 		if !same || p != nil && f.given == nil {
 			continue
 		}
+		if u.Deferrable {
+			return 0, errDeferrableArbiter
+		}
 		proved := yes
 		if p != nil {
 			if proved, err = f.implies(f.given, p); err != nil {

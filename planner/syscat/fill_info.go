@@ -199,7 +199,7 @@ func fillInfoTableConstraints(_ context.Context, c *Catalog, env *planner.System
 		rows = append(rows, row{
 			"constraint_catalog": env.Database, "constraint_schema": t.Schema, "constraint_name": x.name,
 			"table_catalog": env.Database, "table_schema": t.Schema, "table_name": t.Name, "constraint_type": kind,
-			"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES",
+			"is_deferrable": yesNo(x.of.Deferrable), "initially_deferred": yesNo(x.of.Deferred), "enforced": "YES",
 		})
 	}
 	for _, n := range notNulls(env) {

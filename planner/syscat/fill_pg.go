@@ -380,7 +380,7 @@ func fillIndex(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, 
 		}
 		rows = append(rows, row{
 			"indexrelid": x.oid, "indrelid": planner.TableOID(x.table.Face()), "indnatts": n + len(more), "indnkeyatts": n,
-			"indisunique": x.unique, "indpred": d.indexPredicate(&x), "indexprs": d.indexExpressions(&x), "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": true,
+			"indisunique": x.unique, "indpred": d.indexPredicate(&x), "indexprs": d.indexExpressions(&x), "indnullsnotdistinct": x.nullsEqual, "indisprimary": x.primary, "indisexclusion": false, "indimmediate": !x.of.Deferrable,
 			"indisclustered": false, "indisvalid": true, "indcheckxmin": false, "indisready": true, "indislive": true,
 			"indisreplident": false, "indkey": append(x.numbers(), (&indexInfo{table: x.table, fields: more}).numbers()...),
 			"indcollation": colls, "indclass": classes, "indoption": options,
@@ -416,7 +416,7 @@ func fillConstraint(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]
 		}
 		rows = append(rows, row{
 			"oid": x.constraint, "conname": x.name, "connamespace": namespaceOID(env, x.table.Schema), "contype": kind,
-			"condeferrable": false, "condeferred": false, "convalidated": true, "conrelid": planner.TableOID(x.table.Face()), "contypid": 0,
+			"condeferrable": x.of.Deferrable, "condeferred": x.of.Deferred, "convalidated": true, "conrelid": planner.TableOID(x.table.Face()), "contypid": 0,
 			"conindid": x.oid, "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
 			"confmatchtype": " ", "conislocal": true, "coninhcount": 0, "connoinherit": true, "conkey": x.numbers(),
 		})

@@ -67,6 +67,7 @@ const indexColumn = `CASE WHEN $2 = 0 THEN CASE WHEN $3 THEN ` + shortIndexDef +
 	FROM {rel:pg_catalog.index_definitions()} i WHERE i.index = $1 AND i.part = $2) END`
 
 const constraintDef = `(SELECT CASE min(c.contype) WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE ' || CASE WHEN bool_or(x.indnullsnotdistinct) THEN 'NULLS NOT DISTINCT ' ELSE '' END || '(' END || string_agg(skippr_quote_ident(a.attname), ', ' ORDER BY a.attnum) || ')'
+	|| CASE WHEN bool_or(c.condeferrable) THEN ' DEFERRABLE' ELSE '' END || CASE WHEN bool_or(c.condeferred) THEN ' INITIALLY DEFERRED' ELSE '' END
 	FROM {rel:pg_catalog.pg_constraint} c JOIN {rel:pg_catalog.pg_attribute} a ON a.attrelid = c.conindid JOIN {rel:pg_catalog.pg_index} x ON x.indexrelid = c.conindid WHERE c.oid = $1 AND c.contype IN ('p', 'u'))`
 
 // foreignDef is a FOREIGN KEY as SQL.

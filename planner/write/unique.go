@@ -58,6 +58,27 @@ func (t *Table) DuplicateOf(u Unique, columns []arrow.Array, row int, f encode.F
 	return t.duplicate(u, pick(columns, u.Places), row, f)
 }
 
+// DuplicateKey is Duplicate of a unique constraint of columns: key are its own.
+func (t *Table) DuplicateKey(u Unique, key []arrow.Array, row int, f encode.Format) error {
+	return t.duplicate(u, key, row, f)
+}
+
+// Values are those of a unique constraint in rows that others can be equal to, nil for none: columns are
+// all of the table's, with what is computed. The caller releases them.
+func (u Unique) Values(ctx context.Context, columns []arrow.Array) ([]arrow.Array, error) {
+	var rows []int32
+	for row := range columns[0].Len() {
+		if !u.null(columns, row) {
+			rows = append(rows, int32(row))
+		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	taken, err := Rows{New: pick(columns, u.Places)}.Take(ctx, rows)
+	return taken.New, err
+}
+
 // Asked are the values of a unique constraint in rows that others can be equal to, and the places
 // of these rows: columns are all of the table's, with what is computed. Nil when there are none. The caller releases
 // the last column.
