@@ -26,10 +26,11 @@ type client struct {
 
 // What .ci/clients makes its sets of.
 var (
-	ofPython = []string{"../../.ci/clients.d/python.txt"}
-	ofNode   = []string{"../../.ci/clients.d/package.json", "../../.ci/clients.d/package-lock.json"}
-	ofJava   = []string{"../../.ci/clients.d/java.txt"}
-	ofLibpq  = []string{"testdata/libpq/go.mod", "testdata/libpq/go.sum", "testdata/libpq/main.go"}
+	ofPython    = []string{"../../.ci/clients.d/python.txt"}
+	ofNode      = []string{"../../.ci/clients.d/package.json", "../../.ci/clients.d/package-lock.json"}
+	ofJava      = []string{"../../.ci/clients.d/java.txt"}
+	ofJavaTools = []string{"../../.ci/clients.d/java-tools.txt"}
+	ofLibpq     = []string{"testdata/libpq/go.mod", "testdata/libpq/go.sum", "testdata/libpq/main.go"}
 )
 
 // python runs a script of testdata in the environment that .ci/clients makes.
@@ -72,6 +73,18 @@ func java(t *testing.T, _ *rig) []string {
 	}
 }
 
+// javaTool runs a class of testdata with the tools that .ci/clients gets: compiled first, as they
+// look for classes by name.
+func javaTool(class string, arguments ...string) func(*testing.T, *rig) []string {
+	return func(t *testing.T, _ *rig) []string {
+		t.Helper()
+		jars := filepath.Join(filepath.Dir(installed(t, "java-tools", ofJavaTools, "postgresql.jar")), "*")
+		path, classes := onPath(t, "java"), t.TempDir()
+		works(t, onPath(t, "javac"), "-nowarn", "-d", classes, "-cp", jars, filepath.Join("testdata", "java", class+".java"))
+		return append([]string{path, "-XX:TieredStopAtLevel=1", "-cp", classes + ":" + jars, class}, arguments...)
+	}
+}
+
 // ruby is ActiveRecord of the system's, in the version that the gaps were found with.
 func ruby(t *testing.T, _ *rig) []string {
 	t.Helper()
@@ -102,6 +115,22 @@ var all = []client{
 	{name: "node-postgres", command: node("with_pg.mjs")},
 	{name: "prisma", command: node("with_prisma.mjs")},
 	{name: "jdbc", command: java},
+	{
+		name: "flyway", command: javaTool("Migrations", "testdata/flyway"),
+		after: []string{"DROP SCHEMA IF EXISTS fly CASCADE", "DROP SCHEMA IF EXISTS fly2 CASCADE"},
+	},
+	{
+		name: "liquibase", command: javaTool("Changes", "testdata/liquibase"),
+		after: []string{"DROP SCHEMA IF EXISTS liq CASCADE"},
+	},
+	{
+		name: "hibernate", command: javaTool("Entities"),
+		after: []string{"DROP SCHEMA IF EXISTS hib CASCADE"},
+	},
+	{
+		name: "alembic", command: python("with_alembic.py"),
+		after: []string{"DROP SCHEMA IF EXISTS alb CASCADE"},
+	},
 	{name: "activerecord", command: ruby, gaps: activeRecordGaps},
 	{
 		name:    "pg_dump",
