@@ -319,7 +319,7 @@ func (a *analyzer) comparable(l, r expr, op string) (string, string, bool, error
 		return l.sql, r.sql, true, nil
 	case lt != rt:
 		return "", "", false, nil
-	case ElemOf(lt) != 0 && !plain(ElemOf(lt)).Indexable() && op == "=":
+	case ElemOf(lt) != 0 && !plain(ElemOf(lt)).equatable() && op == "=":
 		return "", "", false, pgerr.New(codes.UndefinedFunction, "could not identify an equality operator for type %s", plain(ElemOf(lt)).Name())
 	case shaped(l) || shaped(r):
 		if err := a.toShaped(&l, &r); err != nil {

@@ -109,7 +109,7 @@ func (a *analyzer) equatable(e expr) error {
 	if elem := ElemOf(t.OID); elem != 0 {
 		t = plain(elem)
 	}
-	if t.OID == OIDJSON || t.OID == OIDXML || t.category() == 'G' {
+	if !t.equatable() {
 		return a.errAt(e.loc, pgerr.New(codes.UndefinedFunction, "could not identify an equality operator for type %s", e.typ.Name()))
 	}
 	return a.errAt(e.loc, uncompared(e.typ))

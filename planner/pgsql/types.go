@@ -442,6 +442,11 @@ func (t Type) Indexable() bool {
 	return t.category() != 'G'
 }
 
+// equatable says whether PostgreSQL can tell values of the type apart in arrays, rows and sets.
+func (t Type) equatable() bool {
+	return t.OID != OIDJSON && t.OID != OIDXML && t.OID != OIDJSONPath && t.category() != 'G'
+}
+
 // SeveralTexts says whether values of the type that are equal may be kept as different texts, as
 // ranges from 1.0 and from 1 are.
 func (t Type) SeveralTexts() bool {
