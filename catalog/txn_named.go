@@ -238,8 +238,17 @@ func (t *Txn) DeleteSchema(name string) error {
 func (t *Txn) deleteSchema(name string) error {
 	own(&t.facts.schemas, &t.owned.schemas)
 	if s := t.facts.schemas[name]; s != nil {
-		if err := t.putRight(right.Object{Class: right.Schema, ID: s.OID}.Key(), nil); err != nil {
-			return err
+		gone := []string{right.Object{Class: right.Schema, ID: s.OID}.Key()}
+		for key, e := range t.facts.rights { // what new objects in it would have got
+			if e.Object.Class == right.DefaultOf && e.Object.Sub == s.OID {
+				gone = append(gone, key)
+			}
+		}
+		slices.Sort(gone)
+		for _, key := range gone {
+			if err := t.putRight(key, nil); err != nil {
+				return err
+			}
 		}
 	}
 	return deleteNamed(t, t.facts.schemas, named{KindSchema, prefixSchema, name, false})

@@ -159,8 +159,12 @@ func fillAuthMembers(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][
 
 func fillDefaultACL(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any, error) {
 	var rows []row
+	there := map[uint32]bool{0: true}
+	for _, n := range namespaces(env) {
+		there[n.oid] = true
+	}
 	for i, x := range env.Rights.Entries() {
-		if x.Object.Class != right.DefaultOf || !x.Set {
+		if x.Object.Class != right.DefaultOf || !x.Set || !there[x.Object.Sub] { // older versions kept those of schemas that went
 			continue
 		}
 		rows = append(rows, row{
