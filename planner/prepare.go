@@ -106,6 +106,8 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareClose(n.ClosePortalStmt)
 	case *pg.Node_ListenStmt, *pg.Node_UnlistenStmt, *pg.Node_NotifyStmt:
 		return s.prepareNotes(p.Node), nil
+	case *pg.Node_DoStmt:
+		return s.prepareDo(p.SQL, n.DoStmt)
 	case *pg.Node_ConstraintsSetStmt:
 		return s.prepareConstraints(n.ConstraintsSetStmt)
 	case *pg.Node_VacuumStmt:
@@ -145,7 +147,7 @@ func (s *session) refuse(n *pg.Node) error {
 	switch {
 	case n.GetAlterSystemStmt() != nil:
 		return e.WithHint("%s", settingHint(n.GetAlterSystemStmt().Setstmt))
-	case n.GetDoStmt() != nil, n.GetCallStmt() != nil, n.GetCreateFunctionStmt() != nil:
+	case n.GetCallStmt() != nil, n.GetCreateFunctionStmt() != nil:
 		return e.WithHint("There are no procedural languages. Send the statements themselves, in a transaction.")
 	}
 	return e

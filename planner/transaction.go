@@ -143,13 +143,19 @@ func (s *session) savepoint(name string) (*result, error) {
 	if err := s.inBlock("SAVEPOINT"); err != nil {
 		return nil, err
 	}
+	s.mark(name)
+	return &result{tag: "SAVEPOINT"}, nil
+}
+
+// mark makes a savepoint, and gives its index.
+func (s *session) mark(name string) int {
 	m := s.markChanges()
 	s.tx.savepoints = append(s.tx.savepoints, savepoint{
 		name: name, mark: s.values.Mark(), changes: m.kept, temp: m.temp, defined: len(s.tx.defined), rights: len(s.tx.rights), restarts: len(s.tx.restarts),
 		checks: m.checks, immediate: s.tx.immediate,
 		notes: s.notes.Mark(), locks: s.locks.Mark(), tables: s.markTables(),
 	})
-	return &result{tag: "SAVEPOINT"}, nil
+	return len(s.tx.savepoints) - 1
 }
 
 // findSavepoint returns the index of the newest savepoint of a name.
@@ -170,6 +176,12 @@ func (s *session) releaseSavepoint(name string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.release(i)
+	return &result{tag: "RELEASE"}, nil
+}
+
+// release forgets a savepoint and those since; what was done since stays done.
+func (s *session) release(i int) {
 	for _, c := range s.cursors { // theirs is the savepoint around it now
 		c.made = min(c.made, i)
 	}
@@ -178,7 +190,6 @@ func (s *session) releaseSavepoint(name string) (*result, error) {
 	}
 	s.values.Release(s.tx.savepoints[i].mark)
 	s.tx.savepoints = s.tx.savepoints[:i]
-	return &result{tag: "RELEASE"}, nil
 }
 
 func (s *session) rollbackTo(name string) (*result, error) {

@@ -72,7 +72,7 @@ func (s *session) prepareExtension(n *pg.Node) pgwire.Statement {
 // standIns are extensions that migrations ask for, without the need of which they mostly are, by what
 // is said of them.
 var standIns = map[string]string{
-	"plpgsql":   "There are no procedural languages here: DO and CREATE FUNCTION are refused.",
+	"plpgsql":   "There are no procedural languages here: DO has statements, IF and EXCEPTION, and CREATE FUNCTION is refused.",
 	"pgcrypto":  "gen_random_uuid(), sha256() and its kin are here without it; its other functions are not.",
 	"uuid-ossp": "uuid_generate_v4() is here without it; its other functions are not.",
 }
