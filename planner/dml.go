@@ -359,7 +359,8 @@ func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, err
 		return rows, errConflictTwice
 	}
 	defer rows.Release()
-	fresh, err := rows.Take(ctx, write.Without(rows.Len(), either))
+	left := write.Without(rows.Len(), either)
+	fresh, err := rows.Take(ctx, left)
 	if err != nil {
 		return fresh, err
 	}
@@ -371,7 +372,11 @@ func (j *writeJob) insert(ctx context.Context, rows write.Rows) (write.Rows, err
 		return fresh, err
 	}
 	defer inTheWay.Release()
-	return j.update(ctx, conflict, fresh, inTheWay)
+	out, err := j.update(ctx, conflict, fresh, inTheWay)
+	if err != nil {
+		return out, err
+	}
+	return j.asGiven(ctx, out, left, taken, inTheWay.New)
 }
 
 var errConflictTwice = pgerr.New(codes.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").

@@ -74,14 +74,12 @@ func (s *session) prepareNode(ctx context.Context, p *pgsql.Parsed, types []uint
 		return s.prepareDiscard(n.DiscardStmt)
 	case *pg.Node_ExplainStmt:
 		return s.prepareExplain(p.SQL, n.ExplainStmt, types)
-	case *pg.Node_InsertStmt:
-		return s.prepareWrite(p, types, "INSERT")
+	case *pg.Node_InsertStmt, *pg.Node_MergeStmt:
+		return s.prepareWrite(p, types, pgsql.Word(p.Node))
 	case *pg.Node_UpdateStmt:
 		return s.prepareWrite(p.AtRow(), types, "UPDATE")
 	case *pg.Node_DeleteStmt:
 		return s.prepareWrite(p.AtRow(), types, "DELETE")
-	case *pg.Node_MergeStmt:
-		return s.prepareWrite(p, types, "MERGE")
 	case *pg.Node_TruncateStmt:
 		return s.prepareTruncate(n.TruncateStmt)
 	case *pg.Node_CreateTableAsStmt:

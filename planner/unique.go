@@ -1,8 +1,11 @@
 package planner
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -63,6 +66,44 @@ func (j *writeJob) arbitrate(ctx context.Context, columns []arrow.Array) (twice,
 func (j *writeJob) arbiter(which int) bool {
 	c := j.analysis.Conflict
 	return c != nil && (c.Arbiter == which || c.Arbiter == pgsql.ArbiterAny)
+}
+
+// asGiven puts rows of ON CONFLICT DO UPDATE in the order of those that the statement gives,
+// as clients expect of RETURNING: first come those at the places fresh, then those in whose
+// way were the ones of given, at the places taken. They are told by what is in conflict; where
+// they cannot be, the order stays.
+func (j *writeJob) asGiven(ctx context.Context, rows write.Rows, fresh, taken []int32, given []arrow.Array) (write.Rows, error) {
+	columns := j.analysis.Conflict.Columns
+	if len(columns) == 0 || rows.Len() <= len(fresh) {
+		return rows, nil
+	}
+	text := func(of []arrow.Array, row int) string {
+		var b strings.Builder
+		for _, c := range columns {
+			fmt.Fprintf(&b, "%q,", of[c].ValueStr(row))
+		}
+		return b.String()
+	}
+	at := map[string]int32{}
+	for i, place := range taken {
+		at[text(given, i)] = place
+	}
+	places := slices.Clone(fresh)
+	order := make([]int32, rows.Len())
+	for i := range order {
+		order[i] = int32(i) // rows of a statement are far fewer
+		if i < len(fresh) {
+			continue
+		}
+		place, ok := at[text(rows.New, i)]
+		if !ok {
+			return rows, nil
+		}
+		places = append(places, place)
+	}
+	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(places[x], places[y]) })
+	defer rows.Release()
+	return rows.Take(ctx, order)
 }
 
 // put adds new rows, which must be unique by all that is no arbiter.

@@ -155,7 +155,7 @@ func (a *alteration) retypes(n *pg.AlterTableCmd) (*retyped, string, error) {
 // itself says whether an expression is a column, or a cast of it to a type.
 func (c *Context) itself(n *pg.Node, name string, t pgsql.Type) bool {
 	if tc := n.GetTypeCast(); tc != nil {
-		if to, err := c.columnType(tc.TypeName); err != nil || to != t {
+		if to, err := c.columnType(tc.TypeName); err != nil || to.OID != t.OID || to.Mod != t.Mod {
 			return false
 		}
 		n = tc.Arg
@@ -355,7 +355,10 @@ func (a *alteration) setType(n *pg.AlterTableCmd) error {
 		return err
 	}
 	from := pgsql.Type{OID: f.OID, Mod: f.TypMod}
+	same := t.User != nil && f.Enum && f.OID == t.OID && def.CollClause == nil
 	switch {
+	case same && (def.RawDefault == nil || a.context.itself(def.RawDefault, n.Name, t)):
+		return a.unusedInViews(n.Name)
 	case def.RawDefault != nil && !a.context.itself(def.RawDefault, n.Name, t):
 		return unsupported("USING in ALTER COLUMN … TYPE is not supported here").WithHint("Add another column, UPDATE it, then drop this one.")
 	case a.narrows(n, f, t):
