@@ -114,7 +114,8 @@ type collFrame struct {
 
 // collating analyses an expression by f, and derives its collation from those of its parts.
 func (a *analyzer) collating(n *pg.Node, f func() (expr, error)) (expr, error) {
-	apart := n.GetSubLink() != nil || n.GetRowExpr() != nil // of parts that are not of one value
+	apart := n.GetSubLink() != nil || n.GetRowExpr() != nil || // of parts that are not of one value
+		len(n.GetFuncCall().GetAggOrder()) > 0 || n.GetFuncCall().GetOver() != nil
 	a.colls = append(a.colls, collFrame{apart: apart})
 	at := len(a.colls) - 1
 	e, err := f()
@@ -124,9 +125,9 @@ func (a *analyzer) collating(n *pg.Node, f func() (expr, error)) (expr, error) {
 		return e, err
 	}
 	switch {
-	case apart, n.GetColumnRef() != nil, n.GetCollateClause() != nil:
+	case n.GetColumnRef() != nil, n.GetCollateClause() != nil, apart && collatable(e.typ):
 		own = e.coll
-	case !collatable(e.typ) && !e.undecided():
+	case apart, !collatable(e.typ) && !e.undecided():
 		own = derived{}
 	}
 	e.coll = own
@@ -159,6 +160,9 @@ func (a *analyzer) asciiCall(name string, args []expr) (e expr, ok bool, err err
 	}
 	if err := mixed(d, name+"() function"); err != nil || !d.ascii() {
 		return e, false, err
+	}
+	if strings.HasPrefix(name, "regexp_") && plainPattern(args) {
+		return e, false, nil
 	}
 	if (name != "lower" && name != "upper") || len(args) != 1 || !isString(args[0].typ.OID) {
 		return e, false, unsupported("function %s of strings of collation \"%s\" is not supported", name, schema.CollationName(d.oid)).
@@ -193,6 +197,16 @@ func asciiMatch(l, r expr, what string) (bool, error) {
 		err = mixed(d, what)
 	}
 	return d.ascii(), err
+}
+
+// plainPattern says whether the arguments of a function of regular expressions are a pattern that says
+// nothing of letters or cases, and flags that do not either.
+func plainPattern(args []expr) bool {
+	if len(args) < 2 || args[1].lit == nil || letterClass.MatchString(*args[1].lit) {
+		return false
+	}
+	last := args[len(args)-1]
+	return len(args) == 2 || last.lit != nil && !strings.ContainsAny(*last.lit, "i") || last.typ.OID == OIDInt4
 }
 
 // letterClass finds what a regular expression says of letters, or of cases.

@@ -82,6 +82,9 @@ func (a *analyzer) funcCall(n *pg.FuncCall, s *scope) (expr, error) {
 	}
 	e, err := a.call(c, args, n, s)
 	e.loc, e.name = n.Location, name
+	if err == nil {
+		e.coll, err = collated(args...)
+	}
 	return a.finished(e, n, mark, s, err)
 }
 

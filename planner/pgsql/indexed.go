@@ -71,15 +71,18 @@ func SettleIndex(n *pg.Node, rel *Relation, part, statement string, env *Env) (o
 			v.Fields = v.Fields[len(v.Fields)-1:]
 		}
 	})
-	out.Type, out.Collation, out.Name = e.typ, e.coll.column(), cmp.Or(e.name, "expr")
-	if n.GetCaseExpr() != nil {
-		out.Name = "case"
-	}
+	out.Type, out.Collation, out.Name = e.typ, e.coll.column(), indexName(n)
 	if out.SQL, err = ExpressionText(n); err != nil {
 		return out, err
 	}
 	out.Columns, err = ConditionColumns(out.SQL)
 	return out, err
+}
+
+// indexName is what an index calls the value of an expression.
+func indexName(n *pg.Node) string {
+	name, _ := figureName(n)
+	return cmp.Or(name, "expr")
 }
 
 func (a *analyzer) indexPart(n *pg.Node, rel *Relation, part string) (expr, error) {

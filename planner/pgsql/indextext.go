@@ -12,10 +12,7 @@ import (
 
 // PartAsWritten is a part of an index of which no more is known than what it says.
 func PartAsWritten(n *pg.Node) (out IndexPart, err error) {
-	out = IndexPart{Name: "expr", Type: plain(OIDText)}
-	if f := n.GetFuncCall(); f != nil {
-		out.Name = callName(f)
-	}
+	out = IndexPart{Name: indexName(n), Type: plain(OIDText)}
 	if out.SQL, err = ExpressionText(n); err != nil {
 		return out, err
 	}

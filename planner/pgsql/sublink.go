@@ -55,7 +55,7 @@ func (a *analyzer) scalarSubquery(n *pg.SubLink, q *query, out expr) (expr, erro
 		case t.text:
 			q.targets[0].expr.sql = native(t)
 		}
-		out.typ, out.name, out.fields = plain(arr), "array", t.fields
+		out.typ, out.name, out.fields, out.coll = plain(arr), "array", t.fields, derived{oid: t.coll.oid}
 		out.sql = "ARRAY(" + q.print(false) + ")"
 		return out, nil
 	}

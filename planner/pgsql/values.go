@@ -43,7 +43,14 @@ func (a *analyzer) values(sel *pg.SelectStmt, s *scope) (*query, error) {
 		if err != nil {
 			return nil, err
 		}
-		q.targets = append(q.targets, target{name: fmt.Sprintf("column%d", c+1), expr: outputOf(t, c)})
+		out := outputOf(t, c)
+		for _, e := range col {
+			if out.coll, err = out.coll.with(e.coll); err != nil {
+				return nil, err
+			}
+		}
+		out.coll.explicit = false
+		q.targets = append(q.targets, target{name: fmt.Sprintf("column%d", c+1), expr: out})
 	}
 	var b strings.Builder
 	for r, row := range rows {
