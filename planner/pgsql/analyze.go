@@ -355,6 +355,8 @@ type analyzer struct {
 	colls []collFrame
 	// maybe counts what is around the expression that is analysed and need not compute it.
 	maybe int
+	// truths are subqueries that are as good false as unknown; see onlyTruth.
+	truths map[*pg.SubLink]bool
 	// modifications are the queries of WITH that write.
 	modifications map[*pg.CommonTableExpr]*modification
 	// record is set while a view is defined.

@@ -193,6 +193,9 @@ func (a *analyzer) distinctKeys(targets []target) ([]string, error) {
 
 // condition analyses a boolean expression.
 func (a *analyzer) condition(n *pg.Node, s *scope, clause string) (expr, error) {
+	if clause != "CHECK" {
+		a.onlyTruth(n)
+	}
 	e, err := a.expr(n, s)
 	if err != nil {
 		return e, err

@@ -98,13 +98,11 @@ func (a *analyzer) rowSubquery(op string, left expr, n *pg.SubLink, s *scope) (e
 
 // quantifiedSubquery analyses x IN (SELECT …) and x op ANY/ALL (SELECT …).
 func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out expr) (expr, error) {
-	op := "="
+	op, err := "=", error(nil)
 	if len(n.OperName) > 0 {
-		o, err := operatorName(n.OperName)
-		if err != nil {
+		if op, err = operatorName(n.OperName); err != nil {
 			return out, err
 		}
-		op = o
 	}
 	cmp, ok := comparisons[op]
 	if !ok {
@@ -125,7 +123,10 @@ func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out exp
 		}
 		return out, a.errAt(n.Location, pgerr.New(codes.Syntax, "subquery has too %s columns", word))
 	}
-	var lsql []string
+	if err = a.settle(q); err != nil {
+		return out, err
+	}
+	var lsql, asked []string
 	for i := range left {
 		lc, rc, err := a.pair(left[i], q.targets[i].expr)
 		if err != nil {
@@ -138,7 +139,7 @@ func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out exp
 		if !ok {
 			return out, a.noOperator(op, &lc, rc, n.Location)
 		}
-		lsql = append(lsql, ls)
+		lsql, asked = append(lsql, ls), append(asked, lc.sql)
 		if q.body == "" || rs != q.targets[i].expr.sql {
 			q.targets[i].expr.sql = rs
 		}
@@ -154,6 +155,9 @@ func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out exp
 	out.typ = plain(OIDBool)
 	if cmp == "=" && word == "ANY" {
 		out.sql = fmt.Sprintf("(%s IN (%s))", test, q.print(false))
+		if len(lsql) > 1 && !a.truths[n] {
+			out.sql = a.rowAmong(out.sql, asked, lsql, q)
+		}
 		return out, nil
 	}
 	if len(lsql) > 1 {
@@ -161,6 +165,38 @@ func (a *analyzer) quantifiedSubquery(n *pg.SubLink, q *query, s *scope, out exp
 	}
 	out.sql = fmt.Sprintf("(%s %s %s (%s))", test, cmp, word, q.print(false))
 	return out, nil
+}
+
+// rowAmong is (a, b) IN (SELECT x, y …) where it matters whether it is false or unknown, of what is true
+// if it is: the engine does not know a row with a null for another which differs in the rest. Rows
+// without nulls are passed over by the search, on both sides.
+func (a *analyzer) rowAmong(among string, left, compared []string, q *query) string {
+	alias, rows := a.alias("q"), q.print(false)
+	var here, there, same []string
+	for i, l := range compared {
+		r := fmt.Sprintf("%s.c%d", alias, i+1)
+		here, there = append(here, left[i]+" IS NULL"), append(there, r+" IS NULL")
+		same = append(same, fmt.Sprintf("(%s = %s) IS DISTINCT FROM false", l, r))
+	}
+	open := func(null []string) string {
+		return fmt.Sprintf("EXISTS (SELECT 1 FROM (%s) AS %s WHERE (%s) AND %s)", rows, alias, strings.Join(null, " OR "), strings.Join(same, " AND "))
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN true WHEN %s OR %s THEN NULL ELSE false END", among, open(there), open(here))
+}
+
+// onlyTruth remembers the subqueries of a condition of which nobody asks more than whether they are true.
+func (a *analyzer) onlyTruth(n *pg.Node) {
+	if b := n.GetBoolExpr(); b != nil && b.Boolop != pg.BoolExprType_NOT_EXPR {
+		for _, arg := range b.Args {
+			a.onlyTruth(arg)
+		}
+	}
+	if l := n.GetSubLink(); l != nil {
+		if a.truths == nil {
+			a.truths = map[*pg.SubLink]bool{}
+		}
+		a.truths[l] = true
+	}
 }
 
 // arrayExpr analyses ARRAY[…]; want is the array type of a cast around it.
