@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/planner/pgfunc"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
 // What a literal of a time or an interval means depends on TimeZone, DateStyle and
@@ -21,16 +22,22 @@ func (a *analyzer) settleLiteral(e expr, to Type) error {
 	if elem != 0 {
 		oid = elem
 	}
+	_, _, ranges := span.KindOf(oid)
 	switch oid {
 	case OIDDate, OIDTimestamp, OIDTimestamptz, OIDInterval:
 	default:
-		return nil
+		if !ranges {
+			return nil
+		}
 	}
 	if e.node == nil {
 		return nil
 	}
 	zone, _ := a.env.Setting("TimeZone")
 	settle := func(text string) (string, error) {
+		if ranges {
+			return a.spanText(oid, text)
+		}
 		if _, relative := relativeWord(text); relative {
 			return "", unsupported("date/time input \"%s\" is not supported in a definition", text).
 				WithHint("Use current_date or now(), which are computed when they are needed.")
@@ -58,7 +65,7 @@ func (a *analyzer) settleLiteral(e expr, to Type) error {
 		if err != nil {
 			return err
 		}
-		parts[i] = `"` + text + `"`
+		parts[i] = arrayElement(text)
 	}
 	text := "{" + strings.Join(parts, ",") + "}"
 	e.node.Sval, *e.lit = text, text
