@@ -101,8 +101,11 @@ func (r *resolver) constant(c *pg.A_Const) (node, error) {
 		return &constant{typed: boolean, text: strconv.FormatBool(v.Boolval.Boolval)}, nil
 	case *pg.A_Const_Sval:
 		return &constant{typed: typed{typUnknown, -1}, text: v.Sval.Sval}, nil
+	case *pg.A_Const_Bsval:
+		text, err := r.valueText(v.Bsval.Bsval, typBit)
+		return &constant{typed: typed{typBit, -1}, text: text}, err
 	}
-	return nil, unknown("a bit string")
+	return nil, unknown("a constant")
 }
 
 func (r *resolver) typeCast(n *pg.TypeCast, s *scope) (node, error) {

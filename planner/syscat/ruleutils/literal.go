@@ -8,6 +8,7 @@ import (
 
 	"github.com/skipprd/skipprd/pgwire/encode"
 	"github.com/skipprd/skipprd/planner/pgfunc"
+	"github.com/skipprd/skipprd/planner/pgfunc/span"
 )
 
 var (
@@ -73,7 +74,14 @@ func (r *resolver) valueText(text string, oid uint32) (string, error) {
 		}
 	case typJSONB:
 		return pgfunc.JSONB(text)
+	case 650, 774, 829, 869, typBit, 1562, 3220, 600, 601, 602, 603, 604, 628, 718: // networks, bit strings, geometry
+		if text, err := (encode.Input{}).Decode(oid, 0, []byte(text)); err == nil {
+			return text, nil
+		}
 	default:
+		if kind, _, ok := span.KindOf(oid); ok && (kind != span.TSTZ || strings.EqualFold(r.d.Zone, "UTC")) {
+			return span.Reader{Local: func(int64) int64 { return 0 }}.Canonical(oid, text)
+		}
 		if r.facts.typeOf(oid).kind == 'e' {
 			return text, nil
 		}
