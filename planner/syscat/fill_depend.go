@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/skipprd/skipprd/catalog"
 	"github.com/skipprd/skipprd/planner"
+	"github.com/skipprd/skipprd/planner/pgsql"
 )
 
 // The OIDs of PostgreSQL's relations that pg_depend names.
@@ -26,13 +28,31 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 			"classid": class, "objid": obj, "objsubid": 0, "refclassid": refClass, "refobjid": ref, "refobjsubid": column, "deptype": kind,
 		})
 	}
+	users := userTypesOf(env)
 	for _, t := range env.Snapshot.AllTables() {
 		table := planner.TableOID(t.Face())
 		depends(classType, planner.TypeOID(t.Face()), classRelation, table, 0, "i")
 		depends(classType, arrayTypeOID(t.Face()), classType, planner.TypeOID(t.Face()), 0, "i")
 		for i, f := range t.Current.Fields {
-			if t.Defaults[f.ID]+t.Generated[f.ID] != "" {
-				depends(classDefault, defaultOID(t.Face(), attNum(f, i)), classRelation, table, int64(attNum(f, i)), "a")
+			num := int64(attNum(f, i))
+			of := defaultOID(t.Face(), int(num))
+			oid, _ := users.announced(t, f)
+			own := users.byOID[oid] != nil
+			switch {
+			case t.Generated[f.ID] != "":
+				depends(classDefault, of, classRelation, table, num, "i")
+				for _, from := range generatedFrom(t, f.ID) {
+					depends(classDefault, of, classRelation, table, int64(columnNumber(t, from)), "n")
+				}
+			case t.Defaults[f.ID] != "":
+				depends(classDefault, of, classRelation, table, num, "a")
+				if own {
+					depends(classDefault, of, classType, oid, 0, "n")
+				}
+			}
+			if own {
+				depends(classRelation, table, classType, oid, 0, "n")
+				rows[len(rows)-1]["objsubid"] = num
 			}
 		}
 		for _, x := range indexesOf(t) {
@@ -64,8 +84,34 @@ func fillDepend(_ context.Context, c *Catalog, env *planner.SystemEnv) ([][]any,
 		}
 		depends(classConstraint, id, classRelation, k.index().oid, 0, "n")
 	}
+	checkDepends(env, depends)
 	viewDepends(env, depends)
 	return c.build("pg_catalog.pg_depend", append(rows, sequenceDepends(env)...))
+}
+
+// checkDepends says which columns checks hang on: as the columns' own, and as named in them.
+func checkDepends(env *planner.SystemEnv, depends func(class, obj, refClass, ref uint32, column int64, kind string)) {
+	for _, x := range checks(env) {
+		for _, f := range x.columns {
+			for _, kind := range []string{"a", "n"} {
+				depends(classConstraint, x.oid, classRelation, planner.TableOID(x.table.Face()), int64(columnNumber(x.table, f.ID)), kind)
+			}
+		}
+	}
+}
+
+// generatedFrom are the fields that the expression of a generated column names.
+func generatedFrom(t *catalog.Table, id int32) (out []int32) {
+	names, err := pgsql.ConditionColumns(t.Generated[id])
+	if err != nil {
+		return nil // who reads the column is told
+	}
+	for _, f := range t.Current.Fields {
+		if slices.Contains(names, f.Name) {
+			out = append(out, f.ID)
+		}
+	}
+	return out
 }
 
 // Schema skippr is an extension's, as PostgreSQL sees it: what belongs to an extension
