@@ -2,11 +2,14 @@ package pgsql
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/jeroenrinzema/psql-wire/codes"
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/skipprd/skipprd/pgwire/pgerr"
 	"github.com/skipprd/skipprd/pgwire/quote"
 )
@@ -16,6 +19,8 @@ type source struct {
 	sql     string
 	items   []*item
 	columns []*column
+	// constants are columns that stand for themselves; see [constants].
+	constants map[int]string
 }
 
 // from analyses a FROM list into the scope and prints it.
@@ -28,6 +33,9 @@ func (a *analyzer) from(list []*pg.Node, s *scope) (string, error) {
 		}
 		if err := a.addItems(s, src.items); err != nil {
 			return "", err
+		}
+		for i, sql := range src.constants {
+			src.columns[i].sql = func() string { return sql }
 		}
 		s.columns = append(s.columns, src.columns...)
 		parts = append(parts, src.sql)
@@ -247,8 +255,32 @@ func (a *analyzer) subselect(n *pg.RangeSubselect, s *scope) (*source, error) {
 	if n.Lateral {
 		sql = "LATERAL " + sql
 	}
-	return &source{sql: sql, items: []*item{it}, columns: it.columns}, nil
+	src := &source{sql: sql, items: []*item{it}, columns: it.columns}
+	if oneRow(n.Subquery.GetSelectStmt()) {
+		src.constants = constants(q.targets)
+	}
+	return src, nil
 }
+
+// oneRow says that a query has a row whatever there is.
+func oneRow(n *pg.SelectStmt) bool {
+	return len(n.TargetList) > 0 && proto.Equal(n, &pg.SelectStmt{TargetList: n.TargetList, LimitOption: n.LimitOption, Op: n.Op})
+}
+
+// constants are the columns of a query of one row that are documents of json which its
+// statement gives. They stand for themselves in what reads the row: so what is made of one is
+// no join with it, and its rows keep the order that they have in the document.
+func constants(targets []target) map[int]string {
+	out := map[int]string{}
+	for i, t := range targets {
+		if e := t.expr; e.typ.OID == OIDJSON && !e.set && (e.con || parameter.MatchString(e.sql)) {
+			out[i] = e.sql
+		}
+	}
+	return out
+}
+
+var parameter = regexp.MustCompile(`^(\$[0-9]+|CAST\(\$[0-9]+ AS [A-Z]+\))$`)
 
 // rangeFunction analyses a set-returning function in FROM, which becomes a
 // subquery with an unnest.

@@ -114,6 +114,13 @@ var all = []client{
 	{name: "odbc", command: odbc},
 	{name: "node-postgres", command: node("with_pg.mjs")},
 	{name: "prisma", command: node("with_prisma.mjs")},
+	{name: "sequelize", command: node("with_sequelize.mjs"), after: []string{"DROP SCHEMA IF EXISTS seq CASCADE"}},
+	{name: "typeorm", command: node("with_typeorm.mjs"), after: []string{"DROP SCHEMA IF EXISTS orm CASCADE"}},
+	{name: "knex", command: node("with_knex.mjs"), after: []string{"DROP SCHEMA IF EXISTS kn CASCADE"}},
+	{
+		name: "drizzle", command: node("with_drizzle.mjs"),
+		after: []string{"DROP SCHEMA IF EXISTS dz CASCADE", "DROP SCHEMA IF EXISTS drizzle CASCADE"},
+	},
 	{name: "jdbc", command: java},
 	{
 		name: "flyway", command: javaTool("Migrations", "testdata/flyway"),
