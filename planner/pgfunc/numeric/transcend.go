@@ -303,19 +303,28 @@ func powerInt(a Num, e, scale int) (Num, error) {
 		return quotient(one, Num{coef: coef, scale: a.scale * k}, scale, true)
 	}
 	digits := scale + int(math.Max(weight, 0)) + 60
-	x := lnFloat(a.Abs(), digits+12)
-	x.Mul(x, new(big.Float).SetInt64(int64(e)))
-	val, _ := x.Float64()
-	out, err := fromFloat(expFloatWide(x, val, digits), scale)
+	out, err := fromFloat(multiplied(a.Abs().float(digits), e), scale)
 	if a.Sign() < 0 && e%2 != 0 {
 		out = out.Neg()
 	}
 	return out, err
 }
 
-// expFloatWide is expFloat of an x that may be large.
-func expFloatWide(x *big.Float, val float64, digits int) *big.Float {
-	return expFloat(new(big.Float).SetPrec(precisionOf(digits+20+int(math.Abs(val)/2))).Set(x), digits)
+// multiplied is x ^ e, which is as exact as x but for as many digits as e has.
+func multiplied(x *big.Float, e int) *big.Float {
+	out := new(big.Float).SetPrec(x.Prec()).SetInt64(1)
+	for k := max(e, -e); k > 0; k >>= 1 {
+		if k&1 == 1 {
+			out.Mul(out, x)
+		}
+		if k > 1 {
+			x.Mul(x, x)
+		}
+	}
+	if e < 0 {
+		out.Quo(new(big.Float).SetInt64(1), out)
+	}
+	return out
 }
 
 func powerSpecial(a, b Num) (Num, error) {
