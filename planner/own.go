@@ -119,6 +119,9 @@ func (s *session) define(ctx context.Context, sql, word string, sink pgwire.Sink
 		return nil, err
 	}
 	s.as(c)
+	if err := s.mayInclude(c); err != nil {
+		return nil, err
+	}
 	if mutant.On(mutant.UniqueNotProved) {
 		c.Proofs = nil
 	}

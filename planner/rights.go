@@ -540,3 +540,21 @@ func (s *session) ownOwner(st *ddl.SetOwner) (grant.Op, error) {
 		return nil
 	}, nil
 }
+
+// mayInclude refuses a change that include would refuse, before proofs tell of rows. One with a new key
+// can be included only once these are in the lake.
+func (s *session) mayInclude(c *define.Change) error {
+	if len(c.Proofs) == 0 || c.Rekeyed != 0 {
+		return nil
+	}
+	draft, err := s.engine.deps.Catalog.Draft(func(txn *catalog.Txn) error {
+		if err := s.draft(txn); err != nil {
+			return err
+		}
+		return c.Draft(txn)
+	})
+	if err == nil {
+		draft.Close()
+	}
+	return err
+}
