@@ -529,8 +529,8 @@ func (c *Context) rename(n *pg.RenameStmt) (*Change, error) {
 		return c.moveSequence(n.Relation, n.MissingOk, func(s *sequence.Sequence) { s.Name = n.Newname })
 	case pg.ObjectType_OBJECT_INDEX:
 		return c.renameIndex(n)
-	case pg.ObjectType_OBJECT_SCHEMA:
-		return nil, unsupported("ALTER SCHEMA … RENAME is not supported")
+	case pg.ObjectType_OBJECT_TYPE:
+		return c.renameType(n)
 	case pg.ObjectType_OBJECT_COLUMN:
 		kind = n.RelationType
 	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_TABCONSTRAINT, pg.ObjectType_OBJECT_MATVIEW:

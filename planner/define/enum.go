@@ -289,3 +289,129 @@ func (c *Context) commentType(n *pg.CommentStmt) (*Change, error) {
 		return txn.PutType(next)
 	}}, nil
 }
+
+// renameType plans ALTER TYPE … RENAME TO: what is kept as SQL casts to the type by its name.
+func (c *Context) renameType(n *pg.RenameStmt) (*Change, error) {
+	e, err := c.enumType(n.Object.GetList().GetItems())
+	if err != nil {
+		return nil, err
+	}
+	if err := c.mustOwn(e); err != nil {
+		return nil, err
+	}
+	switch {
+	case e.Source != nil:
+		return nil, unsupported("changing type \"%s\", which a pipeline had, is not supported", e.Name)
+	case c.typeTaken(e.Schema, n.Newname):
+		return nil, pgerr.New(codes.DuplicateObject, "type \"%s\" already exists", n.Newname)
+	}
+	out := &Change{Tag: "ALTER TYPE"}
+	from, to := pgsql.RelationName{Schema: e.Schema, Name: e.Name}, pgsql.RelationName{Schema: e.Schema, Name: n.Newname}
+	for _, t := range c.Snapshot.AllTables() {
+		next, err := namedAnew(t, e, from, to)
+		if err != nil {
+			return nil, err
+		}
+		if next != nil && t.Temp == "" {
+			out.Alters = append(out.Alters, t.Face())
+		}
+	}
+	out.Apply = func(txn *catalog.Txn) error {
+		found, err := txn.TypeByName(from.Schema, from.Name)
+		if err != nil {
+			return gone(err, "type", e.Name)
+		}
+		if _, err := txn.TypeByName(to.Schema, to.Name); err == nil {
+			return pgerr.New(codes.DuplicateObject, "type \"%s\" already exists", to.Name)
+		}
+		renamed := found.Clone()
+		renamed.Name = to.Name
+		if err := cmp.Or(free(txn, to.Schema, to.Name), txn.DeleteType(from.Schema, from.Name), txn.PutType(renamed)); err != nil {
+			return err
+		}
+		return renameTypeInUse(txn, found, from, to)
+	}
+	return out, nil
+}
+
+// renameTypeInUse has tables and views name a type anew.
+func renameTypeInUse(txn *catalog.Txn, e *usertype.Type, from, to pgsql.RelationName) error {
+	for _, t := range txn.AllTables() {
+		next, err := namedAnew(t, e, from, to)
+		if err == nil && next != nil {
+			err = txn.PutTable(next)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, v := range txn.Queries() {
+		sql, named, err := pgsql.RenameType(v.SQL, from, to)
+		if err == nil && named {
+			err = txn.RewordView(v.Schema, v.Name, sql)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namedAnew is a table of our own with the new name of a type, nil for one that does not name it.
+func namedAnew(t *catalog.Table, e *usertype.Type, from, to pgsql.RelationName) (*catalog.Table, error) {
+	if !t.Own {
+		return nil, nil
+	}
+	next, changed := t.Clone(), false
+	var failed error
+	anew := func(sql string) string {
+		out, named, err := pgsql.RenameType(sql, from, to)
+		failed = cmp.Or(failed, err)
+		changed = changed || named
+		return out
+	}
+	for id, text := range t.Defaults {
+		setText(&next.Defaults, id, anew(text))
+	}
+	for id, text := range t.Generated {
+		setText(&next.Generated, id, anew(text))
+	}
+	next.Checks = slices.Clone(t.Checks)
+	for i := range next.Checks {
+		next.Checks[i].SQL = anew(next.Checks[i].SQL)
+	}
+	next.Indexes = slices.Clone(t.Indexes)
+	for i := range next.Indexes {
+		x := &next.Indexes[i]
+		x.Predicate, x.Definition = anew(x.Predicate), anew(x.Definition)
+		x.Expressions = slices.Clone(x.Expressions)
+		for j := range x.Expressions {
+			x.Expressions[j].SQL = anew(x.Expressions[j].SQL)
+		}
+	}
+	for _, f := range t.Current.Fields {
+		if f.Enum && (f.OID == e.OID() || f.OID == e.ArrayOID()) {
+			changed = true
+		}
+	}
+	if failed != nil || !changed {
+		return nil, failed
+	}
+	return next, nameFields(next, e, to)
+}
+
+// nameFields gives the columns of a type its name.
+func nameFields(t *catalog.Table, e *usertype.Type, to pgsql.RelationName) error {
+	a := &alteration{table: t}
+	list, key := a.fields()
+	for i := range list {
+		switch {
+		case !list[i].Enum:
+		case list[i].OID == e.OID():
+			list[i].TypeName = qualifiedName(to.Schema, to.Name)
+		case list[i].OID == e.ArrayOID():
+			list[i].TypeName = qualifiedName(to.Schema, to.Name) + "[]"
+		}
+	}
+	return a.evolve(list, key)
+}

@@ -1,8 +1,13 @@
 package pgsql
 
 import (
+	"fmt"
+	"strings"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/skipprd/skipprd/pgwire/quote"
 )
 
 // RelationName is where a relation is.
@@ -53,4 +58,27 @@ func RenameOutput(sql string, columns []OutputColumn) (string, error) {
 		return "", err
 	}
 	return deparse(nameTargets(p.Node.GetSelectStmt(), columns))
+}
+
+// RenameType has SQL as it is kept cast to a type by its new name. It says whether anything does.
+func RenameType(sql string, from, to RelationName) (string, bool, error) {
+	scan, err := pg.Scan(sql)
+	if err != nil {
+		return sql, false, fmt.Errorf("rename type: %w", err)
+	}
+	text := func(t *pg.ScanToken) string { return sql[t.Start:t.End] }
+	tokens := scan.Tokens
+	var b strings.Builder
+	done := int32(0)
+	for i := 0; i+3 < len(tokens); i++ {
+		if t := tokens[i].Token; t != pg.Token_TYPECAST && t != pg.Token_AS {
+			continue
+		}
+		if text(tokens[i+1]) != quote.NameIfNeeded(from.Schema) || text(tokens[i+2]) != "." || text(tokens[i+3]) != quote.NameIfNeeded(from.Name) {
+			continue
+		}
+		b.WriteString(sql[done:tokens[i+1].Start] + quote.NameIfNeeded(to.Schema) + "." + quote.NameIfNeeded(to.Name))
+		done = tokens[i+3].End
+	}
+	return b.String() + sql[done:], done > 0, nil
 }
