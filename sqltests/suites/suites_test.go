@@ -34,6 +34,9 @@ func runAll(t *testing.T, cfg slt.Config, list []string) {
 	}
 }
 
+// ourLocale is that of a database that sorts and folds as ours do.
+const ourLocale = "TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'"
+
 // TestSuitesPostgres checks our expectations rather than our memory of them.
 func TestSuitesPostgres(t *testing.T) {
 	pg := pgtest.Start(t)
@@ -44,7 +47,7 @@ func TestSuitesPostgres(t *testing.T) {
 	for _, extended := range []bool{false, true} {
 		t.Run(mode(extended), func(t *testing.T) {
 			runAll(t, slt.Config{
-				DSN: pg.CreateDatabase(t), Labels: []string{"postgres", "postgresql"}, Extended: extended, Strict: true,
+				DSN: pg.CreateDatabase(t, ourLocale), Labels: []string{"postgres", "postgresql"}, Extended: extended, Strict: true,
 			}, list)
 		})
 	}

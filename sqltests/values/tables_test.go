@@ -38,7 +38,7 @@ type run struct {
 // those for which it lets one whose key or replica identity has changed.
 var (
 	mayStop       = regexp.MustCompile(`with a default that each row has a value of its own of|its new copy was given up`)
-	mayStopOthers = regexp.MustCompile(`did not carry the whole row|not FULL|was dropped at the source`)
+	mayStopOthers = regexp.MustCompile(`did not carry the whole row|not FULL|was dropped at the source|was dropped while it was copied`)
 )
 
 func (u *run) note(format string, args ...any) {
